@@ -1,0 +1,252 @@
+//! An exchange: one request and all that came of it. This is the unit that is recorded,
+//! and everything that is ever reported of a run is computed from its exchanges.
+//!
+//! It holds what was seen, not what it amounts to: definitions of metrics are `metric`'s.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// Which part of the run a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Before the measurement; recorded, never counted.
+    Warmup,
+    /// What the result is made of.
+    Measure,
+}
+
+/// One request and all that came of it. Every instant is in nanoseconds since the run's origin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Exchange {
+    /// Position in its phase's sequence of samples, from 0.
+    pub index: u64,
+    /// Which part of the run it belongs to.
+    pub phase: Phase,
+    /// What was asked.
+    pub sample: SampleFacts,
+    /// When it should have been sent. In a closed loop, when its slot became free.
+    pub due: Nanos,
+    /// When the cap on requests in flight let it go; absent without a cap, or if it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<Nanos>,
+    /// When its first byte was handed to the socket; absent if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Nanos>,
+    /// When the reply's headers were read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Nanos>,
+    /// The reply's HTTP status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What the reply's frames meant, and when each arrived.
+    pub events: Events,
+    /// When the reply ended, well or badly; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Nanos>,
+    /// The answer's text.
+    pub output: String,
+    /// The text of its reasoning.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// The text of its tool calls.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool_calls: String,
+    /// The server's own word for why it stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
+    /// What the server counted, if it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+/// What a record keeps of a sample. The prompt itself is not kept: the plan gives it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SampleFacts {
+    /// Unique within the run.
+    pub id: String,
+    /// Tokens of the prompt as the dataset counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u32>,
+    /// Tokens of output that were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u32>,
+    /// What a scorer compares the answer with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<serde_json::Value>,
+    /// Bytes of the request's body.
+    pub request_bytes: u64,
+    /// First 16 hexadecimal digits of the SHA-256 of method, path and body.
+    pub request_digest: String,
+}
+
+/// What the server says it counted. Absent is not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u32>,
+    /// Of these, tokens found in the prefix cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input_tokens: Option<u32>,
+    /// Tokens of the answer, reasoning included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u32>,
+    /// Of these, tokens of reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u32>,
+}
+
+/// The kind of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The reply has begun; nothing of the answer yet.
+    Role,
+    /// A piece of the answer.
+    Text,
+    /// A piece of reasoning.
+    Reasoning,
+    /// A piece of a tool call.
+    Tool,
+    /// What the server counted.
+    Usage,
+    /// Why it stopped.
+    Finish,
+    /// An error inside a reply that began as a success.
+    Failure,
+    /// The end marker.
+    End,
+}
+
+impl Kind {
+    /// Whether such an event carries output: text, reasoning or a tool call.
+    pub fn is_output(self) -> bool {
+        matches!(self, Kind::Text | Kind::Reasoning | Kind::Tool)
+    }
+}
+
+/// What a reply's frames meant, in order of arrival: columns of equal length.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Events {
+    /// When the bytes that complete the event's frame were read. Events of one read share an instant.
+    pub at: Vec<Nanos>,
+    /// What each is.
+    pub kind: Vec<Kind>,
+    /// Tokens each stands for, where the server says so.
+    pub tokens: Vec<Option<u32>>,
+    /// Bytes of UTF-8 text each adds; 0 for events that carry none, and for empty pieces.
+    pub bytes: Vec<u32>,
+}
+
+/// One event of [`Events`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When its frame was complete.
+    pub at: Nanos,
+    /// What it is.
+    pub kind: Kind,
+    /// Tokens it stands for, where the server says so.
+    pub tokens: Option<u32>,
+    /// Bytes of text it adds.
+    pub bytes: u32,
+}
+
+impl Events {
+    /// Appends one event.
+    pub fn push(&mut self, event: Event) {
+        self.at.push(event.at);
+        self.kind.push(event.kind);
+        self.tokens.push(event.tokens);
+        self.bytes.push(event.bytes);
+    }
+
+    /// The events in order of arrival.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Event> + '_ {
+        (0..self.at.len()).map(|i| Event {
+            at: self.at[i],
+            kind: self.kind[i],
+            tokens: self.tokens[i],
+            bytes: self.bytes[i],
+        })
+    }
+}
+
+/// How an exchange went. A failure is never counted as a success.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "result")]
+pub enum Outcome {
+    /// The reply was whole and held an answer.
+    Ok,
+    /// It was not.
+    Failed {
+        /// What kind of failure.
+        class: FailureClass,
+        /// What was seen, for people; no secrets.
+        message: String,
+    },
+}
+
+/// The kinds of failure. Each is counted and printed apart.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureClass {
+    /// It was due, but the run ended before the cap on requests in flight let it go.
+    NotSent,
+    /// No connection could be made.
+    Connect,
+    /// The connection broke before the reply's headers.
+    Send,
+    /// The server answered with an HTTP status that is not a success.
+    HttpStatus,
+    /// The server reported an error inside a reply that began as a success.
+    InBandError,
+    /// The reply ended before its end marker.
+    CutOff,
+    /// The reply was whole but held no answer.
+    Empty,
+    /// No answer, or no more of it, within the time allowed.
+    Timeout,
+    /// The reply is not in the backend's dialect.
+    Protocol,
+    /// The plugin trapped, ran too long or broke its contract.
+    Plugin,
+    /// The run was stopped while the request was in flight.
+    Interrupted,
+}
+
+impl FailureClass {
+    /// The name used in results and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailureClass::NotSent => "not-sent",
+            FailureClass::Connect => "connect",
+            FailureClass::Send => "send",
+            FailureClass::HttpStatus => "http-status",
+            FailureClass::InBandError => "in-band-error",
+            FailureClass::CutOff => "cut-off",
+            FailureClass::Empty => "empty",
+            FailureClass::Timeout => "timeout",
+            FailureClass::Protocol => "protocol",
+            FailureClass::Plugin => "plugin",
+            FailureClass::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl Exchange {
+    /// Whether the reply was whole and held an answer.
+    pub fn is_ok(&self) -> bool {
+        self.outcome == Outcome::Ok
+    }
+}
