@@ -2,4 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod exchange;
+pub mod plugin;
+pub mod shipped;
+pub mod tokenizer;
 pub mod units;

@@ -1,0 +1,53 @@
+//! Embeds what ships inside the runner: the scenarios of the repository, and the components that
+//! `cargo xtask plugins` has built. Builds nothing itself, so checking and linting stay quick;
+//! without built components the runner has none inside, and says so when one is asked for.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let root = manifest.parent().expect("the workspace holds this package");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+
+    println!("cargo::rerun-if-env-changed=RUNNER_COMPONENTS");
+    let components = env::var_os("RUNNER_COMPONENTS")
+        .map_or_else(|| root.join("target/components"), PathBuf::from);
+
+    let mut text = String::from("const PLUGINS: &[(&str, &[u8])] = &[\n");
+    for kind in ["backends", "datasets", "scorers"] {
+        for (name, path) in files(&components.join(kind), kind, "wasm")? {
+            writeln!(text, "    ({name:?}, include_bytes!({path:?})),").expect("into a String");
+        }
+    }
+    text.push_str("];\nconst SCENARIOS: &[(&str, &str)] = &[\n");
+    for (name, path) in files(&root.join("scenarios"), "scenarios", "toml")? {
+        writeln!(text, "    ({name:?}, include_str!({path:?})),").expect("into a String");
+    }
+    text.push_str("];\n");
+    fs::write(out.join("shipped.rs"), text)
+}
+
+/// The files below `folder` with that extension, sorted, each with its name below `prefix`.
+fn files(folder: &Path, prefix: &str, extension: &str) -> io::Result<Vec<(String, PathBuf)>> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut found = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{prefix}/{name}");
+        if path.is_dir() {
+            found.extend(files(&path, &name, extension)?);
+        } else if path.extension().is_some_and(|own| own == extension) {
+            found.push((name, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,18 @@
+//! Plugins: finding, loading and calling them. The only part that knows wasmtime.
+//!
+//! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
+//! What a plugin may use is the [`sandbox`]'s business, what its answers mean is the caller's.
+
+pub mod backend;
+pub mod dataset;
+pub mod load;
+pub mod scorer;
+
+mod bindings;
+mod error;
+mod instance;
+pub mod sandbox;
+
+pub use error::PluginError;
+pub use instance::Info;
+pub use load::{Kind, Plugin};

@@ -1,0 +1,347 @@
+//! The sandbox every plugin runs in: one engine with a ticker for deadlines, and for each
+//! instance a store with limits on memory, time, returned data and log lines.
+//!
+//! It offers the imports of `wit/` and nothing else; which files and which tokenizer a plugin
+//! sees is decided by whoever makes the [`Guest`].
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use wasmtime::component::{HasSelf, Resource, ResourceTable};
+use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
+
+use super::bindings::{files, log, tokenizer, types};
+use super::error::PluginError;
+use crate::tokenizer::Tokenizer;
+
+/// How often deadlines are looked at; a call may overrun its limit by this much.
+const TICK: Duration = Duration::from_millis(10);
+/// Log lines kept of one instance; the rest are counted.
+const LOG_LINES: usize = 1000;
+/// Longest log line kept, in bytes.
+const LOG_LINE_BYTES: usize = 4096;
+/// Most bytes a plugin may read from a file in one call.
+const READ_BYTES: u32 = 4 << 20;
+
+/// What a plugin may use.
+#[derive(
+    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Limits {
+    /// Linear memory of one instance, in bytes.
+    pub memory_bytes: u64,
+    /// Data that may cross the boundary in one call, in bytes.
+    pub returned_bytes: u64,
+    /// Time of one call to a backend, in milliseconds.
+    pub backend_call_ms: u64,
+    /// Time of one call to a dataset, in milliseconds.
+    pub dataset_call_ms: u64,
+    /// Time of one call to a scorer, in milliseconds.
+    pub scorer_call_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            memory_bytes: 256 << 20,
+            returned_bytes: 64 << 20,
+            backend_call_ms: 1_000,
+            dataset_call_ms: 120_000,
+            scorer_call_ms: 10_000,
+        }
+    }
+}
+
+/// The engine all plugins of this process share.
+pub fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let mut config = Config::new();
+        config
+            .concurrency_support(false)
+            .epoch_interruption(true)
+            .max_wasm_stack(512 << 10)
+            .cranelift_nan_canonicalization(true);
+        let engine = Engine::new(&config).expect("a fixed configuration is valid or never was");
+        let ticker = engine.weak();
+        std::thread::Builder::new()
+            .name("sandbox-ticker".into())
+            .spawn(move || {
+                while let Some(engine) = ticker.upgrade() {
+                    engine.increment_epoch();
+                    drop(engine);
+                    std::thread::sleep(TICK);
+                }
+            })
+            .expect("a thread can be started");
+        engine
+    })
+}
+
+/// Where plugins' log lines go.
+#[derive(Clone, Debug, Default)]
+pub struct LogBook(Arc<Mutex<Vec<String>>>);
+
+impl LogBook {
+    fn push(&self, line: String) {
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .push(line);
+    }
+
+    /// Takes the lines written so far.
+    pub fn drain(&self) -> Vec<String> {
+        std::mem::take(
+            &mut *self
+                .0
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner()),
+        )
+    }
+
+    /// The last line that `plugin` wrote as an error: a panic's message.
+    fn last_error(&self, plugin: &str) -> Option<String> {
+        let prefix = format!("error {plugin}: ");
+        let lines = self
+            .0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        lines
+            .iter()
+            .rev()
+            .find_map(|line| line.strip_prefix(&prefix))
+            .map(str::to_owned)
+    }
+}
+
+/// What one instance is given.
+#[derive(Clone)]
+pub struct Grants {
+    /// Limits of this run.
+    pub limits: Limits,
+    /// Where its log lines go.
+    pub log: LogBook,
+    /// The files it may open, by the names the scenario gives them.
+    pub files: Arc<BTreeMap<String, PathBuf>>,
+    /// The tokenizer it may use.
+    pub tokenizer: Arc<Tokenizer>,
+}
+
+/// The host's side of one instance.
+pub struct Guest {
+    plugin: String,
+    grants: Grants,
+    store_limits: StoreLimits,
+    table: ResourceTable,
+    lines_logged: usize,
+}
+
+/// A file opened by a plugin.
+pub struct OpenFile {
+    file: File,
+    size: u64,
+}
+
+/// A store for one instance of `plugin`.
+pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(64);
+    let guest = Guest {
+        plugin: plugin.to_owned(),
+        grants: grants.clone(),
+        store_limits: StoreLimitsBuilder::new()
+            .memory_size(usize::try_from(grants.limits.memory_bytes).unwrap_or(usize::MAX))
+            .table_elements(100_000)
+            .trap_on_grow_failure(true)
+            .build(),
+        table,
+        lines_logged: 0,
+    };
+    let mut store = Store::new(engine(), guest);
+    store.limiter(|guest| &mut guest.store_limits);
+    store
+}
+
+/// Sets the limits of the next call.
+pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
+    let ticks = Duration::from_millis(limit_ms)
+        .as_millis()
+        .div_ceil(TICK.as_millis());
+    store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2) + 1);
+    let returned = store.data().grants.limits.returned_bytes;
+    store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
+}
+
+/// Says in words what stopped a call.
+pub fn trapped(
+    store: &Store<Guest>,
+    call: &'static str,
+    limit_ms: u64,
+    error: &wasmtime::Error,
+) -> PluginError {
+    let guest = store.data();
+    let limits = &guest.grants.limits;
+    let cause = match error.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => format!(
+            "it ran longer than the {limit_ms} ms allowed for a call (an endless loop, or raise the limit under [sandbox])"
+        ),
+        Some(Trap::UnreachableCodeReached) => match guest.grants.log.last_error(&guest.plugin) {
+            Some(message) => format!("it panicked: {message}"),
+            None => "it aborted without a message".to_owned(),
+        },
+        Some(Trap::StackOverflow) => "its stack overflowed (endless recursion)".to_owned(),
+        Some(trap) => format!("it trapped: {trap}"),
+        None => {
+            let text = error.root_cause().to_string();
+            if text.contains("growing memory") || text.contains("forcing trap") {
+                format!(
+                    "it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)",
+                    mebibytes(limits.memory_bytes)
+                )
+            } else if text.contains("too much data") {
+                format!(
+                    "it returned more data than the {} allowed in one call",
+                    mebibytes(limits.returned_bytes)
+                )
+            } else {
+                text
+            }
+        }
+    };
+    PluginError::Trapped {
+        plugin: guest.plugin.clone(),
+        call,
+        cause,
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+/// For `add_to_linker`: the guest is its own data.
+pub type GuestData = HasSelf<Guest>;
+
+impl types::Host for Guest {}
+
+impl log::Host for Guest {
+    fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        self.lines_logged += 1;
+        if self.lines_logged > LOG_LINES {
+            if self.lines_logged == LOG_LINES + 1 {
+                self.grants.log.push(format!(
+                    "warn {}: more than {LOG_LINES} lines; the rest are left out",
+                    self.plugin
+                ));
+            }
+            return Ok(());
+        }
+        let level = match level {
+            log::Level::Debug => "debug",
+            log::Level::Info => "info",
+            log::Level::Warn => "warn",
+            log::Level::Error => "error",
+        };
+        let mut line: String = message
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        if line.len() > LOG_LINE_BYTES {
+            let cut = line.floor_char_boundary(LOG_LINE_BYTES);
+            line.truncate(cut);
+            line.push('…');
+        }
+        self.grants
+            .log
+            .push(format!("{level} {}: {line}", self.plugin));
+        Ok(())
+    }
+}
+
+impl files::Host for Guest {}
+
+impl files::HostFile for Guest {
+    fn open(&mut self, name: String) -> wasmtime::Result<Option<Resource<OpenFile>>> {
+        let Some(path) = self.grants.files.get(&name) else {
+            return Ok(None);
+        };
+        let file = File::open(path)
+            .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?;
+        let size = file
+            .metadata()
+            .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?
+            .len();
+        Ok(Some(self.table.push(OpenFile { file, size })?))
+    }
+
+    fn size(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&file)?.size)
+    }
+
+    fn read(
+        &mut self,
+        file: Resource<OpenFile>,
+        offset: u64,
+        length: u32,
+    ) -> wasmtime::Result<Result<Vec<u8>, String>> {
+        let open = self.table.get(&file)?;
+        Ok(
+            read_at(&open.file, open.size, offset, length.min(READ_BYTES))
+                .map_err(|cause| format!("reading at byte {offset}: {cause}")),
+        )
+    }
+
+    fn drop(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<()> {
+        self.table.delete(file)?;
+        Ok(())
+    }
+}
+
+fn read_at(file: &File, size: u64, offset: u64, length: u32) -> std::io::Result<Vec<u8>> {
+    use std::io::{Read, Seek, SeekFrom};
+    let left = size.saturating_sub(offset);
+    let length = u64::from(length).min(left);
+    let mut bytes = Vec::with_capacity(length as usize);
+    let mut file = file;
+    file.seek(SeekFrom::Start(offset))?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl tokenizer::Host for Guest {
+    fn describe(&mut self) -> wasmtime::Result<tokenizer::Facts> {
+        let facts = self.grants.tokenizer.facts();
+        Ok(tokenizer::Facts {
+            vocabulary_size: facts.vocabulary_size,
+            added_tokens: facts.added_tokens,
+            special: facts.special.clone(),
+            approximate: facts.approximate,
+        })
+    }
+
+    fn encode(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<Vec<u32>>> {
+        self.grants
+            .tokenizer
+            .encode(&texts, special)
+            .map_err(wasmtime::Error::msg)
+    }
+
+    fn count(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<u32>> {
+        self.grants
+            .tokenizer
+            .count(&texts, special)
+            .map_err(wasmtime::Error::msg)
+    }
+
+    fn decode(&mut self, tokens: Vec<Vec<u32>>) -> wasmtime::Result<Vec<String>> {
+        self.grants
+            .tokenizer
+            .decode(&tokens)
+            .map_err(wasmtime::Error::msg)
+    }
+}
