@@ -139,12 +139,55 @@ impl Kind {
 pub struct Events {
     /// When the bytes that complete the event's frame were read. Events of one read share an instant.
     pub at: Vec<Nanos>,
-    /// What each is.
+    /// What each is, a letter an event: `o` role, `t` text, `r` reasoning, `c` tool call, `u` usage,
+    /// `f` finish, `x` failure, `e` end.
+    #[serde(with = "letters")]
+    #[schemars(with = "String", regex(pattern = r"^[otrcufxe]*$"))]
     pub kind: Vec<Kind>,
-    /// Tokens each stands for, where the server says so.
-    pub tokens: Vec<Option<u32>>,
+    /// Tokens each stands for, where the server says so; left out where it never does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tokens: Vec<Option<u32>>,
     /// Bytes of UTF-8 text each adds; 0 for events that carry none, and for empty pieces.
     pub bytes: Vec<u32>,
+}
+
+/// Kinds as letters: a long answer has thousands of events, and a record should stay small.
+mod letters {
+    use super::Kind;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    const LETTERS: [(Kind, char); 8] = [
+        (Kind::Role, 'o'),
+        (Kind::Text, 't'),
+        (Kind::Reasoning, 'r'),
+        (Kind::Tool, 'c'),
+        (Kind::Usage, 'u'),
+        (Kind::Finish, 'f'),
+        (Kind::Failure, 'x'),
+        (Kind::End, 'e'),
+    ];
+
+    pub fn serialize<S: Serializer>(kinds: &[Kind], serializer: S) -> Result<S::Ok, S::Error> {
+        let text: String = kinds
+            .iter()
+            .filter_map(|kind| LETTERS.iter().find(|(known, _)| known == kind))
+            .map(|(_, letter)| letter)
+            .collect();
+        serializer.serialize_str(&text)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Kind>, D::Error> {
+        String::deserialize(deserializer)?
+            .chars()
+            .map(|c| {
+                LETTERS
+                    .iter()
+                    .find(|(_, letter)| *letter == c)
+                    .map(|(kind, _)| *kind)
+                    .ok_or_else(|| D::Error::custom(format!("unknown event kind `{c}`")))
+            })
+            .collect()
+    }
 }
 
 /// One event of [`Events`].
@@ -163,9 +206,14 @@ pub struct Event {
 impl Events {
     /// Appends one event.
     pub fn push(&mut self, event: Event) {
+        if event.tokens.is_some() {
+            self.tokens.resize(self.at.len(), None);
+        }
+        if event.tokens.is_some() || !self.tokens.is_empty() {
+            self.tokens.push(event.tokens);
+        }
         self.at.push(event.at);
         self.kind.push(event.kind);
-        self.tokens.push(event.tokens);
         self.bytes.push(event.bytes);
     }
 
@@ -174,9 +222,17 @@ impl Events {
         (0..self.at.len()).map(|i| Event {
             at: self.at[i],
             kind: self.kind[i],
-            tokens: self.tokens[i],
+            tokens: self.tokens.get(i).copied().flatten(),
             bytes: self.bytes[i],
         })
+    }
+
+    /// Whether the columns are of equal length, as a record read from outside must be.
+    pub fn is_consistent(&self) -> bool {
+        let len = self.at.len();
+        self.kind.len() == len
+            && self.bytes.len() == len
+            && (self.tokens.is_empty() || self.tokens.len() == len)
     }
 }
 

@@ -1,8 +1,18 @@
 //! The runner as a library. `ARCHITECTURE.md` beside the sources says how the parts hang together.
 #![forbid(unsafe_code)]
 
+pub mod arrival;
+pub mod clock;
+pub mod decode;
+pub mod drive;
+pub mod duration;
 pub mod exchange;
+pub mod frame;
+pub mod pace;
 pub mod plugin;
+pub mod record;
 pub mod shipped;
+pub mod target;
 pub mod tokenizer;
+pub mod transport;
 pub mod units;

@@ -1,0 +1,305 @@
+//! A decode thread: hands each reply's frames to the backend plugin, in batches, and puts the
+//! exchange together. It works behind the readers and cannot delay them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crossbeam_channel::{Receiver, Sender};
+
+use crate::drive::{End, Report};
+use crate::exchange::{Event, Exchange, FailureClass, Kind, Outcome, Usage};
+use crate::frame::Frame;
+use crate::pace::Signal;
+use crate::plugin::PluginError;
+use crate::plugin::backend::{self, Dialect, Meaning};
+use crate::target::Secrets;
+use crate::units::Nanos;
+
+/// How many calls of a plugin may go wrong in a row before the run ends.
+const TOLERATED: u32 = 10;
+/// Most frames handed to the plugin in one call.
+const BATCH: usize = 256;
+/// Longest message kept of a failure, in bytes.
+const MESSAGE_BYTES: usize = 1_000;
+
+/// Counts a plugin's failures in a row, and ends the run when there are too many.
+#[derive(Clone)]
+pub struct Patience {
+    row: Arc<AtomicU32>,
+    last_straw: Arc<Mutex<Option<String>>>,
+    signal: Signal,
+}
+
+impl Patience {
+    /// For one run.
+    pub fn new(signal: Signal) -> Self {
+        Patience {
+            row: Arc::default(),
+            last_straw: Arc::default(),
+            signal,
+        }
+    }
+
+    /// A call went well.
+    pub fn restored(&self) {
+        if self.row.load(Ordering::Relaxed) != 0 {
+            self.row.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A call went wrong.
+    pub fn tried(&self, error: &PluginError) {
+        if self.row.fetch_add(1, Ordering::Relaxed) + 1 >= TOLERATED {
+            self.end(format!("{error} ({TOLERATED} times in a row)"));
+        }
+    }
+
+    /// Ends the run at once, for a reason that cannot pass.
+    pub fn end(&self, reason: String) {
+        self.last_straw
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .get_or_insert(reason);
+        self.signal.stop();
+    }
+
+    /// Why the run was ended, if it was.
+    pub fn last_straw(&self) -> Option<String> {
+        self.last_straw
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .clone()
+    }
+}
+
+/// One decode thread's tools.
+pub struct Decoder {
+    /// Its own instance of the backend.
+    pub dialect: Dialect,
+    /// Shared by all of the run.
+    pub patience: Patience,
+    /// Taken out of what the server and the plugin say.
+    pub secrets: Secrets,
+    /// Output events so far, for the progress line.
+    pub output_events: Arc<AtomicU64>,
+}
+
+/// A reply that is being put together.
+#[derive(Default)]
+struct Answer {
+    state: Vec<u8>,
+    events: Vec<Event>,
+    output: String,
+    reasoning: String,
+    tool_calls: String,
+    finish: Option<String>,
+    usage: Option<Usage>,
+    whole: bool,
+    fault: Option<(FailureClass, String)>,
+}
+
+impl Decoder {
+    /// Decodes until the reports end; hands finished exchanges on.
+    pub fn run(mut self, reports: &Receiver<Report>, exchanges: &Sender<Box<Exchange>>) {
+        let mut open: HashMap<u64, Answer> = HashMap::new();
+        while let Ok(first) = reports.recv() {
+            let mut pending = Some(first);
+            while let Some(report) = pending.take() {
+                match report {
+                    Report::Frames { key, mut frames } => {
+                        // What has piled up of the same reply goes into the same call.
+                        while frames.len() < BATCH {
+                            match reports.try_recv() {
+                                Ok(Report::Frames { key: same, frames: more }) if same == key => {
+                                    frames.extend(more);
+                                }
+                                Ok(other) => {
+                                    pending = Some(other);
+                                    break;
+                                }
+                                Err(_) => break,
+                            }
+                        }
+                        self.take(open.entry(key).or_default(), frames);
+                    }
+                    Report::Closed { key, exchange, end } => {
+                        let answer = open.remove(&key).unwrap_or_default();
+                        let exchange = self.close(exchange, answer, end);
+                        if exchanges.send(exchange).is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decodes a batch. What follows a fault or the end marker is not part of the answer.
+    fn take(&mut self, answer: &mut Answer, frames: Vec<Frame>) {
+        if answer.fault.is_some() || answer.whole {
+            return;
+        }
+        let instants: Vec<(Nanos, bool)> = frames.iter().map(|f| (f.at, f.unfinished)).collect();
+        let frames: Vec<backend::Frame> = frames
+            .into_iter()
+            .map(|frame| backend::Frame {
+                name: frame.name,
+                data: frame.data,
+            })
+            .collect();
+        match self.decode(answer, &instants, &frames) {
+            Ok(()) => {}
+            // A fold may be cut anywhere: what stood before the faulty frame is not lost.
+            Err(error) if frames.len() > 1 && !error.is_misbehaviour() => {
+                for (instant, frame) in instants.iter().zip(&frames) {
+                    if let Err(error) =
+                        self.decode(answer, std::slice::from_ref(instant), std::slice::from_ref(frame))
+                    {
+                        self.fault(answer, instant.1, &error);
+                        return;
+                    }
+                }
+            }
+            Err(error) => {
+                let unfinished = instants.last().is_some_and(|(_, unfinished)| *unfinished);
+                self.fault(answer, unfinished, &error);
+            }
+        }
+    }
+
+    fn fault(&self, answer: &mut Answer, unfinished: bool, error: &PluginError) {
+        let class = if error.is_misbehaviour() {
+            self.patience.tried(error);
+            FailureClass::Plugin
+        } else if unfinished {
+            FailureClass::CutOff
+        } else {
+            FailureClass::Protocol
+        };
+        answer.fault = Some((class, error.to_string()));
+    }
+
+    fn decode(
+        &mut self,
+        answer: &mut Answer,
+        instants: &[(Nanos, bool)],
+        frames: &[backend::Frame],
+    ) -> Result<(), PluginError> {
+        let decoded = self.dialect.decode(&answer.state, frames)?;
+        self.patience.restored();
+        answer.state = decoded.state;
+        let mut outputs = 0;
+        for (frame, meaning) in decoded.events {
+            if answer.whole {
+                break;
+            }
+            let event = answer.add(instants[frame].0, meaning);
+            outputs += u64::from(event.kind.is_output());
+            answer.events.push(event);
+        }
+        self.output_events.fetch_add(outputs, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts the exchange together and judges how it went.
+    fn close(&mut self, mut exchange: Box<Exchange>, answer: Answer, end: End) -> Box<Exchange> {
+        let outcome = match (answer.fault, end) {
+            (Some((class, message)), _) => Some((class, message)),
+            (None, End::Broke(class, message)) => match answer.whole {
+                // The end marker came; how the connection fares afterwards is no matter.
+                true => None,
+                false => Some((class, message)),
+            },
+            (None, End::Status(body)) => {
+                let status = exchange.status.unwrap_or_default();
+                let said = self.dialect.explain(status, &body);
+                Some((FailureClass::HttpStatus, format!("HTTP {status}: {said}")))
+            }
+            (None, End::Whole) if !answer.whole => Some((
+                FailureClass::CutOff,
+                "the reply ended without its end marker".to_owned(),
+            )),
+            (None, End::Whole) => None,
+        };
+        let counted = answer.usage.and_then(|usage| usage.output_tokens);
+        let has_output = answer.events.iter().any(|event| event.bytes > 0)
+            || counted.is_some_and(|tokens| tokens > 0);
+        let outcome = outcome.or_else(|| {
+            (!has_output).then(|| {
+                let what = "the reply is whole but holds no answer".to_owned();
+                (FailureClass::Empty, what)
+            })
+        });
+        for event in answer.events {
+            exchange.events.push(event);
+        }
+        exchange.output = answer.output;
+        exchange.reasoning = answer.reasoning;
+        exchange.tool_calls = answer.tool_calls;
+        exchange.finish = answer.finish;
+        exchange.usage = answer.usage;
+        exchange.outcome = match outcome {
+            None => Outcome::Ok,
+            Some((class, message)) => failed(class, &self.secrets.redact(&message)),
+        };
+        exchange
+    }
+}
+
+/// A failure with its message cut to a length fit for a record.
+pub fn failed(class: FailureClass, message: &str) -> Outcome {
+    let cut = message.floor_char_boundary(message.len().min(MESSAGE_BYTES));
+    Outcome::Failed {
+        class,
+        message: message[..cut].to_owned(),
+    }
+}
+
+impl Answer {
+    /// Takes one meaning in and gives the event to record of it.
+    fn add(&mut self, at: Nanos, meaning: Meaning) -> Event {
+        let event = |kind, tokens, bytes: usize| Event {
+            at,
+            kind,
+            tokens,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+        };
+        match meaning {
+            Meaning::Opened => event(Kind::Role, None, 0),
+            Meaning::Text(piece) => {
+                self.output.push_str(&piece.text);
+                event(Kind::Text, piece.tokens, piece.text.len())
+            }
+            Meaning::Reasoning(piece) => {
+                self.reasoning.push_str(&piece.text);
+                event(Kind::Reasoning, piece.tokens, piece.text.len())
+            }
+            Meaning::ToolCall(piece) => {
+                self.tool_calls.push_str(&piece.text);
+                event(Kind::Tool, piece.tokens, piece.text.len())
+            }
+            Meaning::Usage(usage) => {
+                self.usage = Some(Usage {
+                    input_tokens: usage.input_tokens,
+                    cached_input_tokens: usage.cached_input_tokens,
+                    output_tokens: usage.output_tokens,
+                    reasoning_tokens: usage.reasoning_tokens,
+                });
+                event(Kind::Usage, None, 0)
+            }
+            Meaning::Finish(word) => {
+                self.finish = Some(word);
+                event(Kind::Finish, None, 0)
+            }
+            Meaning::Failure(message) => {
+                self.fault = Some((FailureClass::InBandError, message));
+                event(Kind::Failure, None, 0)
+            }
+            Meaning::End => {
+                self.whole = true;
+                event(Kind::End, None, 0)
+            }
+        }
+    }
+}

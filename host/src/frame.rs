@@ -1,0 +1,299 @@
+//! Cutting a reply's bytes into frames: events of an event stream, lines, or the whole body.
+//!
+//! Pure: bytes and the instant at which they were read go in, frames come out, each with the instant
+//! of the bytes that completed it. Text is never decoded here and bytes are kept until a line is
+//! whole, so a reply may be cut anywhere on its way. What a frame means is the backend's business.
+//!
+//! Event streams are cut as the HTML standard says (LF, CR LF or CR; `data` lines joined by LF; one
+//! space after the colon dropped; comments left out; U+2028 is no line end), with one leniency:
+//! a last event that lacks its blank line still counts.
+
+use memchr::memchr2;
+
+use crate::units::Nanos;
+
+/// The largest frame, in bytes: a guard against a server that never ends a line.
+pub const FRAME_BYTES: usize = 64 << 20;
+
+/// How a reply is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// `text/event-stream`.
+    EventStream,
+    /// A frame a line; empty lines are left out.
+    Lines,
+    /// One frame.
+    Whole,
+}
+
+/// One unit of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// When the bytes that complete it were read.
+    pub at: Nanos,
+    /// The event's name, where the framing has one.
+    pub name: Option<String>,
+    /// Its bytes.
+    pub data: Vec<u8>,
+    /// Whether the reply ended before the frame's own end, so that it may be a piece of one.
+    pub unfinished: bool,
+}
+
+/// A frame grew beyond [`FRAME_BYTES`].
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a frame of the reply is larger than {} MiB", FRAME_BYTES >> 20)]
+pub struct Oversized;
+
+/// Cuts one reply.
+#[derive(Debug)]
+pub struct Framer {
+    framing: Framing,
+    line: Vec<u8>,
+    after_cr: bool,
+    first_line: bool,
+    name: Option<String>,
+    data: Vec<u8>,
+    has_data: bool,
+}
+
+impl Framer {
+    /// A framer for one reply.
+    pub fn new(framing: Framing) -> Self {
+        Framer {
+            framing,
+            line: Vec::new(),
+            after_cr: false,
+            first_line: true,
+            name: None,
+            data: Vec::new(),
+            has_data: false,
+        }
+    }
+
+    /// Takes the bytes of one read; appends the frames they complete to `frames`.
+    ///
+    /// # Errors
+    /// Where a frame grows too large.
+    pub fn push(
+        &mut self,
+        at: Nanos,
+        mut bytes: &[u8],
+        frames: &mut Vec<Frame>,
+    ) -> Result<(), Oversized> {
+        if self.framing == Framing::Whole {
+            self.has_data = true;
+            self.data.extend_from_slice(bytes);
+            return self.check_size();
+        }
+        while !bytes.is_empty() {
+            if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let Some(end) = memchr2(b'\n', b'\r', bytes) else {
+                self.line.extend_from_slice(bytes);
+                return self.check_size();
+            };
+            self.after_cr = bytes[end] == b'\r';
+            if self.line.is_empty() {
+                self.end_line(at, &bytes[..end], frames);
+            } else {
+                self.line.extend_from_slice(&bytes[..end]);
+                let mut line = std::mem::take(&mut self.line);
+                self.end_line(at, &line, frames);
+                line.clear();
+                self.line = line;
+            }
+            self.check_size()?;
+            bytes = &bytes[end + 1..];
+        }
+        Ok(())
+    }
+
+    /// The reply has ended; `at` is when that was seen.
+    pub fn finish(mut self, at: Nanos, frames: &mut Vec<Frame>) {
+        let mut unfinished = false;
+        if self.framing == Framing::Whole {
+            if self.has_data {
+                self.emit(at, frames);
+            }
+            return;
+        }
+        if !self.line.is_empty() {
+            unfinished = true;
+            let line = std::mem::take(&mut self.line);
+            self.end_line(at, &line, frames);
+        }
+        if self.has_data {
+            unfinished = true;
+            self.emit(at, frames);
+        }
+        if unfinished && let Some(last) = frames.last_mut() {
+            last.unfinished = true;
+        }
+    }
+
+    fn check_size(&self) -> Result<(), Oversized> {
+        if self.line.len().max(self.data.len()) > FRAME_BYTES {
+            return Err(Oversized);
+        }
+        Ok(())
+    }
+
+    fn emit(&mut self, at: Nanos, frames: &mut Vec<Frame>) {
+        frames.push(Frame {
+            at,
+            name: self.name.take(),
+            data: std::mem::take(&mut self.data),
+            unfinished: false,
+        });
+        self.has_data = false;
+    }
+
+    fn end_line(&mut self, at: Nanos, line: &[u8], frames: &mut Vec<Frame>) {
+        let line = if std::mem::take(&mut self.first_line) {
+            line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+        } else {
+            line
+        };
+        if self.framing == Framing::Lines {
+            if !line.trim_ascii().is_empty() {
+                self.data.extend_from_slice(line);
+                self.emit(at, frames);
+            }
+            return;
+        }
+        if line.is_empty() {
+            if self.has_data {
+                self.emit(at, frames);
+            }
+            self.name = None;
+            return;
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(0) => return,
+            Some(colon) => {
+                let value = &line[colon + 1..];
+                (&line[..colon], value.strip_prefix(b" ").unwrap_or(value))
+            }
+            None => (line, &b""[..]),
+        };
+        match field {
+            b"data" => {
+                if self.has_data {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+                self.has_data = true;
+            }
+            b"event" => self.name = Some(String::from_utf8_lossy(value).into_owned()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cut(framing: Framing, reads: &[&[u8]]) -> Vec<(u64, Option<String>, String, bool)> {
+        let mut framer = Framer::new(framing);
+        let mut frames = Vec::new();
+        for (i, read) in reads.iter().enumerate() {
+            framer.push(Nanos(i as u64), read, &mut frames).unwrap();
+        }
+        framer.finish(Nanos(reads.len() as u64), &mut frames);
+        frames
+            .into_iter()
+            .map(|f| {
+                let data = String::from_utf8(f.data).unwrap();
+                (f.at.0, f.name, data, f.unfinished)
+            })
+            .collect()
+    }
+
+    fn events(reads: &[&[u8]]) -> Vec<String> {
+        cut(Framing::EventStream, reads)
+            .into_iter()
+            .map(|(_, _, data, _)| data)
+            .collect()
+    }
+
+    #[test]
+    fn a_frame_has_the_instant_of_the_bytes_that_complete_it() {
+        let frames = cut(
+            Framing::EventStream,
+            &[b"data: a\n", b"\ndata: b\n\ndata", b": c\n\n"],
+        );
+        let instants: Vec<u64> = frames.iter().map(|f| f.0).collect();
+        assert_eq!(instants, [1, 1, 2]);
+    }
+
+    #[test]
+    fn lines_may_end_in_lf_crlf_or_cr() {
+        assert_eq!(events(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]), ["a", "b", "c"]);
+        assert_eq!(events(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]), ["a", "b"]);
+    }
+
+    #[test]
+    fn data_lines_are_joined_and_one_space_is_dropped() {
+        assert_eq!(events(&[b"data:  a\ndata:b\ndata\n\n"]), [" a\nb\n"]);
+    }
+
+    #[test]
+    fn comments_and_empty_events_mean_nothing() {
+        assert_eq!(events(&[b": ping\n\nevent: x\n\nid: 3\n\ndata: a\n\n"]), ["a"]);
+    }
+
+    #[test]
+    fn names_belong_to_their_event_alone() {
+        let frames = cut(Framing::EventStream, &[b"event: e\ndata: a\n\ndata: b\n\n"]);
+        assert_eq!(frames[0].1.as_deref(), Some("e"));
+        assert_eq!(frames[1].1, None);
+    }
+
+    #[test]
+    fn unicode_line_separators_end_no_line() {
+        let text = "data: a\u{2028}b\u{85}c\n\n";
+        assert_eq!(events(&[text.as_bytes()]), ["a\u{2028}b\u{85}c"]);
+    }
+
+    #[test]
+    fn a_last_event_may_lack_its_blank_line_and_is_marked() {
+        let frames = cut(Framing::EventStream, &[b"data: a\n\ndata: [DO"]);
+        assert_eq!(frames[0].3, false);
+        assert_eq!((frames[1].2.as_str(), frames[1].3), ("[DO", true));
+    }
+
+    #[test]
+    fn lines_and_whole_bodies() {
+        let lines = cut(Framing::Lines, &[b"{1}\n\n{2", b"}\r\n{3}"]);
+        let texts: Vec<&str> = lines.iter().map(|f| f.2.as_str()).collect();
+        assert_eq!(texts, ["{1}", "{2}", "{3}"]);
+        assert_eq!(cut(Framing::Whole, &[b"a\n", b"b"])[0].2, "a\nb");
+        assert!(cut(Framing::Whole, &[]).is_empty());
+    }
+
+    proptest! {
+        /// Where a reply is cut on its way makes no difference to its frames.
+        #[test]
+        fn cuts_make_no_difference(
+            text in "(data: ?[a-zé]{0,4}|event: [ab]|:c|\r\n|\n|\r|\n\n){0,24}",
+            cuts in prop::collection::vec(0usize..200, 0..12),
+        ) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let reads: Vec<&[u8]> = cuts.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
+            let strip = |frames: Vec<(u64, Option<String>, String, bool)>| {
+                frames.into_iter().map(|(_, n, d, u)| (n, d, u)).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(
+                strip(cut(Framing::EventStream, &reads)),
+                strip(cut(Framing::EventStream, &[bytes]))
+            );
+        }
+    }
+}

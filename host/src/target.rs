@@ -1,0 +1,160 @@
+//! The target: where requests go, and what of them is secret.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// An HTTP origin and the path below which the engine's routes lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    host: String,
+    port: u16,
+    prefix: String,
+}
+
+/// Why a URL cannot be a target.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Not a URL of the kind expected.
+    #[error("`{url}` is no base URL: expected something like http://127.0.0.1:8000")]
+    NotUrl {
+        /// The URL as given.
+        url: String,
+    },
+    /// TLS.
+    #[error("`{url}`: https is not supported yet; give an http:// URL, or put a local proxy that speaks TLS before the engine")]
+    Tls {
+        /// The URL as given.
+        url: String,
+    },
+    /// Credentials in the URL would end up in results.
+    #[error("the base URL holds a user name or password; give the key in the variable named by `api-key-env` instead")]
+    Credentials,
+}
+
+impl Target {
+    /// Reads a base URL such as `http://127.0.0.1:8000` or `http://gateway/tenant`.
+    ///
+    /// # Errors
+    /// Where it is no http URL, or holds credentials.
+    pub fn parse(url: &str) -> Result<Self, TargetError> {
+        let not_url = || TargetError::NotUrl {
+            url: url.to_owned(),
+        };
+        if url.starts_with("https://") {
+            return Err(TargetError::Tls {
+                url: url.to_owned(),
+            });
+        }
+        let uri: hyper::Uri = url.parse().map_err(|_| not_url())?;
+        let authority = uri.authority().ok_or_else(not_url)?;
+        if uri.scheme_str() != Some("http") || uri.query().is_some() {
+            return Err(not_url());
+        }
+        if authority.as_str().contains('@') {
+            return Err(TargetError::Credentials);
+        }
+        Ok(Target {
+            host: authority.host().to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            prefix: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// The path on the server for a backend's path.
+    ///
+    /// People give the base URL of OpenAI-like engines with and without `/v1`; both work.
+    pub fn path(&self, path: &str) -> String {
+        let prefix = match self.prefix.strip_suffix("/v1") {
+            Some(shorter) if path.starts_with("/v1/") => shorter,
+            _ => &self.prefix,
+        };
+        format!("{prefix}{path}")
+    }
+
+    /// The value of the `host` header.
+    pub fn authority(&self) -> String {
+        if self.port == 80 {
+            self.host.clone()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// Looks the host's addresses up.
+    ///
+    /// # Errors
+    /// What the resolver said.
+    pub fn resolve(&self) -> std::io::Result<Vec<SocketAddr>> {
+        let host = self.host.trim_start_matches('[').trim_end_matches(']');
+        Ok((host, self.port).to_socket_addrs()?.collect())
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority(), self.prefix)
+    }
+}
+
+/// What must appear in requests and nowhere else.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// Sent as a bearer token.
+    pub api_key: Option<String>,
+    /// Further header fields that the user gave.
+    pub headers: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets(…)")
+    }
+}
+
+impl Secrets {
+    /// Takes secret values out of a text that a server or a plugin wrote.
+    pub fn redact(&self, text: &str) -> String {
+        self.api_key
+            .iter()
+            .chain(self.headers.iter().map(|(_, value)| value))
+            .filter(|secret| secret.len() >= 4)
+            .fold(text.to_owned(), |text, secret| {
+                text.replace(secret.as_str(), "[redacted]")
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_urls() {
+        let target = Target::parse("http://localhost:8000/").unwrap();
+        assert_eq!(target.to_string(), "http://localhost:8000");
+        assert_eq!(target.path("/v1/models"), "/v1/models");
+        let gateway = Target::parse("http://gateway/tenant/v1").unwrap();
+        assert_eq!(gateway.path("/v1/models"), "/tenant/v1/models");
+        assert_eq!(gateway.path("/generate"), "/tenant/v1/generate");
+        assert_eq!(gateway.authority(), "gateway");
+    }
+
+    #[test]
+    fn what_is_no_base_url() {
+        for url in ["localhost:8000", "ftp://x", "", "http://", "http://h?q=1"] {
+            assert!(matches!(Target::parse(url), Err(TargetError::NotUrl { .. })), "{url}");
+        }
+        assert!(matches!(Target::parse("https://h"), Err(TargetError::Tls { .. })));
+        assert_eq!(Target::parse("http://me:pw@h"), Err(TargetError::Credentials));
+    }
+
+    #[test]
+    fn secrets_are_taken_out_of_other_peoples_words() {
+        let secrets = Secrets {
+            api_key: Some("sk-12345".into()),
+            headers: vec![("x-tenant".into(), "t0p".into())],
+        };
+        assert_eq!(secrets.redact("bad key sk-12345 at t0p"), "bad key [redacted] at t0p");
+        assert_eq!(format!("{secrets:?}"), "Secrets(…)");
+    }
+}
