@@ -20,6 +20,7 @@ pub struct Signal(Arc<SignalState>);
 struct SignalState {
     in_flight: AtomicUsize,
     stopped: AtomicBool,
+    aborted: AtomicBool,
     wake: Wake,
 }
 
@@ -43,6 +44,7 @@ impl Signal {
         Signal(Arc::new(SignalState {
             in_flight: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
+            aborted: AtomicBool::new(false),
             wake,
         }))
     }
@@ -71,6 +73,17 @@ impl Signal {
         self.0.stopped.load(Ordering::Acquire)
     }
 
+    /// Replies under way are not to be waited for either.
+    pub fn abort(&self) {
+        self.0.aborted.store(true, Ordering::Release);
+        self.stop();
+    }
+
+    /// Whether [`Signal::abort`] was called.
+    pub fn is_aborted(&self) -> bool {
+        self.0.aborted.load(Ordering::Acquire)
+    }
+
     /// Requests sent whose replies have not ended.
     pub fn in_flight(&self) -> usize {
         self.0.in_flight.load(Ordering::Acquire)
@@ -92,7 +105,7 @@ impl Signal {
     }
 
     /// Waits until woken, or until `until`. May return early.
-    async fn wait(&self, clock: &Clock, until: Option<Nanos>) {
+    pub async fn wait(&self, clock: &Clock, until: Option<Nanos>) {
         match (&self.0.wake, until) {
             (Wake::Thread(_), Some(until)) => {
                 std::thread::park_timeout(until.since(clock.now()).into());

@@ -1,0 +1,222 @@
+//! The plan: a run with nothing left to decide. Every default is filled in, every plugin is named
+//! by its digest, and every random choice comes from the seed, so the same plan gives the same
+//! requests at the same due times. It is written beside the records and holds no secret.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arrival::{Arrival, Due};
+use crate::drive::Timeouts;
+use crate::plugin::backend::Settings;
+use crate::plugin::sandbox::Limits;
+use crate::units::Nanos;
+
+/// A resolved run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Plan {
+    /// What people call it.
+    pub name: String,
+    /// Version of the runner that made the plan.
+    pub runner: String,
+    /// Where requests go.
+    pub target: PlannedTarget,
+    /// The server's dialect.
+    pub backend: PlannedPlugin,
+    /// Where the requests' contents come from.
+    pub dataset: PlannedDataset,
+    /// Who judges the answers.
+    pub scorers: Vec<PlannedPlugin>,
+    /// What counts tokens on this side.
+    pub tokenizer: PlannedTokenizer,
+    /// How many requests, and when.
+    pub load: Load,
+    /// What is asked of every request.
+    pub request: RequestOptions,
+    /// When to give up.
+    pub timeouts: Timeouts,
+    /// Percentiles to report, in percent.
+    pub percentiles: Vec<f64>,
+    /// What plugins may use.
+    pub sandbox: Limits,
+    /// The part of the plan that this process runs; absent where it runs the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Slice>,
+}
+
+/// Where requests go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedTarget {
+    /// The engine's base URL.
+    pub base_url: String,
+    /// The model's name as the server knows it; absent until the server was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether requests carry an API key.
+    pub api_key: bool,
+    /// Names of the further header fields that the user gave; values may be secret.
+    pub headers: Vec<String>,
+}
+
+/// A plugin, and exactly which.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedPlugin {
+    /// The name it was asked for by.
+    pub plugin: String,
+    /// What it calls itself.
+    pub name: String,
+    /// Its own version.
+    pub version: String,
+    /// SHA-256 of the component, in hexadecimal.
+    pub digest: String,
+    /// Its configuration.
+    pub config: serde_json::Value,
+}
+
+/// A dataset and its input files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedDataset {
+    /// The plugin.
+    #[serde(flatten)]
+    pub plugin: PlannedPlugin,
+    /// The files it may read, by the names it knows them by.
+    pub files: BTreeMap<String, PlannedFile>,
+}
+
+/// An input file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// SHA-256 of its contents, in hexadecimal.
+    pub digest: String,
+}
+
+/// What counts tokens on this side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedTokenizer {
+    /// Its path, or `bytes` for the stand-in.
+    pub name: String,
+    /// Whether it stands in for the model's own, so that its counts are approximate.
+    pub approximate: bool,
+}
+
+/// How many requests, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Load {
+    /// When the measurement ends.
+    pub amount: Amount,
+    /// When requests are due.
+    pub arrival: Arrival,
+    /// The cap on requests in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<u32>,
+    /// Requests before the measurement.
+    pub warmup: u32,
+    /// What every random choice comes from.
+    pub seed: u64,
+}
+
+/// When the measurement ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Amount {
+    /// After so many requests.
+    Requests(u64),
+    /// When no request is due any more, so many nanoseconds after the start.
+    Duration(Nanos),
+}
+
+/// What is asked of every request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RequestOptions {
+    /// Whether replies are streamed.
+    pub stream: bool,
+    /// Whether answers are made as long as asked.
+    pub ignore_eos: bool,
+    /// Sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Fields added to every request's body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_body: Option<serde_json::Value>,
+}
+
+/// Part `index` of `of` of a plan: the requests whose number leaves the rest `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Slice {
+    /// Which part, from 0.
+    pub index: u32,
+    /// How many parts.
+    pub of: u32,
+}
+
+impl Plan {
+    /// Whether this plan's slice holds the request of that number.
+    pub fn holds(&self, index: u64) -> bool {
+        self.slice
+            .is_none_or(|slice| index % u64::from(slice.of) == u64::from(slice.index))
+    }
+
+    /// How many requests are measured, by the whole plan, where that is known beforehand.
+    pub fn requests(&self) -> Option<u64> {
+        match self.load.amount {
+            Amount::Requests(requests) => Some(requests),
+            Amount::Duration(_) => None,
+        }
+    }
+
+    /// Due times of this plan's requests, in order.
+    pub fn due_times(&self) -> impl Iterator<Item = Due> + use<> {
+        let slice = self.slice.unwrap_or(Slice { index: 0, of: 1 });
+        let requests = self.requests().unwrap_or(u64::MAX);
+        self.load
+            .arrival
+            .due_times(self.load.seed)
+            .zip(0..requests)
+            .filter(move |(_, index)| index % u64::from(slice.of) == u64::from(slice.index))
+            .map(|(due, _)| due)
+    }
+
+    /// Requests that may be in flight at the same time: the cap, or a closed loop's users.
+    /// A slice has its share.
+    pub fn slots(&self) -> Option<usize> {
+        let whole = match self.load.arrival {
+            Arrival::Closed { concurrency } => {
+                Some(concurrency.min(self.load.max_in_flight.unwrap_or(concurrency)))
+            }
+            _ => self.load.max_in_flight,
+        }?;
+        Some(match self.slice {
+            None => whole as usize,
+            Some(slice) => {
+                let extra = u32::from(slice.index < whole % slice.of);
+                (whole / slice.of + extra) as usize
+            }
+        })
+    }
+
+    /// What a backend is told of every request.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            model: self.target.model.clone().unwrap_or_default(),
+            streaming: self.request.stream,
+            ignore_eos: self.request.ignore_eos,
+            temperature: self.request.temperature,
+            extra_body: self.request.extra_body.as_ref().map(ToString::to_string),
+        }
+    }
+}

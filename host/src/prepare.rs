@@ -1,0 +1,372 @@
+//! Preparation: samples become requests, on a thread of its own, ahead of need, so that the bytes
+//! of a request are in hand before it is due.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender};
+use http_body_util::Full;
+use hyper::Request;
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
+use sha2::{Digest, Sha256};
+
+use crate::decode::{Patience, failed};
+use crate::exchange::{Events, Exchange, FailureClass, Outcome, Phase, SampleFacts};
+use crate::frame::Framing;
+use crate::plan::Plan;
+use crate::plugin::PluginError;
+use crate::plugin::backend::{self, Backend, Dialect, Sample, Settings};
+use crate::plugin::dataset::{Dataset, Samples};
+use crate::plugin::load::hex;
+use crate::target::{Secrets, Target};
+use crate::units::Nanos;
+
+/// Samples asked of the dataset in one call.
+const BATCH: u32 = 64;
+/// Bytes of request bodies held ready at most.
+const AHEAD_BYTES: usize = 1 << 30;
+
+/// A request in waiting.
+pub enum Item {
+    /// Ready to be sent.
+    Ready {
+        /// What is known of the exchange.
+        exchange: Box<Exchange>,
+        /// The request.
+        request: Request<Full<Bytes>>,
+    },
+    /// The backend could not write it: the exchange as it will be recorded, but for its due time.
+    Faulty(Box<Exchange>),
+}
+
+/// Turns samples into requests.
+pub struct Preparation {
+    samples: Samples,
+    writer: Writer,
+    plan: Plan,
+    patience: Patience,
+    framing: Framing,
+}
+
+struct Writer {
+    dialect: Dialect,
+    settings: Settings,
+    target: Target,
+    secrets: Secrets,
+    patience: Patience,
+}
+
+/// Requests in waiting, in order.
+pub struct Feed {
+    items: Receiver<Item>,
+    stock: Arc<Stock>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How much lies ready.
+#[derive(Default)]
+struct Stock {
+    state: Mutex<StockState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct StockState {
+    bytes: usize,
+    items: usize,
+    complete: bool,
+    unwanted: bool,
+}
+
+impl Preparation {
+    /// Opens the dataset and the backend.
+    ///
+    /// # Errors
+    /// Where a plugin refuses its configuration or input, or traps.
+    pub fn open(
+        plan: &Plan,
+        backend: &Backend,
+        dataset: &Dataset,
+        target: &Target,
+        secrets: &Secrets,
+        patience: &Patience,
+    ) -> Result<Self, PluginError> {
+        let mut dialect = backend.open()?;
+        let framing = match dialect.framing(plan.request.stream)? {
+            backend::Framing::EventStream => Framing::EventStream,
+            backend::Framing::Lines => Framing::Lines,
+            backend::Framing::Whole => Framing::Whole,
+        };
+        Ok(Preparation {
+            samples: dataset.open(plan.load.seed, plan.requests())?,
+            writer: Writer {
+                dialect,
+                settings: plan.settings(),
+                target: target.clone(),
+                secrets: secrets.clone(),
+                patience: patience.clone(),
+            },
+            plan: plan.clone(),
+            patience: patience.clone(),
+            framing,
+        })
+    }
+
+    /// How replies are cut.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// The requests that are sent before the measurement; may be fewer than planned.
+    ///
+    /// # Errors
+    /// Where the dataset fails.
+    pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
+        let mut items = Vec::new();
+        let wanted = self.plan.load.warmup;
+        while items.len() < wanted as usize {
+            let left = wanted - items.len() as u32;
+            let samples = self.samples.spare(left.min(BATCH))?;
+            if samples.is_empty() {
+                break;
+            }
+            for sample in samples {
+                let index = items.len() as u64;
+                items.push(self.writer.write(index, Phase::Warmup, &sample));
+            }
+        }
+        Ok(items)
+    }
+
+    /// Begins to prepare the measured requests.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub fn start(self) -> std::io::Result<Feed> {
+        let (sender, items) = crossbeam_channel::unbounded();
+        let stock = Arc::new(Stock::default());
+        let shared = Arc::clone(&stock);
+        let thread = std::thread::Builder::new()
+            .name("prepare".into())
+            .spawn(move || {
+                self.run(&sender, &shared);
+                shared.complete();
+            })?;
+        Ok(Feed {
+            items,
+            stock,
+            thread: Some(thread),
+        })
+    }
+
+    fn run(mut self, items: &Sender<Item>, stock: &Stock) {
+        let planned = self.plan.requests().unwrap_or(u64::MAX);
+        let mut index = 0;
+        while index < planned {
+            let limit = BATCH.min(u32::try_from(planned - index).unwrap_or(BATCH));
+            let samples = match self.samples.next(limit) {
+                Ok(samples) => samples,
+                Err(error) => return self.patience.end(error.to_string()),
+            };
+            if samples.is_empty() {
+                return;
+            }
+            for sample in samples {
+                if self.plan.holds(index) {
+                    let item = self.writer.write(index, Phase::Measure, &sample);
+                    let bytes = item.exchange().sample.request_bytes as usize;
+                    if !stock.add(bytes) || items.send(item).is_err() {
+                        return;
+                    }
+                }
+                index += 1;
+            }
+        }
+    }
+}
+
+impl Writer {
+    /// Writes the request for a sample, or the record of why there is none.
+    fn write(&mut self, index: u64, phase: Phase, sample: &Sample) -> Item {
+        let mut exchange = Box::new(Exchange {
+            index,
+            phase,
+            sample: SampleFacts {
+                id: sample.id.clone(),
+                input_tokens: sample.input_tokens,
+                output_tokens: sample.output_tokens,
+                reference: sample
+                    .reference
+                    .as_ref()
+                    .and_then(|reference| serde_json::from_str(reference).ok()),
+                request_bytes: 0,
+                request_digest: String::new(),
+            },
+            due: Nanos::ZERO,
+            granted: None,
+            sent: None,
+            headers: None,
+            status: None,
+            events: Events::default(),
+            ended: None,
+            output: String::new(),
+            reasoning: String::new(),
+            tool_calls: String::new(),
+            finish: None,
+            usage: None,
+            outcome: Outcome::Ok,
+        });
+        match self.request(sample, &mut exchange.sample) {
+            Ok(request) => {
+                self.patience.restored();
+                Item::Ready { exchange, request }
+            }
+            Err(error) => {
+                self.patience.tried(&error);
+                exchange.outcome = failed(FailureClass::Plugin, &error.to_string());
+                Item::Faulty(exchange)
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        sample: &Sample,
+        facts: &mut SampleFacts,
+    ) -> Result<Request<Full<Bytes>>, PluginError> {
+        let encoded = self.dialect.encode(sample, &self.settings)?;
+        let path = self.target.path(&encoded.path);
+        let mut hash = Sha256::new();
+        hash.update(&encoded.method);
+        hash.update([0]);
+        hash.update(&path);
+        hash.update([0]);
+        hash.update(&encoded.body);
+        facts.request_bytes = encoded.body.len() as u64;
+        facts.request_digest = hex(&hash.finalize()[..8]);
+        http_request(&self.target, &self.secrets, path, encoded).map_err(|what| {
+            PluginError::Contract {
+                plugin: self.dialect.name().to_owned(),
+                call: "encode",
+                what,
+            }
+        })
+    }
+}
+
+/// Puts the host's own headers, and the user's, around what the backend wrote.
+///
+/// # Errors
+/// Says what HTTP does not allow in it.
+pub fn http_request(
+    target: &Target,
+    secrets: &Secrets,
+    path: String,
+    encoded: backend::Request,
+) -> Result<Request<Full<Bytes>>, String> {
+    let mut request = Request::builder()
+        .method(encoded.method.as_str())
+        .uri(path)
+        .header(HOST, target.authority())
+        .body(Full::new(Bytes::from(encoded.body)))
+        .map_err(|cause| cause.to_string())?;
+    let headers = request.headers_mut();
+    let given = encoded.headers.iter().chain(&secrets.headers);
+    for (name, value) in given {
+        let name = HeaderName::try_from(name.as_str())
+            .map_err(|_| format!("`{}` is no header name", name.escape_debug()))?;
+        let value = HeaderValue::try_from(value.as_str())
+            .map_err(|_| format!("the value of the header `{name}` holds characters it may not"))?;
+        headers.insert(name, value);
+    }
+    if let Some(key) = &secrets.api_key {
+        let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+            .map_err(|_| "the API key holds characters that a header may not".to_owned())?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(request)
+}
+
+impl Item {
+    /// What is known of the exchange.
+    pub fn exchange(&self) -> &Exchange {
+        match self {
+            Item::Ready { exchange, .. } | Item::Faulty(exchange) => exchange,
+        }
+    }
+}
+
+impl Feed {
+    /// The next request; waits where preparation is behind. `None` when there are no more.
+    pub fn next(&self) -> Option<Item> {
+        let item = self.items.recv().ok()?;
+        self.stock.take(item.exchange().sample.request_bytes as usize);
+        Some(item)
+    }
+
+    /// Waits until so many requests lie ready, or as many as may, or all there are.
+    /// `each` is called now and then with how many lie ready.
+    pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
+        let mut state = self.stock.lock();
+        while !state.complete
+            && (state.items as u64) < wanted
+            && state.bytes < AHEAD_BYTES
+            && each(state.items)
+        {
+            let glance = std::time::Duration::from_millis(100);
+            state = self
+                .stock
+                .changed
+                .wait_timeout(state, glance)
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                .0;
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.stock.lock().unwanted = true;
+        self.stock.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Stock {
+    fn lock(&self) -> std::sync::MutexGuard<'_, StockState> {
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Waits for room, then adds an item. False where nobody wants it any more.
+    fn add(&self, bytes: usize) -> bool {
+        let mut state = self.lock();
+        while state.bytes >= AHEAD_BYTES && !state.unwanted {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        state.bytes += bytes;
+        state.items += 1;
+        self.changed.notify_all();
+        !state.unwanted
+    }
+
+    fn take(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.bytes -= bytes;
+        state.items -= 1;
+        self.changed.notify_all();
+    }
+
+    fn complete(&self) {
+        self.lock().complete = true;
+        self.changed.notify_all();
+    }
+}
