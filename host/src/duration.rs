@@ -38,7 +38,9 @@ pub enum ParseError {
         rest: String,
     },
     /// A number without a unit.
-    #[error("`{text}`: a unit is missing; write `{text}ms`, `{text}s` or another of ns us ms s m h")]
+    #[error(
+        "`{text}`: a unit is missing; write `{text}ms`, `{text}s` or another of ns us ms s m h"
+    )]
     NoUnit {
         /// The whole text.
         text: String,
@@ -95,13 +97,19 @@ pub fn parse(text: &str) -> Result<Duration, ParseError> {
             .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit_ends);
         if number.is_empty() {
-            return Err(ParseError::Number { text: whole(), rest: rest.to_owned() });
+            return Err(ParseError::Number {
+                text: whole(),
+                rest: rest.to_owned(),
+            });
         }
         if unit.is_empty() {
             return Err(ParseError::NoUnit { text: whole() });
         }
         let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(ParseError::Unit { text: whole(), unit: unit.to_owned() });
+            return Err(ParseError::Unit {
+                text: whole(),
+                unit: unit.to_owned(),
+            });
         };
         if *nanos >= longest {
             return Err(ParseError::Order { text: whole() });
@@ -112,8 +120,8 @@ pub fn parse(text: &str) -> Result<Duration, ParseError> {
             .ok_or_else(|| ParseError::TooLong { text: whole() })?;
         rest = tail.trim_start();
     }
-    let seconds = u64::try_from(total / 1_000_000_000)
-        .map_err(|_| ParseError::TooLong { text: whole() })?;
+    let seconds =
+        u64::try_from(total / 1_000_000_000).map_err(|_| ParseError::TooLong { text: whole() })?;
     Ok(Duration::new(seconds, (total % 1_000_000_000) as u32))
 }
 
@@ -122,7 +130,10 @@ fn term(number: &str, unit: u128, text: &str) -> Result<u128, ParseError> {
     let whole = || text.trim().to_owned();
     let (integer, decimals) = number.split_once('.').unwrap_or((number, ""));
     if (integer.is_empty() && decimals.is_empty()) || decimals.contains('.') {
-        return Err(ParseError::Number { text: whole(), rest: number.to_owned() });
+        return Err(ParseError::Number {
+            text: whole(),
+            rest: number.to_owned(),
+        });
     }
     let too_long = |_| ParseError::TooLong { text: whole() };
     let digits = |digits: &str| match digits {
@@ -165,7 +176,10 @@ pub fn format(span: Duration) -> String {
         }
     }
     let plain = [UNITS[2], UNITS[3], UNITS[4], UNITS[6]];
-    let (name, unit) = plain.into_iter().find(|(_, unit)| nanos >= *unit).unwrap_or(UNITS[6]);
+    let (name, unit) = plain
+        .into_iter()
+        .find(|(_, unit)| nanos >= *unit)
+        .unwrap_or(UNITS[6]);
     text.push_str(&(nanos / unit).to_string());
     if nanos % unit != 0 {
         let places = unit.ilog10() as usize;
@@ -253,7 +267,10 @@ mod tests {
             ("250", "a unit is missing; write `250ms`"),
             ("ms", "a number is expected before `ms`"),
             ("-5ms", "a number is expected before `-5ms`"),
-            ("5 sec", "`sec` is not a unit; expected one of ns us ms s m h"),
+            (
+                "5 sec",
+                "`sec` is not a unit; expected one of ns us ms s m h",
+            ),
             ("1.2.3s", "a number is expected"),
             (".s", "a number is expected"),
             ("30s1m", "units go from long to short"),

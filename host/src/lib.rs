@@ -15,6 +15,7 @@ pub mod preflight;
 pub mod prepare;
 pub mod record;
 pub mod run;
+pub mod scenario;
 pub mod shipped;
 pub mod target;
 pub mod tokenizer;

@@ -1,0 +1,297 @@
+//! The scenario: a run as its author wrote it, in TOML, by flags, or both.
+//!
+//! Responsible for reading it (every mistake at once, each with its place), for laying flags over
+//! it ([`Scenario::overlay`]) and for finding what contradicts itself ([`Scenario::validate`]).
+//! Absent means that nothing was said: defaults, plugins, files and everything else that takes
+//! deciding belong to the plan. Configuration of plugins is carried in free form and compared
+//! with a plugin's own schema by [`check_config`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use miette::SourceSpan;
+use serde::Serialize;
+
+use crate::duration::Span;
+
+mod check;
+mod config;
+mod nearest;
+mod overlay;
+mod place;
+mod problem;
+mod read;
+mod reader;
+mod reading;
+mod said;
+mod schema;
+mod size;
+#[cfg(test)]
+mod tests;
+mod value;
+mod words;
+
+pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
+pub use problem::{Problem, ScenarioError};
+pub use said::{Place, Said, Source};
+pub use schema::check_config;
+pub use size::Size;
+
+/// A run as it was described, nothing resolved.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Scenario {
+    /// What people call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Said<String>>,
+    /// Its position when a folder of scenarios is run; those without one come after, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Said<u64>>,
+    /// The server under test.
+    pub target: Target,
+    /// The model's tokenizer.
+    pub tokenizer: Tokenizer,
+    /// The dialect that the server speaks.
+    pub backend: Plugin,
+    /// Where the requests' contents come from.
+    pub dataset: Dataset,
+    /// How many requests, and when.
+    pub load: Load,
+    /// What is asked of every request.
+    pub request: RequestOptions,
+    /// When to give up.
+    pub timeouts: Timeouts,
+    /// Who judges the answers; an empty list says that nobody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scorers: Option<Vec<Plugin>>,
+    /// What is reported.
+    pub report: Report,
+    /// What plugins may use up.
+    pub sandbox: Sandbox,
+    /// Where the tables of the text begin.
+    #[serde(skip)]
+    sections: BTreeMap<String, Place>,
+}
+
+/// `[target]`: the server under test.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Target {
+    /// Where it listens, such as `http://127.0.0.1:8000`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<Said<String>>,
+    /// The model's name as the server knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Said<String>>,
+    /// The environment variable that holds the API key. The key itself has no place in a scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<Said<String>>,
+    /// Further header fields of every request, by lower-case name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, Said<String>>,
+}
+
+/// `[tokenizer]`: the model's tokenizer.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Tokenizer {
+    /// `tokenizer.json`, or the folder that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<Said<PathBuf>>,
+}
+
+/// `[backend]` or one of `[[scorers]]`: a plugin and what it is told.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Plugin {
+    /// Which component, such as `backends/openai.wasm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<Said<String>>,
+    /// Its configuration, in its own terms.
+    #[serde(skip_serializing_if = "ConfigTable::is_empty")]
+    pub config: ConfigTable,
+}
+
+/// `[dataset]`: a plugin, what it is told and the files it may read.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Dataset {
+    /// Which component, such as `datasets/random.wasm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<Said<String>>,
+    /// Its configuration, in its own terms.
+    #[serde(skip_serializing_if = "ConfigTable::is_empty")]
+    pub config: ConfigTable,
+    /// The files it may read, by the name that it knows them by.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, Said<PathBuf>>,
+}
+
+/// `[load]`: how many requests, and when.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Load {
+    /// How many requests are measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Said<u64>>,
+    /// For how long requests are sent, instead of how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Said<Span>>,
+    /// When requests are due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<Said<Arrival>>,
+    /// Requests a second. Infinite is [`Arrival::Inf`] by another name.
+    /// From a flag and without an arrival it means [`Arrival::Poisson`], as with the tools that have the flag.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
+    pub rate: Option<Said<f64>>,
+    /// How many requests a closed loop keeps in flight; said alone it means [`Arrival::Closed`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Said<u64>>,
+    /// Cap on the requests in flight of an open-loop arrival.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<Said<u64>>,
+    /// How many requests are sent before the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Said<u64>>,
+    /// What every random choice comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Said<u64>>,
+}
+
+/// JSON has no infinity; TOML's word for it stands in.
+fn rate<S: serde::Serializer>(rate: &Option<Said<f64>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match rate {
+        Some(rate) if rate.value.is_infinite() => serializer.serialize_str("inf"),
+        rate => rate.serialize(serializer),
+    }
+}
+
+/// When requests are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrival {
+    /// All at once.
+    Inf,
+    /// At equal distances.
+    Constant,
+    /// At exponentially distributed distances.
+    Poisson,
+    /// Each when an earlier one is answered: a closed loop.
+    Closed,
+}
+
+/// `[request]`: what is asked of every request.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RequestOptions {
+    /// Whether replies are streamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Said<bool>>,
+    /// Whether answers are made as long as asked for by ignoring the end-of-sequence token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignore_eos: Option<Said<bool>>,
+    /// Sampling temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Said<f64>>,
+    /// Fields that are added to every request's body.
+    #[serde(skip_serializing_if = "ConfigTable::is_empty")]
+    pub extra_body: ConfigTable,
+}
+
+/// `[timeouts]`: when to give up.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Timeouts {
+    /// On a connection that is not made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect: Option<Said<Span>>,
+    /// On a reply of which not a byte came for so long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Said<Span>>,
+    /// On a request as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Said<Span>>,
+}
+
+/// `[report]`: what is reported.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Report {
+    /// Which percentiles, each above 0 and at most 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentiles: Option<Said<Vec<Said<f64>>>>,
+}
+
+/// `[sandbox]`: what plugins may use up.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Sandbox {
+    /// Memory of one instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Said<Size>>,
+    /// Time of one call of a backend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend_call: Option<Said<Span>>,
+    /// Time of one call of a dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset_call: Option<Said<Span>>,
+    /// Time of one call of a scorer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scorer_call: Option<Said<Span>>,
+    /// What one call may return.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returned: Option<Said<Size>>,
+}
+
+impl Arrival {
+    /// Every arrival, in the order in which they are told.
+    pub const ALL: [Arrival; 4] = [
+        Arrival::Inf,
+        Arrival::Constant,
+        Arrival::Poisson,
+        Arrival::Closed,
+    ];
+
+    /// Its name in a scenario.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrival::Inf => "inf",
+            Arrival::Constant => "constant",
+            Arrival::Poisson => "poisson",
+            Arrival::Closed => "closed",
+        }
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario's text. `name` is what messages call it: its path.
+    ///
+    /// # Errors
+    /// Everything that is wrong in it by itself: syntax, keys, types, values, and pairs that
+    /// contradict each other. What is still missing may come from flags: see [`Scenario::validate`].
+    pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
+        let (scenario, mut problems) = read::read(name, text);
+        problems.extend(check::values(&scenario));
+        problems.extend(check::contradictions(&scenario));
+        ScenarioError::unless_empty(problems)?;
+        Ok(scenario)
+    }
+
+    /// Checks a scenario that is complete, flags and all.
+    ///
+    /// # Errors
+    /// Values out of range, pairs that contradict each other, and an arrival that lacks its rate or concurrency.
+    pub fn validate(&self) -> Result<(), ScenarioError> {
+        let mut problems = check::values(self);
+        problems.extend(check::contradictions(self));
+        problems.extend(check::gaps(self));
+        ScenarioError::unless_empty(problems)
+    }
+
+    /// The part of the scenario's text that says what stands at the path, such as
+    /// `["backend", "config", "route"]`; list items go by their position, and a table's place is its
+    /// header. Absent where a flag says it, or nothing does.
+    pub fn span_of(&self, path: &[&str]) -> Option<SourceSpan> {
+        self.place_of(path)?.span()
+    }
+}

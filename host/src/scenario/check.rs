@@ -1,0 +1,331 @@
+//! What makes sense in a scenario: values in range, pairs that do not contradict each other, and
+//! what an arrival cannot do without.
+//!
+//! Works on scenarios alone, wherever they were said: in a file, by flags or in code.
+
+use std::fmt::Display;
+
+use hyper::Uri;
+use hyper::header::{HeaderName, HeaderValue};
+
+use super::overlay::has_rate;
+use super::problem::Problem;
+use super::said::{Place, Said};
+use super::{Arrival, Load, Scenario, Target};
+
+/// Header fields that the host writes itself.
+const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
+
+/// Values that are out of range or malformed.
+pub fn values(scenario: &Scenario) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    target(&scenario.target, &mut problems);
+
+    let mut check = |problem: Option<Problem>| problems.extend(problem);
+    let load = &scenario.load;
+    check(unless("load.requests", &load.requests, "at least 1", |n| {
+        *n > 0
+    }));
+    check(unless(
+        "load.concurrency",
+        &load.concurrency,
+        "at least 1",
+        |n| *n > 0,
+    ));
+    check(unless(
+        "load.max-in-flight",
+        &load.max_in_flight,
+        "at least 1",
+        |n| *n > 0,
+    ));
+    check(unless(
+        "load.rate",
+        &load.rate,
+        "more than 0 requests a second",
+        |rate| *rate > 0.0,
+    ));
+    let temperature = &scenario.request.temperature;
+    let usable = |t: &f64| t.is_finite() && *t >= 0.0;
+    check(unless(
+        "request.temperature",
+        temperature,
+        "a number of at least 0",
+        usable,
+    ));
+
+    let (timeouts, sandbox) = (&scenario.timeouts, &scenario.sandbox);
+    for (name, span) in [
+        ("load.duration", &load.duration),
+        ("timeouts.connect", &timeouts.connect),
+        ("timeouts.idle", &timeouts.idle),
+        ("timeouts.request", &timeouts.request),
+        ("sandbox.backend-call", &sandbox.backend_call),
+        ("sandbox.dataset-call", &sandbox.dataset_call),
+        ("sandbox.scorer-call", &sandbox.scorer_call),
+    ] {
+        check(unless(name, span, "a duration above zero", |span| {
+            !span.0.is_zero()
+        }));
+    }
+    for (name, size) in [
+        ("sandbox.memory", &sandbox.memory),
+        ("sandbox.returned", &sandbox.returned),
+    ] {
+        check(unless(name, size, "a size above zero", |size| size.0 > 0));
+    }
+
+    if let Some(percentiles) = &scenario.report.percentiles {
+        if percentiles.value.is_empty() {
+            let problem = Problem::new("`report.percentiles`: expected at least one, found none");
+            check(Some(problem.at(percentiles.place.clone(), "an empty list")));
+        }
+        for (index, percentile) in percentiles.value.iter().enumerate() {
+            let Said { value, place } = percentile;
+            if !(*value > 0.0 && *value <= 100.0) {
+                let expected = "a number above 0 and at most 100";
+                check(Some(wrong("report.percentiles", place, expected, value)));
+            }
+            if percentiles.value[..index]
+                .iter()
+                .any(|before| before.value == *value)
+            {
+                let problem = Problem::new(format!("`report.percentiles`: {value} is there twice"));
+                check(Some(problem.at(place.clone(), "again")));
+            }
+        }
+    }
+    problems
+}
+
+fn target(target: &Target, problems: &mut Vec<Problem>) {
+    if let Some(Said { value, place }) = &target.base_url {
+        let uri = value.parse::<Uri>().ok().filter(|uri| {
+            matches!(uri.scheme_str(), Some("http" | "https"))
+                && uri.host().is_some_and(|h| !h.is_empty())
+        });
+        if uri.is_none_or(|uri| uri.query().is_some()) {
+            let expected = "a URL such as \"http://127.0.0.1:8000\"";
+            problems.push(wrong(
+                "target.base-url",
+                place,
+                expected,
+                format!("{value:?}"),
+            ));
+        }
+    }
+    if let Some(Said { value, place }) = &target.api_key_env {
+        let name = !value.starts_with(|c: char| c.is_ascii_digit())
+            && value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !name {
+            let message = "`target.api-key-env`: expected the name of an environment variable";
+            let help = "put the key itself into a variable and name that variable here; \
+                        keys do not belong in scenarios";
+            problems.push(
+                Problem::new(message)
+                    .at(place.clone(), "not a name")
+                    .help(help)
+                    .secret(),
+            );
+        }
+    }
+    for (name, Said { value, place }) in &target.headers {
+        let key = format!("target.headers.{name}");
+        let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
+            Problem::new(format!(
+                "`{key}`: {name:?} cannot be the name of a header field"
+            ))
+        } else if HeaderValue::from_str(value).is_err() {
+            Problem::new(format!(
+                "`{key}`: the value has characters that a header field cannot have"
+            ))
+        } else if name == "authorization" {
+            Problem::new(format!("`{key}`: keys do not belong in scenarios"))
+                .help("put the key into an environment variable and name it with `api-key-env` in [target]")
+                .secret()
+        } else if HOST_HEADERS.contains(&name.as_str()) {
+            Problem::new(format!(
+                "`{key}`: this header field is written by the runner itself"
+            ))
+        } else {
+            continue;
+        };
+        problems.push(problem.at(place.clone(), "not possible"));
+    }
+}
+
+fn unless<T: Display>(
+    name: &str,
+    said: &Option<Said<T>>,
+    expected: &str,
+    fits: impl Fn(&T) -> bool,
+) -> Option<Problem> {
+    let said = said.as_ref().filter(|said| !fits(&said.value))?;
+    Some(wrong(name, &said.place, expected, &said.value))
+}
+
+fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Problem {
+    let message = format!("`{name}`: expected {expected}, found {found}");
+    Problem::new(message).at(place.clone(), format!("expected {expected}"))
+}
+
+/// Pairs of which at most one can hold.
+pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
+    let load = &scenario.load;
+    let mut problems = Vec::new();
+    if let (Some(requests), Some(duration)) = (&load.requests, &load.duration) {
+        problems.push(
+            Problem::new("`load.requests` and `load.duration` contradict each other")
+                .at(requests.place.clone(), "how many")
+                .at(duration.place.clone(), "for how long")
+                .help("a run ends after so many requests or after so long; keep one of the two"),
+        );
+    }
+    arrival(load, &mut problems);
+    body(scenario, &mut problems);
+    problems
+}
+
+fn arrival(load: &Load, problems: &mut Vec<Problem>) {
+    let meant = load.meant_arrival();
+    // The key that decides on the arrival, and how it reads.
+    let decider = match (&load.arrival, &load.rate, &load.concurrency) {
+        (Some(arrival), _, _) => Some((
+            &arrival.place,
+            format!("`load.arrival` = \"{}\"", arrival.value.name()),
+        )),
+        (None, Some(rate), _) => Some((&rate.place, format!("`load.rate` = {}", rate.value))),
+        (None, None, Some(concurrency)) => {
+            Some((&concurrency.place, "`load.concurrency`".to_owned()))
+        }
+        (None, None, None) => None,
+    };
+    let mut clash = |key: &str, place: &Place, help: &str| {
+        let Some((decided_at, decision)) = &decider else {
+            return;
+        };
+        problems.push(
+            Problem::new(format!("`load.{key}` contradicts {decision}"))
+                .at(place.clone(), "this")
+                .at((*decided_at).clone(), "against this")
+                .help(help),
+        );
+    };
+
+    if let (Some(rate), Some(arrival)) = (&load.rate, &load.arrival) {
+        let help = match (has_rate(arrival.value), rate.value.is_infinite()) {
+            (false, false) => Some("a rate belongs to `arrival` = \"constant\" or \"poisson\""),
+            (true, true) => Some("an infinite rate is `arrival` = \"inf\": everything at once"),
+            (false, true) if arrival.value == Arrival::Closed => {
+                Some("a closed loop sends when an answer came, at no rate; drop `rate`")
+            }
+            _ => None,
+        };
+        if let Some(help) = help {
+            clash("rate", &rate.place, help);
+        }
+    }
+    if let Some(concurrency) = &load.concurrency
+        && meant != Some(Arrival::Closed)
+    {
+        let help = "`concurrency` is how many requests a closed loop keeps in flight \
+                    (`arrival` = \"closed\"); to cap an open loop use `max-in-flight`";
+        clash("concurrency", &concurrency.place, help);
+    }
+    if let Some(cap) = &load.max_in_flight
+        && meant == Some(Arrival::Closed)
+    {
+        let help =
+            "a closed loop has never more in flight than its `concurrency`; drop `max-in-flight`";
+        clash("max-in-flight", &cap.place, help);
+    }
+    if let Some(duration) = &load.duration
+        && meant == Some(Arrival::Inf)
+    {
+        let help = "what is sent all at once has a number, not a duration: say `requests`, \
+                    or keep a server busy for so long with `arrival` = \"closed\"";
+        clash("duration", &duration.place, help);
+    }
+    if let (
+        None,
+        Some(Said {
+            value,
+            place: place @ Place::Text { .. },
+        }),
+    ) = (&load.arrival, &load.rate)
+        && value.is_finite()
+    {
+        problems.push(
+            Problem::new("`load.rate` does not say how requests are spread over time")
+                .at(place.clone(), "a rate without an arrival")
+                .help(
+                    "add `arrival` = \"poisson\" (at random) or \"constant\" (at equal distances)",
+                ),
+        );
+    }
+}
+
+/// Fields of the request's body that have a key of their own.
+fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
+    let request = &scenario.request;
+    let twins: [(&str, &str, Option<&Place>); 4] = [
+        (
+            "stream",
+            "request.stream",
+            request.stream.as_ref().map(|said| &said.place),
+        ),
+        (
+            "ignore_eos",
+            "request.ignore-eos",
+            request.ignore_eos.as_ref().map(|said| &said.place),
+        ),
+        (
+            "temperature",
+            "request.temperature",
+            request.temperature.as_ref().map(|said| &said.place),
+        ),
+        (
+            "model",
+            "target.model",
+            scenario.target.model.as_ref().map(|said| &said.place),
+        ),
+    ];
+    for (field, key, said) in twins {
+        let Some(entry) = request.extra_body.get(field) else {
+            continue;
+        };
+        let at = entry.key.place.clone();
+        let name = format!("`request.extra-body.{field}`");
+        let problem = match said {
+            Some(place) => Problem::new(format!("{name} contradicts `{key}`"))
+                .at(at, "this")
+                .at(place.clone(), "against this")
+                .help(format!("say it once, with `{key}`")),
+            // How a reply is read depends on it, so it cannot be said behind the runner's back.
+            None if field == "stream" => Problem::new(format!("{name}: say it with `{key}`"))
+                .at(at, "not here")
+                .help("how replies are read depends on it"),
+            None => continue,
+        };
+        problems.push(problem);
+    }
+}
+
+/// What an arrival cannot do without.
+pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
+    let load = &scenario.load;
+    let Some(Said {
+        value: arrival,
+        place,
+    }) = &load.arrival
+    else {
+        return Vec::new();
+    };
+    let (key, example) = match arrival {
+        Arrival::Constant | Arrival::Poisson if load.rate.is_none() => ("rate", "rate = 10.0"),
+        Arrival::Closed if load.concurrency.is_none() => ("concurrency", "concurrency = 64"),
+        _ => return Vec::new(),
+    };
+    let message = format!("`load.arrival` = \"{}\" needs a `{key}`", arrival.name());
+    let problem = Problem::new(message).at(place.clone(), format!("without a {key}"));
+    vec![problem.help(format!("add for instance `{example}` to [load]"))]
+}

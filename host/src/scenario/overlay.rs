@@ -1,0 +1,143 @@
+//! Laying one scenario over another: what flags say wins over what a file says.
+//!
+//! Most keys simply replace each other. `[load]` needs care, because there one key can say the
+//! opposite of another: whoever asks for so many requests does not want the file's duration.
+
+use std::collections::BTreeMap;
+
+use super::said::Said;
+use super::{
+    Arrival, Dataset, Load, Plugin, Report, RequestOptions, Sandbox, Scenario, Target, Timeouts,
+    Tokenizer,
+};
+
+impl Scenario {
+    /// This scenario with `over` laid on it: whatever `over` says wins. Tables of free form, headers
+    /// and files are merged key by key; lists are replaced whole. In `[load]`, `over` also takes
+    /// away what contradicts it below.
+    #[must_use]
+    pub fn overlay(self, over: Scenario) -> Scenario {
+        let mut sections = self.sections;
+        for (path, place) in over.sections {
+            sections.entry(path).or_insert(place);
+        }
+        Scenario {
+            name: over.name.or(self.name),
+            order: over.order.or(self.order),
+            target: target(self.target, over.target),
+            tokenizer: Tokenizer {
+                path: over.tokenizer.path.or(self.tokenizer.path),
+            },
+            backend: Plugin {
+                plugin: over.backend.plugin.or(self.backend.plugin),
+                config: self.backend.config.overlay(over.backend.config),
+            },
+            dataset: Dataset {
+                plugin: over.dataset.plugin.or(self.dataset.plugin),
+                config: self.dataset.config.overlay(over.dataset.config),
+                files: merged(self.dataset.files, over.dataset.files),
+            },
+            load: load(self.load, over.load),
+            request: RequestOptions {
+                stream: over.request.stream.or(self.request.stream),
+                ignore_eos: over.request.ignore_eos.or(self.request.ignore_eos),
+                temperature: over.request.temperature.or(self.request.temperature),
+                extra_body: self.request.extra_body.overlay(over.request.extra_body),
+            },
+            timeouts: Timeouts {
+                connect: over.timeouts.connect.or(self.timeouts.connect),
+                idle: over.timeouts.idle.or(self.timeouts.idle),
+                request: over.timeouts.request.or(self.timeouts.request),
+            },
+            scorers: over.scorers.or(self.scorers),
+            report: Report {
+                percentiles: over.report.percentiles.or(self.report.percentiles),
+            },
+            sandbox: Sandbox {
+                memory: over.sandbox.memory.or(self.sandbox.memory),
+                backend_call: over.sandbox.backend_call.or(self.sandbox.backend_call),
+                dataset_call: over.sandbox.dataset_call.or(self.sandbox.dataset_call),
+                scorer_call: over.sandbox.scorer_call.or(self.sandbox.scorer_call),
+                returned: over.sandbox.returned.or(self.sandbox.returned),
+            },
+            sections,
+        }
+    }
+}
+
+fn target(below: Target, over: Target) -> Target {
+    let headers = over
+        .headers
+        .into_iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value));
+    Target {
+        base_url: over.base_url.or(below.base_url),
+        model: over.model.or(below.model),
+        api_key_env: over.api_key_env.or(below.api_key_env),
+        headers: merged(below.headers, headers),
+    }
+}
+
+fn merged<T>(
+    mut below: BTreeMap<String, T>,
+    over: impl IntoIterator<Item = (String, T)>,
+) -> BTreeMap<String, T> {
+    below.extend(over);
+    below
+}
+
+fn load(mut below: Load, over: Load) -> Load {
+    if over.requests.is_some() {
+        below.duration = None;
+    }
+    if over.duration.is_some() {
+        below.requests = None;
+    }
+    match over.meant_arrival() {
+        Some(Arrival::Inf) => (below.arrival, below.rate, below.concurrency) = (None, None, None),
+        Some(Arrival::Closed) => {
+            (below.rate, below.max_in_flight) = (None, None);
+            below.arrival = below
+                .arrival
+                .filter(|arrival| arrival.value == Arrival::Closed);
+        }
+        // A rate alone leaves it to the file how requests are spread, if its arrival has a rate at all.
+        Some(Arrival::Constant | Arrival::Poisson) => {
+            below.concurrency = None;
+            below.rate = below.rate.filter(|rate| rate.value.is_finite());
+            below.arrival = below.arrival.filter(|arrival| has_rate(arrival.value));
+        }
+        None => {}
+    }
+    Load {
+        requests: over.requests.or(below.requests),
+        duration: over.duration.or(below.duration),
+        arrival: over.arrival.or(below.arrival),
+        rate: over.rate.or(below.rate),
+        concurrency: over.concurrency.or(below.concurrency),
+        max_in_flight: over.max_in_flight.or(below.max_in_flight),
+        warmup: over.warmup.or(below.warmup),
+        seed: over.seed.or(below.seed),
+    }
+}
+
+impl Load {
+    /// The arrival that is meant by what is said: by its name, else by a rate, else by a concurrency.
+    pub fn meant_arrival(&self) -> Option<Arrival> {
+        let by_rate = |rate: &Said<f64>| {
+            if rate.value == f64::INFINITY {
+                Arrival::Inf
+            } else {
+                Arrival::Poisson
+            }
+        };
+        let said = self.arrival.as_ref().map(|arrival| arrival.value);
+        said.or_else(|| self.rate.as_ref().map(by_rate))
+            .or_else(|| self.concurrency.as_ref().map(|_| Arrival::Closed))
+    }
+}
+
+/// Whether due times of such an arrival follow a rate.
+pub fn has_rate(arrival: Arrival) -> bool {
+    matches!(arrival, Arrival::Constant | Arrival::Poisson)
+}

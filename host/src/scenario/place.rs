@@ -1,0 +1,69 @@
+//! Finding where a scenario says something, by the path of its keys.
+
+use super::said::{Place, Said};
+use super::{Plugin, Scenario};
+
+fn at<T>(said: &Option<Said<T>>) -> Option<&Place> {
+    said.as_ref().map(|said| &said.place)
+}
+
+impl Scenario {
+    /// Where the scenario says what stands at the path; see [`Scenario::span_of`].
+    pub fn place_of(&self, path: &[&str]) -> Option<&Place> {
+        match path {
+            ["name"] => at(&self.name),
+            ["order"] => at(&self.order),
+            ["target", "base-url"] => at(&self.target.base_url),
+            ["target", "model"] => at(&self.target.model),
+            ["target", "api-key-env"] => at(&self.target.api_key_env),
+            ["target", "headers", name] => {
+                Some(&self.target.headers.get(&name.to_ascii_lowercase())?.place)
+            }
+            ["tokenizer", "path"] => at(&self.tokenizer.path),
+            ["backend", within @ ..] if !within.is_empty() => {
+                place_in_plugin(&self.backend, within)
+            }
+            ["dataset", "plugin"] => at(&self.dataset.plugin),
+            ["dataset", "config", within @ ..] => self.dataset.config.place_of(within),
+            ["dataset", "files", name] => Some(&self.dataset.files.get(*name)?.place),
+            ["load", "requests"] => at(&self.load.requests),
+            ["load", "duration"] => at(&self.load.duration),
+            ["load", "arrival"] => at(&self.load.arrival),
+            ["load", "rate"] => at(&self.load.rate),
+            ["load", "concurrency"] => at(&self.load.concurrency),
+            ["load", "max-in-flight"] => at(&self.load.max_in_flight),
+            ["load", "warmup"] => at(&self.load.warmup),
+            ["load", "seed"] => at(&self.load.seed),
+            ["request", "stream"] => at(&self.request.stream),
+            ["request", "ignore-eos"] => at(&self.request.ignore_eos),
+            ["request", "temperature"] => at(&self.request.temperature),
+            ["request", "extra-body", within @ ..] => self.request.extra_body.place_of(within),
+            ["timeouts", "connect"] => at(&self.timeouts.connect),
+            ["timeouts", "idle"] => at(&self.timeouts.idle),
+            ["timeouts", "request"] => at(&self.timeouts.request),
+            ["scorers", index, within @ ..] => {
+                let index: usize = index.parse().ok()?;
+                place_in_plugin(self.scorers.as_ref()?.get(index)?, within)
+            }
+            ["report", "percentiles"] => at(&self.report.percentiles),
+            ["report", "percentiles", index] => {
+                let index: usize = index.parse().ok()?;
+                Some(&self.report.percentiles.as_ref()?.value.get(index)?.place)
+            }
+            ["sandbox", "memory"] => at(&self.sandbox.memory),
+            ["sandbox", "backend-call"] => at(&self.sandbox.backend_call),
+            ["sandbox", "dataset-call"] => at(&self.sandbox.dataset_call),
+            ["sandbox", "scorer-call"] => at(&self.sandbox.scorer_call),
+            ["sandbox", "returned"] => at(&self.sandbox.returned),
+            path => self.sections.get(&path.join(".")),
+        }
+    }
+}
+
+fn place_in_plugin<'a>(plugin: &'a Plugin, within: &[&str]) -> Option<&'a Place> {
+    match within {
+        ["plugin"] => at(&plugin.plugin),
+        ["config", within @ ..] => plugin.config.place_of(within),
+        _ => None,
+    }
+}

@@ -1,0 +1,188 @@
+//! The keys of a scenario and their types: TOML in, [`Scenario`] and problems out.
+//!
+//! What values make sense is [`check`](super::check)'s business.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use miette::NamedSource;
+use toml::de::DeTable;
+
+use super::problem::Problem;
+use super::reader::Reader;
+use super::reading::Reading;
+use super::said::{Said, Source};
+use super::size::Size;
+use super::words::list;
+use super::{
+    Arrival, Dataset, Load, Plugin, Report, RequestOptions, Sandbox, Scenario, Target, Timeouts,
+    Tokenizer,
+};
+use crate::duration::{self, Span};
+
+/// Names that other benchmark tools give to what has another name here.
+const ALIASES: &[(&str, &str)] = &[
+    ("num-prompts", "requests"),
+    ("num-requests", "requests"),
+    ("total-requests", "requests"),
+    ("request-rate", "rate"),
+    ("max-concurrency", "max-in-flight"),
+    ("num-warmups", "warmup"),
+    ("warmup-requests", "warmup"),
+    ("url", "base-url"),
+    ("api-key", "api-key-env"),
+    ("extra-request-body", "extra-body"),
+    ("extra-args", "extra-body"),
+];
+
+/// Reads the whole text. Where its syntax is broken, only that is reported: what was meant is unknown.
+pub fn read(name: &str, text: &str) -> (Scenario, Vec<Problem>) {
+    let source: Source = Arc::new(NamedSource::new(name, text.to_owned()).with_language("TOML"));
+    let reading = Reading::new(source);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        let mut told = None;
+        for error in errors {
+            // What follows an error in its line is mostly said because of it.
+            let line = error
+                .span()
+                .map(|span| text[..span.start.min(text.len())].matches('\n').count());
+            if told.is_some() && told == line {
+                continue;
+            }
+            told = line;
+            let place = error.span().map(|span| reading.place(span));
+            let problem = Problem::new(format!("not TOML: {}", error.message()));
+            reading.report(problem.at(place, "here"));
+        }
+        return (Scenario::default(), reading.finish(ALIASES));
+    }
+    let mut root = Reader::new(&reading, table.get_ref());
+    let mut scenario = scenario(&mut root);
+    root.done();
+    scenario.sections = reading.sections();
+    (scenario, reading.finish(ALIASES))
+}
+
+fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
+    Scenario {
+        name: root.string("name"),
+        order: root.integer("order"),
+        target: root.table("target", target),
+        tokenizer: root.table("tokenizer", |t| Tokenizer {
+            path: path(t, "path"),
+        }),
+        backend: root.table("backend", plugin),
+        dataset: root.table("dataset", dataset),
+        load: root.table("load", load),
+        request: root.table("request", request),
+        timeouts: root.table("timeouts", timeouts),
+        scorers: root.tables("scorers", plugin),
+        report: root.table("report", |t| Report {
+            percentiles: t.numbers("percentiles"),
+        }),
+        sandbox: root.table("sandbox", sandbox),
+        ..Scenario::default()
+    }
+}
+
+fn target(t: &mut Reader<'_, '_>) -> Target {
+    Target {
+        base_url: t.string("base-url"),
+        model: t.string("model"),
+        api_key_env: t.string("api-key-env"),
+        headers: t
+            .strings("headers", |text| Ok(text.to_owned()))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value))
+            .collect(),
+    }
+}
+
+fn plugin(t: &mut Reader<'_, '_>) -> Plugin {
+    Plugin {
+        plugin: t.string("plugin"),
+        config: t.config("config"),
+    }
+}
+
+fn dataset(t: &mut Reader<'_, '_>) -> Dataset {
+    Dataset {
+        plugin: t.string("plugin"),
+        config: t.config("config"),
+        files: t.strings("files", to_path).collect(),
+    }
+}
+
+fn load(t: &mut Reader<'_, '_>) -> Load {
+    Load {
+        requests: t.integer("requests"),
+        duration: span(t, "duration"),
+        arrival: arrival(t),
+        rate: t.number("rate", "a number of requests a second"),
+        concurrency: t.integer("concurrency"),
+        max_in_flight: t.integer("max-in-flight"),
+        warmup: t.integer("warmup"),
+        seed: t.integer("seed"),
+    }
+}
+
+fn request(t: &mut Reader<'_, '_>) -> RequestOptions {
+    RequestOptions {
+        stream: t.boolean("stream"),
+        ignore_eos: t.boolean("ignore-eos"),
+        temperature: t.number("temperature", "a number"),
+        extra_body: t.config("extra-body"),
+    }
+}
+
+fn timeouts(t: &mut Reader<'_, '_>) -> Timeouts {
+    Timeouts {
+        connect: span(t, "connect"),
+        idle: span(t, "idle"),
+        request: span(t, "request"),
+    }
+}
+
+fn sandbox(t: &mut Reader<'_, '_>) -> Sandbox {
+    Sandbox {
+        memory: size(t, "memory"),
+        backend_call: span(t, "backend-call"),
+        dataset_call: span(t, "dataset-call"),
+        scorer_call: span(t, "scorer-call"),
+        returned: size(t, "returned"),
+    }
+}
+
+fn arrival(t: &mut Reader<'_, '_>) -> Option<Said<Arrival>> {
+    let names = Arrival::ALL.map(Arrival::name);
+    t.parsed("arrival", &format!("one of {}", list(&names)), |text| {
+        Arrival::ALL
+            .into_iter()
+            .find(|arrival| arrival.name() == text)
+            .ok_or_else(|| format!("found {text:?}"))
+    })
+}
+
+fn span(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Said<Span>> {
+    t.parsed(key, "a duration such as \"30s\"", |text| {
+        duration::parse(text)
+            .map(Span)
+            .map_err(|error| error.to_string())
+    })
+}
+
+fn size(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Said<Size>> {
+    t.parsed(key, "a size such as \"64MiB\"", Size::parse)
+}
+
+fn path(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Said<PathBuf>> {
+    t.parsed(key, "a path", to_path)
+}
+
+fn to_path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        Err("it is empty".to_owned())
+    } else {
+        Ok(PathBuf::from(text))
+    }
+}

@@ -1,0 +1,231 @@
+//! Reads a TOML table key by key and collects everything that is wrong with it instead of stopping.
+//!
+//! Responsible for types, places and unknown keys; which keys there are and what values make
+//! sense is [`read`](super::read)'s.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::config::ConfigTable;
+use super::reading::Reading;
+use super::said::Said;
+use super::value::{config_table, integer, number, take_value};
+
+/// One table on its way into a scenario. Ask for every key it may have; the others are unknown.
+pub struct Reader<'a, 'i> {
+    reading: &'a Reading,
+    table: Option<&'a DeTable<'i>>,
+    path: String,
+    known: Vec<&'static str>,
+}
+
+type Entry<'a, 'i> = (
+    &'a Spanned<toml::de::DeString<'i>>,
+    &'a Spanned<DeValue<'i>>,
+);
+
+impl<'a, 'i> Reader<'a, 'i> {
+    /// Reads the whole text's table.
+    pub fn new(reading: &'a Reading, table: &'a DeTable<'i>) -> Self {
+        Reader {
+            reading,
+            table: Some(table),
+            path: String::new(),
+            known: Vec::new(),
+        }
+    }
+
+    fn entry(&mut self, key: &'static str) -> Option<Entry<'a, 'i>> {
+        self.known.push(key);
+        self.reading.ask(&self.path, key);
+        self.table?.get_key_value(key)
+    }
+
+    /// The key's full name for messages: `load.requests`.
+    fn name(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    /// A value of which `take` makes something, or says what is wrong with it. `expected` goes into
+    /// the message where the value is not even of the right type, for which `take` gives no reason.
+    fn value<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        take: impl FnOnce(&'a DeValue<'i>) -> Result<T, Option<String>>,
+    ) -> Option<Said<T>> {
+        let (_, value) = self.entry(key)?;
+        let name = self.name(key);
+        take_value(self.reading, &name, value, expected, take)
+    }
+
+    /// A string of which `parse` makes something; its error says what is wrong with it.
+    pub fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<Said<T>> {
+        self.value(key, expected, |value| {
+            parse(value.as_str().ok_or(None)?).map_err(Some)
+        })
+    }
+
+    /// A string that is not empty.
+    pub fn string(&mut self, key: &'static str) -> Option<Said<String>> {
+        self.parsed(key, "a string", |text| match text {
+            "" => Err("it is empty".to_owned()),
+            text => Ok(text.to_owned()),
+        })
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self, key: &'static str) -> Option<Said<bool>> {
+        self.value(key, "`true` or `false`", |value| {
+            value.as_bool().ok_or(None)
+        })
+    }
+
+    /// A whole number, zero or more.
+    pub fn integer(&mut self, key: &'static str) -> Option<Said<u64>> {
+        self.value(key, "a whole number of at least 0", |value| {
+            let number = u64::try_from(integer(value).ok_or(None)?);
+            number.map_err(|_| {
+                value
+                    .as_integer()
+                    .filter(|n| !n.as_str().starts_with('-'))
+                    .map(|_| "it is too large".to_owned())
+            })
+        })
+    }
+
+    /// A number, whole or not, possibly infinite.
+    pub fn number(&mut self, key: &'static str, expected: &str) -> Option<Said<f64>> {
+        self.value(key, expected, |value| number(value).ok_or(None))
+    }
+
+    /// A list of numbers.
+    pub fn numbers(&mut self, key: &'static str) -> Option<Said<Vec<Said<f64>>>> {
+        let name = self.name(key);
+        let reading = self.reading;
+        let items = self.value(key, "a list of numbers", |value| {
+            value.as_array().ok_or(None)
+        })?;
+        Some(items.map(|items| {
+            let number = |item| {
+                take_value(reading, &name, item, "a number", |value| {
+                    number(value).ok_or(None)
+                })
+            };
+            items.iter().filter_map(number).collect()
+        }))
+    }
+
+    /// A table of known keys. It is read even if it is not there: all keys are then absent.
+    pub fn table<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Reader<'a, 'i>) -> T,
+    ) -> T {
+        let table = self.table_at(key);
+        let path = self.name(key);
+        let mut reader = Reader {
+            reading: self.reading,
+            table,
+            path,
+            known: Vec::new(),
+        };
+        let read = read(&mut reader);
+        reader.done();
+        read
+    }
+
+    /// A list of tables with the same known keys, if it is there.
+    pub fn tables<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&mut Reader<'a, 'i>) -> T,
+    ) -> Option<Vec<T>> {
+        let (_, value) = self.entry(key)?;
+        let path = self.name(key);
+        let expected = format!("a list of tables, each under [[{path}]]");
+        let items = take_value(self.reading, &path, value, &expected, |value| {
+            value.as_array().ok_or(None)
+        })?;
+        let mut all = Vec::new();
+        for item in items.value.iter() {
+            let taken = take_value(self.reading, &path, item, "a table", |value| {
+                value.as_table().ok_or(None)
+            });
+            let Some(Said { value: table, .. }) = taken else {
+                continue;
+            };
+            let mut reader = Reader {
+                reading: self.reading,
+                table: Some(table),
+                path: path.clone(),
+                known: Vec::new(),
+            };
+            all.push(read(&mut reader));
+            reader.done();
+        }
+        Some(all)
+    }
+
+    /// A table whose keys are the user's and whose values are strings of which `parse` makes something.
+    pub fn strings<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> impl Iterator<Item = (String, Said<T>)> {
+        let path = self.name(key);
+        let reading = self.reading;
+        let table = self.table_at(key);
+        table.into_iter().flatten().filter_map(move |(key, value)| {
+            let key = key.get_ref().as_ref();
+            let said = take_value(
+                reading,
+                &format!("{path}.{key}"),
+                value,
+                "a string",
+                |value| parse(value.as_str().ok_or(None)?).map_err(Some),
+            )?;
+            Some((key.to_owned(), said))
+        })
+    }
+
+    /// A table of free form; absent and empty are the same.
+    pub fn config(&mut self, key: &'static str) -> ConfigTable {
+        let Some(table) = self.table_at(key) else {
+            return ConfigTable::default();
+        };
+        let path = self.name(key);
+        let place = self.reading.sections().get(&path).cloned();
+        config_table(self.reading, &path, table, place)
+    }
+
+    /// The table of that key, whose place is noted.
+    fn table_at(&mut self, key: &'static str) -> Option<&'a DeTable<'i>> {
+        let (at, value) = self.entry(key)?;
+        let path = self.name(key);
+        let DeValue::Table(table) = value.get_ref() else {
+            let expected = format!("a table, under [{path}]");
+            take_value::<()>(self.reading, &path, value, &expected, |_| Err(None));
+            return None;
+        };
+        self.reading.begin(path, at.span());
+        Some(table)
+    }
+
+    /// Notes every key that was not asked for.
+    pub fn done(self) {
+        let keys = self.table.into_iter().flat_map(|table| table.keys());
+        for key in keys.filter(|key| !self.known.contains(&key.get_ref().as_ref())) {
+            self.reading.leave(&self.path, key, &self.known);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A value together with the place where it was said, so that whoever finds it wrong later can point there.
+//!
+//! Knows files and flags as places; what the values mean is not its business.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use miette::{NamedSource, SourceSpan};
+use serde::{Serialize, Serializer};
+
+/// A scenario's text under the name that messages call it by.
+pub type Source = Arc<NamedSource<String>>;
+
+/// Where something was said.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In a scenario's text.
+    Text {
+        /// The text.
+        source: Source,
+        /// The part of it, in bytes.
+        span: SourceSpan,
+    },
+    /// On the command line or in the environment, under this name: `--seed`, `RUNNER_SEED`.
+    Flag(String),
+}
+
+impl Place {
+    /// The part of the scenario's text, where it is there.
+    pub fn span(&self) -> Option<SourceSpan> {
+        match self {
+            Place::Text { span, .. } => Some(*span),
+            Place::Flag(_) => None,
+        }
+    }
+
+    /// The scenario's text, where it is there.
+    pub fn source(&self) -> Option<&Source> {
+        match self {
+            Place::Text { source, .. } => Some(source),
+            Place::Flag(_) => None,
+        }
+    }
+}
+
+/// `file:line:column`, or the flag. Columns count characters, from 1.
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Text { source, span } => {
+                let (line, column) = line_and_column(source.inner(), span.offset());
+                write!(out, "{}:{line}:{column}", source.name())
+            }
+            Place::Flag(name) => out.write_str(name),
+        }
+    }
+}
+
+/// Line and column of a byte offset, both from 1; an offset beyond the text is its end.
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+    let line = memchr::memchr_iter(b'\n', before).count() + 1;
+    let column = String::from_utf8_lossy(&before[line_start..])
+        .chars()
+        .count()
+        + 1;
+    (line, column)
+}
+
+/// A value and where it was said.
+#[derive(Clone, Debug)]
+pub struct Said<T> {
+    /// What was said.
+    pub value: T,
+    /// Where.
+    pub place: Place,
+}
+
+impl<T> Said<T> {
+    /// Said in a place.
+    pub fn new(value: T, place: Place) -> Self {
+        Said { value, place }
+    }
+
+    /// Said by a flag, or by the variable that stands for it.
+    pub fn flag(name: impl Into<String>, value: T) -> Self {
+        Said::new(value, Place::Flag(name.into()))
+    }
+
+    /// Another value said in the same place.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Said<U> {
+        Said::new(change(self.value), self.place)
+    }
+}
+
+impl Said<PathBuf> {
+    /// The path as seen from the working directory: one that stands in a scenario's text is
+    /// relative to `folder`, the scenario's own; one from a flag stays as it is.
+    pub fn seen_from(&self, folder: &Path) -> PathBuf {
+        match self.place {
+            Place::Text { .. } => folder.join(&self.value),
+            Place::Flag(_) => self.value.clone(),
+        }
+    }
+}
+
+/// Written as its value alone.
+impl<T: Serialize> Serialize for Said<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_as_line_and_column_in_characters() {
+        let source: Source = Arc::new(NamedSource::new("a.toml", "x = 1\nå = 2\n".to_owned()));
+        let told = |offset: usize| {
+            Place::Text {
+                source: source.clone(),
+                span: (offset, 0).into(),
+            }
+            .to_string()
+        };
+        assert_eq!(told(0), "a.toml:1:1");
+        assert_eq!(told(6), "a.toml:2:1");
+        assert_eq!(told(9), "a.toml:2:3");
+        assert_eq!(told(9000), "a.toml:3:1");
+    }
+
+    #[test]
+    fn a_path_in_a_text_is_relative_to_the_scenario() {
+        let source: Source = Arc::new(NamedSource::new("a.toml", String::new()));
+        let path = || PathBuf::from("data.json");
+        let in_text = Said::new(
+            path(),
+            Place::Text {
+                source,
+                span: (0, 0).into(),
+            },
+        );
+        let by_flag = Said::flag("--dataset-path", path());
+        let folder = Path::new("scenarios");
+        assert_eq!(in_text.seen_from(folder), Path::new("scenarios/data.json"));
+        assert_eq!(by_flag.seen_from(folder), Path::new("data.json"));
+    }
+}

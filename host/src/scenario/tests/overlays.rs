@@ -1,0 +1,240 @@
+//! What flags do to a file.
+
+use std::path::PathBuf;
+
+use super::*;
+
+fn file(text: &str) -> Scenario {
+    Scenario::parse("file.toml", text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn flags(load: Load) -> Scenario {
+    Scenario {
+        load,
+        ..Scenario::default()
+    }
+}
+
+/// What `[load]` says once `over` is laid over the text, or what is wrong with it.
+fn load_over(text: &str, over: Load) -> Value {
+    let both = file(text).overlay(flags(over));
+    match both.validate() {
+        Ok(()) => serde_json::to_value(&both.load).unwrap(),
+        Err(error) => Value::String(error.to_string()),
+    }
+}
+
+fn requests(n: u64) -> Load {
+    Load {
+        requests: Some(Said::flag("--num-prompts", n)),
+        ..Load::default()
+    }
+}
+
+fn rate(rate: f64) -> Load {
+    Load {
+        rate: Some(Said::flag("--request-rate", rate)),
+        ..Load::default()
+    }
+}
+
+fn concurrency(n: u64) -> Load {
+    Load {
+        concurrency: Some(Said::flag("--concurrency", n)),
+        ..Load::default()
+    }
+}
+
+fn cap(n: u64) -> Load {
+    Load {
+        max_in_flight: Some(Said::flag("--max-concurrency", n)),
+        ..Load::default()
+    }
+}
+
+fn arrival(arrival: Arrival) -> Load {
+    Load {
+        arrival: Some(Said::flag("--arrival", arrival)),
+        ..Load::default()
+    }
+}
+
+#[test]
+fn what_a_flag_says_takes_away_what_contradicts_it() {
+    let closed = "[load]\narrival = \"closed\"\nconcurrency = 8\n";
+    let constant = "[load]\narrival = \"constant\"\nrate = 2.0\nmax-in-flight = 4\n";
+    let cases = [
+        (
+            "[load]\nduration = \"1m\"\n",
+            requests(5),
+            json!({"requests": 5}),
+        ),
+        (
+            "[load]\nrequests = 5\n",
+            Load {
+                duration: Some(Said::flag("--duration", "1m".parse().unwrap())),
+                ..Load::default()
+            },
+            json!({"duration": "1m"}),
+        ),
+        (
+            closed,
+            requests(5),
+            json!({"requests": 5, "arrival": "closed", "concurrency": 8}),
+        ),
+        (closed, rate(3.0), json!({"rate": 3.0})),
+        (closed, rate(f64::INFINITY), json!({"rate": "inf"})),
+        (
+            closed,
+            concurrency(9),
+            json!({"arrival": "closed", "concurrency": 9}),
+        ),
+        (
+            constant,
+            rate(3.0),
+            json!({"arrival": "constant", "rate": 3.0, "max-in-flight": 4}),
+        ),
+        (
+            constant,
+            rate(f64::INFINITY),
+            json!({"rate": "inf", "max-in-flight": 4}),
+        ),
+        (
+            constant,
+            arrival(Arrival::Inf),
+            json!({"arrival": "inf", "max-in-flight": 4}),
+        ),
+        (
+            constant,
+            arrival(Arrival::Poisson),
+            json!({"arrival": "poisson", "rate": 2.0, "max-in-flight": 4}),
+        ),
+        (constant, concurrency(9), json!({"concurrency": 9})),
+        (
+            constant,
+            cap(9),
+            json!({"arrival": "constant", "rate": 2.0, "max-in-flight": 9}),
+        ),
+        ("[load]\nrate = inf\n", rate(3.0), json!({"rate": 3.0})),
+        (
+            "[load]\nrate = inf\n",
+            concurrency(9),
+            json!({"concurrency": 9}),
+        ),
+    ];
+    for (text, over, expected) in cases {
+        let what = format!("{text}{over:?}");
+        assert_eq!(load_over(text, over), expected, "{what}");
+    }
+}
+
+#[test]
+fn what_still_contradicts_is_told_with_both_places() {
+    let cases = [
+        (
+            "[load]\narrival = \"closed\"\nconcurrency = 8\n",
+            cap(9),
+            "--max-concurrency: `load.max-in-flight` contradicts `load.arrival` = \"closed\"",
+        ),
+        (
+            "[load]\nconcurrency = 8\n",
+            arrival(Arrival::Poisson),
+            "--arrival: `load.arrival` = \"poisson\" needs a `rate`",
+        ),
+        (
+            "[load]\nduration = \"1m\"\n",
+            arrival(Arrival::Inf),
+            "file.toml:2:12: `load.duration` contradicts `load.arrival` = \"inf\"",
+        ),
+        (
+            "",
+            rate(-1.0),
+            "--request-rate: `load.rate`: expected more than 0 requests a second, found -1",
+        ),
+    ];
+    for (text, over, expected) in cases {
+        let told = load_over(text, over);
+        let told = told
+            .as_str()
+            .unwrap_or_else(|| panic!("nothing is found wrong: {told}"));
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
+fn a_contradiction_with_a_flag_still_shows_the_file() {
+    let both = file("[load]\nduration = \"1m\"\n").overlay(flags(arrival(Arrival::Inf)));
+    let error = both.validate().unwrap_err();
+    let [problem] = error.problems() else {
+        panic!("{error}")
+    };
+    assert_eq!(problem.labels().unwrap().count(), 1);
+    assert!(told(vec![problem.clone()]).contains("file.toml:2:12"));
+}
+
+#[test]
+fn a_rate_by_flag_alone_is_enough() {
+    assert_eq!(load_over("", rate(3.0)), json!({"rate": 3.0}));
+}
+
+#[test]
+fn tables_are_merged_key_by_key() {
+    let below = file(
+        "[target]\nmodel = \"a\"\nheaders = { X-One = \"1\", x-two = \"2\" }\n\
+         [dataset]\nplugin = \"datasets/random.wasm\"\n\
+         config = { input-len = 64, output-len = 32 }\n\
+         files = { data = \"a.json\", extra = \"b.json\" }\n\
+         [request]\nextra-body = { deep = { a = 1, b = 2 } }\n\
+         [[scorers]]\nplugin = \"scorers/output-length.wasm\"\n",
+    );
+    let mut over = Scenario::default();
+    over.target
+        .headers
+        .insert("X-ONE".to_owned(), Said::flag("--header", "9".to_owned()));
+    over.dataset
+        .config
+        .set("input-len", Said::flag("--random-input-len", json!(1024)));
+    let path = Said::flag("--dataset-path", PathBuf::from("c.json"));
+    over.dataset.files.insert("data".to_owned(), path);
+    over.request
+        .extra_body
+        .set("deep", Said::flag("--extra-body", json!({"b": 3})));
+    let both = below.clone().overlay(over);
+    assert_eq!(
+        said(&both),
+        json!({
+            "target": {"model": "a", "headers": {"x-one": "9", "x-two": "2"}},
+            "dataset": {
+                "plugin": "datasets/random.wasm",
+                "config": {"input-len": 1024, "output-len": 32},
+                "files": {"data": "c.json", "extra": "b.json"},
+            },
+            "request": {"extra-body": {"deep": {"a": 1, "b": 3}}},
+            "scorers": [{"plugin": "scorers/output-length.wasm"}],
+        })
+    );
+    assert_eq!(both.span_of(&["dataset", "config", "input-len"]), None);
+    let place = both.place_of(&["dataset", "config", "input-len"]).unwrap();
+    assert_eq!(place.to_string(), "--random-input-len");
+    assert!(both.span_of(&["dataset", "config", "output-len"]).is_some());
+
+    let nobody = Scenario {
+        scorers: Some(Vec::new()),
+        ..Scenario::default()
+    };
+    assert_eq!(below.overlay(nobody).scorers.unwrap().len(), 0);
+}
+
+#[test]
+fn nothing_laid_over_changes_nothing() {
+    let full = Scenario::parse("full.toml", FULL).unwrap();
+    assert_eq!(
+        said(&full.clone().overlay(Scenario::default())),
+        said(&full)
+    );
+    assert_eq!(
+        said(&Scenario::default().overlay(full.clone())),
+        said(&full)
+    );
+    assert_eq!(said(&full.clone().overlay(full.clone())), said(&full));
+}
