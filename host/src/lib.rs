@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod exchange;
+pub mod stats;
 pub mod units;
