@@ -2,5 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod exchange;
+pub mod finding;
+pub mod metric;
 pub mod stats;
+pub mod summary;
 pub mod units;
