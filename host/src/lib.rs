@@ -4,6 +4,7 @@
 pub mod exchange;
 pub mod finding;
 pub mod metric;
+pub mod report;
 pub mod stats;
 pub mod summary;
 pub mod units;
