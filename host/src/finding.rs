@@ -1,0 +1,152 @@
+//! Reasons to doubt a run, read off its summary: what was seen, why it matters, what to do.
+//!
+//! A finding never changes a figure. Whether thresholds hold is another question, and another
+//! module's.
+
+mod rules;
+
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::summary::Summary;
+
+/// How much a finding takes from a run.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// To know when reading the figures; they stand.
+    Note,
+    /// Some figures may not be what they seem.
+    Suspect,
+    /// The figures do not say what the run was to measure.
+    Invalid,
+}
+
+impl Severity {
+    /// The name used in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Suspect => "suspect",
+            Severity::Invalid => "invalid",
+        }
+    }
+}
+
+/// What was found. The names are stable.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Id {
+    /// No request was answered.
+    NothingAnswered,
+    /// Requests failed.
+    Failures,
+    /// Requests were due but never sent.
+    NotSent,
+    /// The run was stopped before its plan was done.
+    Interrupted,
+    /// Requests left later than they should have.
+    SendLag,
+    /// The cap on requests in flight held back requests of a run that offers a rate.
+    CapReached,
+    /// Answers are shorter than asked for, though the server was told to go on.
+    ShortAnswers,
+    /// Output tokens of some answers are unknown.
+    TokensUnknown,
+    /// Token counts come from a tokenizer that is not the model's.
+    ApproximateTokens,
+    /// The server and the dataset count the prompts differently.
+    InputTokensDisagree,
+    /// Counted output tokens and those of the text differ.
+    OutputTokensDisagree,
+    /// An event of a reply stands for several tokens.
+    TokensPerEvent,
+    /// A percentile rests on too few samples.
+    FewSamples,
+}
+
+impl Id {
+    /// The name used in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Id::NothingAnswered => "nothing-answered",
+            Id::Failures => "failures",
+            Id::NotSent => "not-sent",
+            Id::Interrupted => "interrupted",
+            Id::SendLag => "send-lag",
+            Id::CapReached => "cap-reached",
+            Id::ShortAnswers => "short-answers",
+            Id::TokensUnknown => "tokens-unknown",
+            Id::ApproximateTokens => "approximate-tokens",
+            Id::InputTokensDisagree => "input-tokens-disagree",
+            Id::OutputTokensDisagree => "output-tokens-disagree",
+            Id::TokensPerEvent => "tokens-per-event",
+            Id::FewSamples => "few-samples",
+        }
+    }
+}
+
+/// A reason to doubt a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Finding {
+    /// What was found.
+    pub id: Id,
+    /// How much it takes from the run.
+    pub severity: Severity,
+    /// What was seen, with its figures.
+    pub seen: String,
+    /// Why it matters.
+    pub why: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+/// Whether a measurement can be believed.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Nothing speaks against it.
+    Valid,
+    /// Some figures may not be what they seem.
+    Suspect,
+    /// It does not say what it was to measure.
+    Invalid,
+}
+
+impl Verdict {
+    /// The worst of the findings; notes leave a run valid.
+    pub fn of(findings: &[Finding]) -> Verdict {
+        match findings.iter().map(|finding| finding.severity).max() {
+            None | Some(Severity::Note) => Verdict::Valid,
+            Some(Severity::Suspect) => Verdict::Suspect,
+            Some(Severity::Invalid) => Verdict::Invalid,
+        }
+    }
+
+    /// The name used in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Valid => "valid",
+            Verdict::Suspect => "suspect",
+            Verdict::Invalid => "invalid",
+        }
+    }
+}
+
+/// The findings of a run, the worst first. What the summary itself says of findings and verdict
+/// is not looked at.
+pub fn of(summary: &Summary) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = rules::ALL.iter().filter_map(|rule| rule(summary)).collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}

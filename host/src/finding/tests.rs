@@ -1,0 +1,320 @@
+use super::*;
+use crate::exchange::Kind::{End, Text};
+use crate::exchange::{Exchange, FailureClass};
+use crate::summary::fixture::{facts, failed, ms, output_usage, reply};
+use crate::summary::{RunFacts, Tokenizer};
+use crate::units::Nanos;
+
+/// A run that nothing speaks against: 100 answers of two tokens, one a piece.
+fn sound() -> (RunFacts, Vec<Exchange>) {
+    let run = (0..100).map(|index| {
+        let sent = 1000 + 10 * index;
+        let events = [
+            (sent + 50, Text, None, 3),
+            (sent + 70, Text, None, 3),
+            (sent + 70, End, None, 0),
+        ];
+        let mut exchange = reply(index, sent, &events);
+        exchange.usage = output_usage(2);
+        exchange
+    });
+    (facts(), run.collect())
+}
+
+/// The findings after something was done to the sound run.
+fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Severity)> {
+    let (mut facts, mut run) = sound();
+    spoil(&mut facts, &mut run);
+    let summary = Summary::of(&facts, &run);
+    assert_eq!(summary.verdict, Verdict::of(&summary.findings));
+    for finding in &summary.findings {
+        let said = [&finding.seen, &finding.why, &finding.advice];
+        assert!(said.iter().all(|text| !text.is_empty()), "{finding:?}");
+    }
+    summary
+        .findings
+        .iter()
+        .map(|finding| (finding.id, finding.severity))
+        .collect()
+}
+
+fn fail(exchange: &mut Exchange, class: FailureClass) {
+    *exchange = failed(exchange.clone(), class, "seen");
+}
+
+#[test]
+fn a_sound_run_is_valid() {
+    assert_eq!(after(|_, _| {}), []);
+}
+
+#[test]
+fn an_empty_run_is_invalid() {
+    assert_eq!(
+        after(|_, run| run.clear()),
+        [(Id::NothingAnswered, Severity::Invalid)]
+    );
+}
+
+#[test]
+fn failures_beyond_one_in_a_hundred() {
+    let few = (Id::FewSamples, Severity::Note);
+    let first = |n: usize| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            run[..n]
+                .iter_mut()
+                .for_each(|exchange| fail(exchange, FailureClass::Timeout));
+        }
+    };
+    assert_eq!(after(first(1)), [few]);
+    assert_eq!(after(first(2)), [(Id::Failures, Severity::Suspect), few]);
+    assert_eq!(after(first(51)), [(Id::Failures, Severity::Invalid), few]);
+}
+
+#[test]
+fn requests_not_sent_are_a_finding_of_their_own() {
+    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        for exchange in &mut run[..5] {
+            fail(exchange, FailureClass::NotSent);
+            exchange.sent = None;
+        }
+    };
+    assert_eq!(
+        after(spoil),
+        [
+            (Id::NotSent, Severity::Suspect),
+            (Id::FewSamples, Severity::Note)
+        ]
+    );
+}
+
+#[test]
+fn a_stopped_run_is_suspect() {
+    let spoil = |facts: &mut RunFacts, _: &mut Vec<Exchange>| {
+        (facts.run.interrupted, facts.run.planned) = (true, Some(500));
+    };
+    assert_eq!(after(spoil), [(Id::Interrupted, Severity::Suspect)]);
+}
+
+#[test]
+fn send_lag_that_is_large_or_shows_in_the_time_to_first_token() {
+    let late = |by: u64| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                exchange.due = Nanos(exchange.due.0 - by);
+            }
+        }
+    };
+    // The median TTFT is 50 ms.
+    assert_eq!(after(late(2_500_000)), []);
+    assert_eq!(after(late(2_600_000)), [(Id::SendLag, Severity::Suspect)]);
+    let slow_server = |by: u64| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            late(by)(facts, run);
+            for exchange in run {
+                exchange
+                    .events
+                    .at
+                    .iter_mut()
+                    .for_each(|at| at.0 += ms(950).0);
+            }
+        }
+    };
+    assert_eq!(after(slow_server(10_000_000)), []);
+    assert_eq!(
+        after(slow_server(10_100_000)),
+        [(Id::SendLag, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn a_fast_server_does_not_make_the_scheduler_suspect() {
+    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        for exchange in run {
+            exchange.due = Nanos(exchange.due.0 - 200_000);
+            exchange.events.at[0] = Nanos(exchange.sent.unwrap().0 + 300_000);
+        }
+    };
+    assert_eq!(after(spoil), []);
+}
+
+#[test]
+fn the_cap_matters_only_to_a_run_held_to_a_rate() {
+    let waits = |n: usize, rate| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            (facts.run.max_in_flight, facts.run.request_rate) = (Some(4), rate);
+            for exchange in run {
+                let waited = if exchange.index < n as u64 { 5 } else { 0 };
+                (exchange.due, exchange.granted) =
+                    (Nanos(exchange.due.0 - ms(waited).0), Some(exchange.due));
+            }
+        }
+    };
+    assert_eq!(after(waits(100, None)), []);
+    assert_eq!(after(waits(0, Some(100.0))), []);
+    assert_eq!(
+        after(waits(1, Some(100.0))),
+        [(Id::CapReached, Severity::Note)]
+    );
+    assert_eq!(
+        after(waits(2, Some(100.0))),
+        [(Id::CapReached, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn short_answers_matter_where_the_server_was_told_to_go_on() {
+    let short = |ignore_eos, n: usize| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            facts.run.ignore_eos = ignore_eos;
+            for (i, exchange) in run.iter_mut().enumerate() {
+                exchange.sample.output_tokens = Some(if i < n { 3 } else { 2 });
+            }
+        }
+    };
+    assert_eq!(after(short(false, 100)), []);
+    assert_eq!(after(short(true, 0)), []);
+    assert_eq!(after(short(true, 1)), [(Id::ShortAnswers, Severity::Note)]);
+    assert_eq!(
+        after(short(true, 2)),
+        [(Id::ShortAnswers, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn token_counts_and_their_sources() {
+    let approximate = Some(Tokenizer {
+        name: "words".into(),
+        approximate: true,
+    });
+    let unknown = |_: &mut RunFacts, run: &mut Vec<Exchange>| run[0].usage = None;
+    assert_eq!(
+        after(unknown),
+        [
+            (Id::TokensUnknown, Severity::Suspect),
+            (Id::FewSamples, Severity::Note)
+        ]
+    );
+
+    let name = approximate.clone();
+    let estimated = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        run[0].usage = None;
+        facts.run.tokenizer = name;
+        facts.retokenized.insert(0, 2);
+    };
+    assert_eq!(
+        after(estimated),
+        [(Id::ApproximateTokens, Severity::Suspect)]
+    );
+
+    let beside = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        facts.run.tokenizer = approximate;
+        facts.retokenized = (0..run.len() as u64).map(|index| (index, 90)).collect();
+    };
+    assert_eq!(after(beside), [(Id::ApproximateTokens, Severity::Note)]);
+}
+
+#[test]
+fn counts_that_disagree() {
+    let input = |dataset| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                exchange.sample.input_tokens = Some(dataset);
+                exchange.usage.as_mut().unwrap().input_tokens = Some(100);
+            }
+        }
+    };
+    assert_eq!(after(input(104)), []);
+    assert_eq!(
+        after(input(105)),
+        [(Id::InputTokensDisagree, Severity::Note)]
+    );
+    assert_eq!(
+        after(input(80)),
+        [(Id::InputTokensDisagree, Severity::Suspect)]
+    );
+
+    let output = |own: u32| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            facts.retokenized = run.iter().map(|exchange| (exchange.index, own)).collect();
+            for exchange in run {
+                exchange.usage = output_usage(100);
+                // Text for as many pieces as tokens, so that nothing else is remarkable.
+                let (end, at) = (exchange.events.at[2], exchange.events.at[0]);
+                exchange.events = crate::exchange::Events {
+                    at: [vec![at; 99], vec![end]].concat(),
+                    kind: [vec![Text; 99], vec![End]].concat(),
+                    tokens: vec![None; 100],
+                    bytes: [vec![1; 99], vec![0]].concat(),
+                };
+            }
+        }
+    };
+    assert_eq!(after(output(96)), []);
+    assert_eq!(
+        after(output(95)),
+        [(Id::OutputTokensDisagree, Severity::Note)]
+    );
+    assert_eq!(
+        after(output(50)),
+        [(Id::OutputTokensDisagree, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn events_of_several_tokens() {
+    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        run.iter_mut()
+            .for_each(|exchange| exchange.usage = output_usage(8));
+    };
+    assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
+}
+
+#[test]
+fn percentiles_from_too_few_samples_are_named() {
+    let (mut facts, run) = sound();
+    facts.run.percentiles = vec![50.0, 99.0, 99.9, 100.0];
+    let findings = Summary::of(&facts, &run).findings;
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].seen, "P99.9 from 100 samples");
+}
+
+#[test]
+fn the_worst_comes_first_and_decides() {
+    let finding = |severity| Finding {
+        id: Id::Failures,
+        severity,
+        seen: String::new(),
+        why: String::new(),
+        advice: String::new(),
+    };
+    let verdict = |severities: &[Severity]| {
+        Verdict::of(
+            &severities
+                .iter()
+                .map(|severity| finding(*severity))
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(verdict(&[]), Verdict::Valid);
+    assert_eq!(verdict(&[Severity::Note]), Verdict::Valid);
+    assert_eq!(
+        verdict(&[Severity::Note, Severity::Suspect]),
+        Verdict::Suspect
+    );
+    assert_eq!(
+        verdict(&[Severity::Suspect, Severity::Invalid]),
+        Verdict::Invalid
+    );
+}
+
+#[test]
+fn names_are_those_of_the_results() {
+    for rule in [
+        Id::NothingAnswered,
+        Id::TokensPerEvent,
+        Id::FewSamples,
+        Id::SendLag,
+    ] {
+        assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
+    }
+}

@@ -1,0 +1,22 @@
+//! JSON Schemas of the result files, generated from the types that write them. The copies in
+//! `schemas/` are for those who read results without this program.
+
+use schemars::schema_for;
+
+use crate::exchange::Exchange;
+use crate::summary::Summary;
+
+/// The names of the schemas.
+pub const NAMES: [&str; 2] = ["summary", "exchange"];
+
+/// The schema of that name as indented JSON with a newline at its end; `None` where there is none.
+pub fn schema(name: &str) -> Option<String> {
+    let schema = match name {
+        "summary" => schema_for!(Summary),
+        "exchange" => schema_for!(Exchange),
+        _ => return None,
+    };
+    serde_json::to_string_pretty(&schema)
+        .ok()
+        .map(|text| text + "\n")
+}

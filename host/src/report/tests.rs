@@ -1,0 +1,300 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::exchange::Exchange;
+use crate::metric;
+use crate::summary::fixture::{any_run, facts};
+use crate::summary::{Counted, Distribution, RunFacts, Summary};
+
+/// A block that LMDeploy published: Qwen3-8B-FP8, 10 000 ShareGPT prompts, LMDeploy
+/// 0.9.2 on an H800.
+const LMDEPLOY: &str = include_str!("cases/lmdeploy-0.9.2.txt");
+
+/// What GPUStack's blocks have beside that, but for its capital T in `Token throughput`.
+const GPUSTACK: [&str; 11] = [
+    "Maximum request concurrency:",
+    "Peak output token throughput (tok/s):",
+    "Peak concurrent requests:",
+    "Total token throughput (tok/s):",
+    "Mean Latency(s):",
+    "Median Latency(s):",
+    "P95 Latency(s):",
+    "P99 Latency(s):",
+    "P95 TTFT (ms):",
+    "P95 TPOT (ms):",
+    "P95 ITL (ms):",
+];
+
+fn manifest(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Compares with a committed file; `BLESS=1` writes it instead.
+fn golden(path: &str, actual: &str) {
+    let path = manifest(path);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        actual == expected,
+        "{} differs; BLESS=1 writes it anew. Now:\n{actual}",
+        path.display()
+    );
+}
+
+fn mixed() -> (RunFacts, Vec<Exchange>) {
+    let facts = serde_json::from_str(include_str!("cases/mixed/facts.json")).unwrap();
+    let lines = include_str!("cases/mixed/exchanges.jsonl").lines();
+    (
+        facts,
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+    )
+}
+
+/// The figures of a block, as a script reads them: a label up to a colon, spaces, a value.
+fn figures(block: &str) -> Vec<(&str, &str)> {
+    block
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(l, v)| (l, v.trim()))
+        .collect()
+}
+
+#[test]
+fn a_run_of_every_kind_of_exchange() {
+    let (facts, exchanges) = mixed();
+    let summary = Summary::of(&facts, &exchanges);
+    golden(
+        "src/report/cases/mixed/text.txt",
+        &super::text::text(&summary),
+    );
+    golden(
+        "src/report/cases/mixed/summary.json",
+        &super::json::json(&summary).unwrap(),
+    );
+    let mut table = Vec::new();
+    super::csv::csv(&mut table, &facts, &exchanges).unwrap();
+    golden(
+        "src/report/cases/mixed/exchanges.csv",
+        &String::from_utf8(table).unwrap(),
+    );
+}
+
+/// LMDeploy's figures, in our block, make LMDeploy's block byte for byte once our own lines are
+/// taken out.
+#[test]
+fn the_block_is_lmdeploys_line_for_line() {
+    let published: BTreeMap<&str, &str> = figures(LMDEPLOY).into_iter().collect();
+    let number = |label: &str| published[label].parse::<f64>().unwrap();
+    let whole = |label: &str| published[label].parse::<u64>().unwrap();
+    let mut facts = facts();
+    facts.run.backend = published["Backend"].into();
+    let mut summary = Summary::of(&facts, std::iter::empty::<Exchange>());
+    summary.requests.successful = whole("Successful requests");
+    let total = |label| Counted {
+        total: Some(whole(label)),
+        ..Counted::default()
+    };
+    summary.tokens.input = total("Total input tokens");
+    summary.tokens.output = total("Total generated tokens");
+    summary.tokens.output_retokenized = Some(whole("Total generated tokens (retokenized)"));
+    summary.throughput.duration_s = Some(number("Benchmark duration (s)"));
+    summary.throughput.requests_per_s = Some(number("Request throughput (req/s)"));
+    summary.throughput.input_tokens_per_s = Some(number("Input token throughput (tok/s)"));
+    summary.throughput.output_tokens_per_s = Some(number("Output token throughput (tok/s)"));
+    summary.concurrency.peak = Some(1024);
+    for (name, label) in [
+        (metric::E2E, "E2E Latency"),
+        (metric::TTFT, "TTFT"),
+        (metric::TPOT, "TPOT"),
+        (metric::ITL, "ITL"),
+    ] {
+        let figure = |which: &str| format!("{which} {label} (ms)");
+        let p99 = published
+            .get(&*figure("P99"))
+            .map(|value| value.parse().unwrap());
+        let distribution = Distribution {
+            unit: "ms".into(),
+            count: 10_000,
+            mean: number(&figure("Mean")),
+            std: 1.0,
+            min: 1.0,
+            max: 1e6,
+            median: number(&figure("Median")),
+            percentiles: p99.map(|value| ("p99".into(), value)).into_iter().collect(),
+        };
+        summary.metrics.insert(name.into(), distribution);
+    }
+
+    let block = super::text::text(&summary);
+    let label = |line: &str| line.split(": ").next().unwrap_or_default().to_owned();
+    let theirs: Vec<String> = LMDEPLOY.lines().map(label).collect();
+    let kept = block.lines().filter(|line| theirs.contains(&label(line)));
+    let kept: Vec<&str> = kept.collect();
+    assert_eq!(kept, LMDEPLOY.lines().collect::<Vec<_>>());
+    assert!(
+        block.lines().count() > kept.len(),
+        "there are lines of ours"
+    );
+}
+
+#[test]
+fn the_block_has_gpustacks_figures() {
+    let (facts, exchanges) = mixed();
+    let block = super::text::text(&Summary::of(&facts, &exchanges));
+    let lmdeploys = figures(LMDEPLOY)
+        .into_iter()
+        .map(|(label, _)| format!("{label}:"));
+    for label in GPUSTACK
+        .iter()
+        .map(|label| label.to_string())
+        .chain(lmdeploys)
+    {
+        let line = block.lines().find(|line| line.starts_with(&label));
+        let line = line.unwrap_or_else(|| panic!("no {label} in\n{block}"));
+        assert_eq!(
+            &line[label.len()..41],
+            " ".repeat(41 - label.len()),
+            "{line}"
+        );
+        assert!(
+            !line[41..].starts_with(' ') && !line.ends_with(' '),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn what_was_not_measured_has_no_line_and_no_section() {
+    let (mut facts, exchanges) = mixed();
+    facts.run.streamed = false;
+    let block = super::text::text(&Summary::of(&facts, &exchanges));
+    for absent in [
+        "TTFT (ms)",
+        "TPOT (ms)",
+        "ITL (ms)",
+        "Time to First",
+        "Inter-token",
+        "Peak output",
+    ] {
+        assert!(!block.contains(absent), "{absent} in\n{block}");
+    }
+    assert!(block.contains("Mean E2E Latency (ms):"));
+    assert!(figures(&block).contains(&("Not measured", "TTFT, TPOT, ITL")));
+
+    let block = super::text::text(&Summary::of(&facts, std::iter::empty::<Exchange>()));
+    assert!(figures(&block).contains(&("Not measured", "E2E, TTFT, TPOT, ITL")));
+    assert!(!block.contains("Benchmark duration"), "{block}");
+    assert!(!block.contains("0.00"), "{block}");
+}
+
+#[test]
+fn words_of_servers_and_plugins_cannot_break_the_block() {
+    let (mut facts, mut exchanges) = mixed();
+    facts.run.backend = "x\nSuccessful requests: 1\u{1b}[0m".into();
+    facts.run_scores.insert("a\rb".into(), 1.0);
+    exchanges[0].outcome = crate::exchange::Outcome::Ok;
+    let block = super::text::text(&Summary::of(&facts, &exchanges));
+    assert!(
+        block.chars().all(|c| c == '\n' || !c.is_control()),
+        "{block:?}"
+    );
+    assert_eq!(
+        block
+            .lines()
+            .filter(|line| line.starts_with("Successful requests:"))
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn schemas_are_committed_and_hold() {
+    let (facts, exchanges) = mixed();
+    let summary = serde_json::to_value(Summary::of(&facts, &exchanges)).unwrap();
+    let empty = serde_json::to_value(Summary::of(&facts, std::iter::empty::<Exchange>())).unwrap();
+    let records: Vec<Value> = exchanges
+        .iter()
+        .map(|exchange| serde_json::to_value(exchange).unwrap())
+        .collect();
+    for (name, instances) in [("summary", vec![summary, empty]), ("exchange", records)] {
+        let text = super::schema::schema(name).unwrap();
+        golden(&format!("schemas/{name}.schema.json"), &text);
+        let schema: Value = serde_json::from_str(&text).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        for mut instance in instances {
+            let errors: Vec<String> = validator
+                .iter_errors(&instance)
+                .map(|error| error.to_string())
+                .collect();
+            assert_eq!(errors, Vec::<String>::new(), "{name}");
+            instance["of-a-later-version"] = Value::Null;
+            assert!(
+                !validator.is_valid(&instance),
+                "{name} must refuse unknown fields"
+            );
+        }
+    }
+    assert_eq!(
+        super::schema::NAMES.map(|name| super::schema::schema(name).is_some()),
+        [true; 2]
+    );
+    assert_eq!(super::schema::schema("nothing"), None);
+}
+
+/// The cells of a line of CSV.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            c => cells.last_mut().unwrap().push(c),
+        }
+    }
+    cells
+}
+
+proptest! {
+    /// Whatever the exchanges, every row has the header's columns, and what was not measured is
+    /// an empty cell.
+    #[test]
+    fn rows_have_the_headers_columns(run in any_run()) {
+        let mut table = Vec::new();
+        super::csv::csv(&mut table, &facts(), &run).unwrap();
+        let table = String::from_utf8(table).unwrap();
+        let mut lines = table.lines().map(cells);
+        let header = lines.next().unwrap();
+        let column = |name: &str| header.iter().position(|cell| cell == name).unwrap();
+        prop_assert_eq!(table.lines().count(), run.len() + 1);
+        for (row, exchange) in lines.zip(&run) {
+            prop_assert_eq!(row.len(), header.len());
+            let ttft = &row[column("ttft-ms")];
+            let output = exchange.events.kind.iter().any(|kind| kind.is_output());
+            prop_assert_eq!(ttft.is_empty(), !output);
+            prop_assert_eq!(row[column("granted-ms")].is_empty(), exchange.granted.is_none());
+        }
+    }
+
+    /// Any summary can be printed, keeps the block's frame, and validates against its schema.
+    #[test]
+    fn any_run_can_be_reported(run in any_run()) {
+        let summary = Summary::of(&facts(), &run);
+        let block = super::text::text(&summary);
+        prop_assert!(block.starts_with("============ Serving Benchmark Result ============\n"));
+        let end = format!("{}\n", "=".repeat(50));
+        prop_assert!(block.ends_with(&end));
+        prop_assert!(!block.contains("NaN") && !block.contains("-0.00"));
+        let infinite = block.lines().filter(|line| line.ends_with("inf")).count();
+        prop_assert_eq!(infinite, 1, "the request rate alone");
+        let json = super::json::json(&summary).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Summary>(&json).unwrap(), summary);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a summary needs to know of a run beside its exchanges.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// How a run was offered: what of its plan bears on how its figures are computed and read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Run {
+    /// The backend plugin's name.
+    pub backend: String,
+    /// How requests become due, in words: `all at once`, `poisson`, `trace`.
+    pub arrival: String,
+    /// Mean requests a second that the plan offers; absent where requests are not held to a rate
+    /// (all at once, or each when a slot is free).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_rate: Option<f64>,
+    /// The cap on requests in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<u64>,
+    /// Requests that the plan has for the measurement, where it says how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<u64>,
+    /// Whether replies were asked for piece by piece.
+    pub streamed: bool,
+    /// Whether the server was told to go on to the length asked for.
+    pub ignore_eos: bool,
+    /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
+    /// them.
+    pub percentiles: Vec<f64>,
+    /// When the measurement began, on the clock of the exchanges.
+    pub measure_start: Nanos,
+    /// The tokenizer that counted tokens on this side, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<Tokenizer>,
+    /// Whether the run was stopped before its plan was done.
+    pub interrupted: bool,
+}
+
+/// A tokenizer of this side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tokenizer {
+    /// Its name, such as the file it was read from.
+    pub name: String,
+    /// Whether it is not the served model's own, so that its counts only estimate.
+    pub approximate: bool,
+}
+
+/// The mean of one score.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Score {
+    /// Mean over the answers that were judged.
+    pub mean: f64,
+    /// How many were.
+    pub count: u64,
+}
+
+/// All that a summary takes beside the exchanges.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunFacts {
+    /// How the run was offered.
+    pub run: Run,
+    /// Tokens of answers by the tokenizer of this side, by the index of the measured exchange.
+    #[serde(default)]
+    pub retokenized: BTreeMap<u64, u32>,
+    /// Mean scores of answers by name. Values are finite.
+    #[serde(default)]
+    pub scores: BTreeMap<String, Score>,
+    /// Scores of the run as a whole by name. Values are finite.
+    #[serde(default)]
+    pub run_scores: BTreeMap<String, f64>,
+}
+
+impl From<Run> for RunFacts {
+    fn from(run: Run) -> Self {
+        RunFacts {
+            run,
+            retokenized: BTreeMap::new(),
+            scores: BTreeMap::new(),
+            run_scores: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Token counts summed over the answered exchanges, by source, and compared where an exchange has
+//! two of them.
+
+use super::{Comparison, Counted, Tokens};
+use crate::metric::{Count, Reading, Source};
+
+/// Token counts of the answered exchanges seen so far.
+#[derive(Default)]
+pub(super) struct TokenSums {
+    tokens: Tokens,
+    answers: u64,
+    requested: Partial,
+    retokenized: Partial,
+    cached: Partial,
+    reasoning: Partial,
+    /// Output tokens of the exchanges that have pieces and a known count.
+    of_pieces: u64,
+    /// Their pieces.
+    pieces: u64,
+}
+
+/// A sum over the exchanges that have the count.
+#[derive(Default)]
+struct Partial {
+    sum: u64,
+    exchanges: u64,
+}
+
+impl Partial {
+    fn add(&mut self, tokens: Option<u32>) {
+        self.sum += u64::from(tokens.unwrap_or(0));
+        self.exchanges += u64::from(tokens.is_some());
+    }
+
+    /// The sum, if at least `needed` exchanges have the count, and at least one.
+    fn with(&self, needed: u64) -> Option<u64> {
+        (self.exchanges >= needed.max(1)).then_some(self.sum)
+    }
+}
+
+impl TokenSums {
+    pub(super) fn add(&mut self, reading: &Reading<'_>, retokenized: Option<u32>) {
+        let exchange = reading.exchange;
+        let usage = exchange.usage.unwrap_or_default();
+        let requested = exchange.sample.output_tokens;
+        let (input, output) = (reading.input_tokens, reading.output_tokens);
+        self.answers += 1;
+        self.tokens.input.add(input);
+        self.tokens.output.add(output);
+        self.requested.add(requested);
+        self.retokenized.add(retokenized);
+        self.cached.add(usage.cached_input_tokens);
+        self.reasoning.add(usage.reasoning_tokens);
+        if let (Some(output), 1..) = (output, reading.pieces) {
+            self.of_pieces += u64::from(output.tokens);
+            self.pieces += reading.pieces;
+        }
+
+        let server_input = input.filter(|count| count.source == Source::Usage);
+        compare(
+            &mut self.tokens.input_against_dataset,
+            server_input,
+            exchange.sample.input_tokens,
+            |dataset| (dataset / 50).max(4),
+        );
+        // A length that the server stopped for is the one asked for, and says nothing.
+        let got = output.filter(|count| count.source != Source::Length);
+        let retokenizes = got.is_some_and(|count| count.source == Source::Retokenized);
+        let tolerance = if retokenizes { five_percent } else { |_| 0 };
+        compare(
+            &mut self.tokens.output_against_requested,
+            got,
+            requested,
+            tolerance,
+        );
+        let counted = output.filter(|count| count.source != Source::Retokenized);
+        compare(
+            &mut self.tokens.output_against_retokenized,
+            counted,
+            retokenized,
+            five_percent,
+        );
+    }
+
+    pub(super) fn finish(self, streamed: bool) -> Tokens {
+        Tokens {
+            output_requested: self.requested.with(self.answers),
+            output_retokenized: self.retokenized.with(self.answers),
+            input_cached: self.cached.with(1),
+            output_reasoning: self.reasoning.with(1),
+            per_event: (streamed && self.pieces > 0)
+                .then(|| self.of_pieces as f64 / self.pieces as f64),
+            ..self.tokens
+        }
+    }
+}
+
+impl Counted {
+    fn add(&mut self, count: Option<Count>) {
+        match count {
+            Some(Count { tokens, source }) => {
+                self.total = Some(self.total.unwrap_or(0) + u64::from(tokens));
+                *self.exchanges_by_source.entry(source).or_default() += 1;
+            }
+            None => self.unknown += 1,
+        }
+    }
+}
+
+/// How far text that is tokenized again may be from the tokens it was made of.
+fn five_percent(tokens: u32) -> u32 {
+    (tokens / 20).max(4)
+}
+
+/// Adds one exchange to a comparison, where it has both counts. `tolerance` is in tokens.
+fn compare(
+    comparison: &mut Option<Comparison>,
+    counted: Option<Count>,
+    reference: Option<u32>,
+    tolerance: fn(u32) -> u32,
+) {
+    let Some((counted, reference)) = counted.zip(reference) else {
+        return;
+    };
+    let comparison = comparison.get_or_insert_default();
+    comparison.exchanges += 1;
+    comparison.counted += u64::from(counted.tokens);
+    comparison.reference += u64::from(reference);
+    if counted.tokens.abs_diff(reference) > tolerance(reference) {
+        let (lower, higher) = (&mut comparison.lower, &mut comparison.higher);
+        *(if counted.tokens < reference {
+            lower
+        } else {
+            higher
+        }) += 1;
+    }
+}
