@@ -213,3 +213,168 @@ fn difference(name: &str, expected: &str, actual: &str) -> String {
     }
     format!("{name}: line ends or blank lines differ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+    use crate::{Request, Sample, Settings};
+
+    /// Counts frames, and loses count between batches where the configuration says so.
+    struct Counter {
+        forgetful: bool,
+    }
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct CounterConfig {
+        forgetful: bool,
+    }
+
+    #[derive(Default, serde::Serialize, serde::Deserialize)]
+    struct Counts {
+        kept: u32,
+        #[serde(skip)]
+        lost: u32,
+    }
+
+    impl Backend for Counter {
+        type Config = CounterConfig;
+        type State = Counts;
+
+        fn open(config: CounterConfig) -> Result<Self, Error> {
+            Ok(Counter {
+                forgetful: config.forgetful,
+            })
+        }
+
+        fn default_url(&self) -> String {
+            String::new()
+        }
+
+        fn list_models(&self) -> Option<Request> {
+            None
+        }
+
+        fn read_models(&self, _: &[u8]) -> Result<Vec<String>, Error> {
+            Ok(Vec::new())
+        }
+
+        fn encode(&self, sample: &Sample, _: &Settings) -> Result<Request, Error> {
+            Ok(Request {
+                method: "POST".to_owned(),
+                path: format!("/{}", sample.id),
+                headers: Vec::new(),
+                body: Vec::new(),
+            })
+        }
+
+        fn framing(&self, _: bool) -> Framing {
+            Framing::Lines
+        }
+
+        fn decode(
+            &self,
+            counts: &mut Counts,
+            frame: &Frame,
+            events: &mut Vec<Meaning>,
+        ) -> Result<(), Error> {
+            if frame.data == b"bad" {
+                return Err(Error::Protocol("bad".to_owned()));
+            }
+            counts.kept += 1;
+            counts.lost += 1;
+            let count = if self.forgetful {
+                counts.lost
+            } else {
+                counts.kept
+            };
+            events.push(Meaning::Finish(count.to_string()));
+            Ok(())
+        }
+
+        fn explain(&self, _: u16, _: &[u8]) -> String {
+            String::new()
+        }
+    }
+
+    /// What `check_backend` says of a case made of these files; empty where it holds.
+    fn complaint(files: &[(&str, &str)]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let case = folder.path().join("case");
+        fs::create_dir(&case).unwrap();
+        for (name, text) in files {
+            fs::write(case.join(name), text).unwrap();
+        }
+        let path = folder.path().to_owned();
+        match catch_unwind(|| check_backend::<Counter>(path)) {
+            Ok(()) => String::new(),
+            Err(panic) => panic.downcast_ref::<String>().unwrap().clone(),
+        }
+    }
+
+    const SAMPLE: (&str, &str) = ("sample.json", r#"{"id":"1","prompt":{"text":"a"}}"#);
+    const SETTINGS: (&str, &str) = (
+        "settings.json",
+        r#"{"model":"m","streaming":true,"ignore-eos":false}"#,
+    );
+    const KEEPS: (&str, &str) = ("config.json", r#"{"forgetful":false}"#);
+    const REQUEST: (&str, &str) = ("request.http", "POST /1\n");
+    const REPLY: (&str, &str) = ("reply.lines", "a\nb\nbad\nc\n");
+    const EVENTS: (&str, &str) = (
+        "events.json",
+        "[\n  {\"frame\":0,\"kind\":\"finish\",\"text\":\"1\"},\n  {\"frame\":1,\"kind\":\"finish\",\"text\":\"2\"}\n]\n",
+    );
+    const ERROR: (&str, &str) = ("error.txt", "protocol: bad\n");
+
+    #[test]
+    fn a_case_holds_with_what_came_before_an_error() {
+        let files = [SAMPLE, SETTINGS, KEEPS, REQUEST, REPLY, EVENTS, ERROR];
+        assert_eq!(complaint(&files), "");
+    }
+
+    #[test]
+    fn a_missing_or_wrong_expectation_is_named() {
+        let missing = complaint(&[SAMPLE, SETTINGS, KEEPS, REQUEST, REPLY, EVENTS]);
+        assert!(
+            missing.contains("there is no error.txt; found\nprotocol: bad"),
+            "{missing}"
+        );
+        let request = ("request.http", "POST /2\n");
+        let wrong = complaint(&[SAMPLE, SETTINGS, KEEPS, request, REPLY, EVENTS, ERROR]);
+        assert!(
+            wrong.contains("request.http, line 1\n  expected POST /2\n  found    POST /1"),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn events_that_depend_on_the_batches_are_found() {
+        let forgets = ("config.json", r#"{"forgetful":true}"#);
+        let found = complaint(&[SAMPLE, SETTINGS, forgets, REQUEST, REPLY, EVENTS, ERROR]);
+        assert!(
+            found.contains("depend on how the frames are batched"),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn files_that_nobody_reads_and_replies_in_the_wrong_framing_are_found() {
+        let typo = complaint(&[SAMPLE, SETTINGS, KEEPS, REQUEST, ("event.json", "[]")]);
+        assert!(
+            typo.contains("event.json: no case has such a file"),
+            "{typo}"
+        );
+        let framing = complaint(&[
+            SAMPLE,
+            SETTINGS,
+            KEEPS,
+            REQUEST,
+            ("reply.sse", "data: a\n\n"),
+        ]);
+        assert!(
+            framing.contains("the reply belongs in reply.lines"),
+            "{framing}"
+        );
+    }
+}

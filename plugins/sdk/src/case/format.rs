@@ -174,6 +174,9 @@ pub fn request(request: &Request) -> String {
 
 /// `events.json`: a list, one event a line.
 pub fn events(events: &[(usize, Meaning)]) -> String {
+    if events.is_empty() {
+        return "[]".to_owned();
+    }
     let lines: Vec<String> = events
         .iter()
         .map(|(frame, meaning)| format!("  {}", event(*frame, meaning)))

@@ -16,7 +16,7 @@ pub fn body(status: u16, body: &[u8]) -> String {
         Err(_) => plain(&String::from_utf8_lossy(body)),
     };
     let hint = match status {
-        401 | 403 => " (check the API key)",
+        401 | 403 if !said.to_lowercase().contains("key") => " (check the API key)",
         // FastAPI's answer where it has no such route, as against a model it does not have.
         404 if said.is_empty() || said == "Not Found" => " (check the URL and the backend's route)",
         _ => "",
