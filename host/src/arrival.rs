@@ -80,6 +80,17 @@ impl Arrival {
     }
 }
 
+impl std::fmt::Display for Arrival {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Arrival::Inf => f.write_str("all at once"),
+            Arrival::Constant { rate } => write!(f, "constant, {rate}/s"),
+            Arrival::Poisson { rate } => write!(f, "Poisson, {rate}/s"),
+            Arrival::Closed { concurrency } => write!(f, "closed loop of {concurrency}"),
+        }
+    }
+}
+
 /// A double in [0, 1) of 53 bits from two words, as CPython and NumPy make it.
 fn double(stream: &mut Mt) -> f64 {
     let high = f64::from(stream.next_u32() >> 5);

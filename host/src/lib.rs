@@ -2,12 +2,15 @@
 #![forbid(unsafe_code)]
 
 pub mod arrival;
+pub mod assess;
 pub mod clock;
 pub mod decode;
 pub mod drive;
 pub mod duration;
+pub mod environment;
 pub mod exchange;
 pub mod finding;
+pub mod folder;
 pub mod frame;
 pub mod metric;
 pub mod pace;
@@ -17,6 +20,7 @@ pub mod preflight;
 pub mod prepare;
 pub mod record;
 pub mod report;
+pub mod resolve;
 pub mod run;
 pub mod scenario;
 pub mod shipped;

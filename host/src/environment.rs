@@ -1,0 +1,127 @@
+//! Where a run was made: machine, versions and the command line without its secrets.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a run was made. What cannot be found out is absent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Environment {
+    /// Version of the runner.
+    pub runner: String,
+    /// Version of the plugin contract it speaks.
+    pub contract: String,
+    /// Operating system and architecture.
+    pub platform: String,
+    /// The processor's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// Cores this process may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<usize>,
+    /// Main memory in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The kernel's version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// File descriptors this process may open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub descriptors: Option<u64>,
+    /// The command line, secrets taken out.
+    pub command_line: Vec<String>,
+}
+
+impl Environment {
+    /// Looks around. `descriptors` is the limit in force.
+    pub fn look(command_line: impl IntoIterator<Item = String>, descriptors: Option<u64>) -> Self {
+        let read = |path: &str| std::fs::read_to_string(Path::new(path)).ok();
+        let field = |text: &str, name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))
+                .map(|value| value.trim().to_owned())
+        };
+        Environment {
+            runner: env!("CARGO_PKG_VERSION").to_owned(),
+            contract: crate::plugin::load::CONTRACT.to_owned(),
+            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            cpu: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            cores: std::thread::available_parallelism().ok().map(Into::into),
+            memory_bytes: read("/proc/meminfo")
+                .and_then(|text| field(&text, "MemTotal"))
+                .and_then(|value| value.strip_suffix("kB")?.trim().parse::<u64>().ok())
+                .map(|kibibytes| kibibytes * 1024),
+            kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
+            descriptors,
+            command_line: without_secrets(command_line),
+        }
+    }
+}
+
+/// Flags whose values may be secret.
+const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];
+
+/// A command line whose secret values are replaced, and credentials in URLs with them.
+pub fn without_secrets(command_line: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut secret_follows = false;
+    command_line
+        .into_iter()
+        .map(|word| {
+            if std::mem::take(&mut secret_follows) {
+                return "[redacted]".to_owned();
+            }
+            if SECRET_FLAGS.contains(&word.as_str()) {
+                secret_follows = true;
+                return word;
+            }
+            match word.split_once('=') {
+                Some((flag, _)) if SECRET_FLAGS.contains(&flag) => format!("{flag}=[redacted]"),
+                _ => without_credentials(&word),
+            }
+        })
+        .collect()
+}
+
+fn without_credentials(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else {
+        return word.to_owned();
+    };
+    let authority_end = rest.find('/').unwrap_or(rest.len());
+    match rest[..authority_end].rfind('@') {
+        Some(at) => format!("{scheme}://[redacted]@{}", &rest[at + 1..]),
+        None => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_stay_in_the_command_line() {
+        let line = [
+            "runner",
+            "--header",
+            "Authorization: Bearer sk",
+            "--header=X: y",
+            "--base-url",
+            "http://me:pw@host:1/x@y",
+            "--model",
+            "m",
+        ];
+        assert_eq!(
+            without_secrets(line.map(str::to_owned)),
+            [
+                "runner",
+                "--header",
+                "[redacted]",
+                "--header=[redacted]",
+                "--base-url",
+                "http://[redacted]@host:1/x@y",
+                "--model",
+                "m"
+            ]
+        );
+    }
+}

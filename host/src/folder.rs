@@ -1,0 +1,277 @@
+//! A run's folder on disk: which files it holds, and reading and writing the small ones.
+//!
+//! `plan.json` and `environment.json` are written before the first request, the records as the run
+//! goes (`record`), `status.json`, `assessment.json` and `summary.json` after it. Whatever ends the
+//! run, what was written before can be read: the summary is a function of the other files.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::assess::Assessment;
+use crate::environment::Environment;
+use crate::exchange::{Exchange, Phase};
+use crate::plan::Plan;
+use crate::record::{self, RecordError};
+use crate::summary::{Run, RunFacts, Summary, Tokenizer};
+use crate::units::Nanos;
+
+const PLAN: &str = "plan.json";
+const ENVIRONMENT: &str = "environment.json";
+const STATUS: &str = "status.json";
+const ASSESSMENT: &str = "assessment.json";
+const SUMMARY: &str = "summary.json";
+const LOG: &str = "plugins.log";
+
+/// The folder of one run.
+#[derive(Clone, Debug)]
+pub struct RunFolder(PathBuf);
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Status {
+    /// When it began, in UTC.
+    pub started: String,
+    /// When it ended, in UTC.
+    pub ended: String,
+    /// Whether the user stopped it before its plan was done.
+    pub interrupted: bool,
+    /// Why it ended early, if something went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A file of the folder could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// Writing failed.
+    #[error("cannot write `{path}`: {cause}")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Reading failed.
+    #[error("cannot read `{path}`: {cause}; is `{folder}` the folder of a run?")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// A file holds something else.
+    #[error("`{path}` is not what this version of the runner writes: {cause}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The records cannot be read.
+    #[error(transparent)]
+    Records(#[from] RecordError),
+}
+
+impl RunFolder {
+    /// Makes the folder of a new run below `parent`, named by time and run.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn create(parent: &Path, name: &str, started: &jiff::Timestamp) -> Result<Self, FolderError> {
+        let stamp = started.strftime("%Y%m%d-%H%M%S").to_string();
+        let slug: String = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+            .collect::<String>()
+            .split('-')
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("-");
+        let write = |path: &Path, cause| FolderError::Write {
+            path: path.to_owned(),
+            cause,
+        };
+        std::fs::create_dir_all(parent).map_err(|cause| write(parent, cause))?;
+        for attempt in 1..1000 {
+            let again = match attempt {
+                1 => String::new(),
+                more => format!("-{more}"),
+            };
+            let path = parent.join(format!("{stamp}-{slug}{again}"));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Ok(RunFolder(path)),
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(write(&path, cause)),
+            }
+        }
+        let taken = io::Error::new(io::ErrorKind::AlreadyExists, "a thousand runs of that name began in this second");
+        Err(write(parent, taken))
+    }
+
+    /// The folder of a run that is there already.
+    pub fn at(path: &Path) -> Self {
+        RunFolder(path.to_owned())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes what is known before the first request.
+    ///
+    /// # Errors
+    /// Where a file cannot be written.
+    pub fn begin(&self, plan: &Plan, environment: &Environment) -> Result<(), FolderError> {
+        self.write_json(PLAN, plan)?;
+        self.write_json(ENVIRONMENT, environment)
+    }
+
+    /// Writes how the run ended.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn end(&self, status: &Status) -> Result<(), FolderError> {
+        self.write_json(STATUS, status)
+    }
+
+    /// Writes what tokenizer and scorers made of the answers.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_assessment(&self, assessment: &Assessment) -> Result<(), FolderError> {
+        self.write_json(ASSESSMENT, assessment)
+    }
+
+    /// Writes the summary.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), FolderError> {
+        self.write_json(SUMMARY, summary)
+    }
+
+    /// Appends lines that plugins logged.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_log(&self, lines: &[String]) -> Result<(), FolderError> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let path = self.0.join(LOG);
+        let write = || -> io::Result<()> {
+            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path)?;
+            for line in lines {
+                writeln!(file, "{line}")?;
+            }
+            Ok(())
+        };
+        write().map_err(|cause| FolderError::Write { path: path.clone(), cause })
+    }
+
+    /// The plan.
+    ///
+    /// # Errors
+    /// Where this is no run's folder, or one of another version.
+    pub fn plan(&self) -> Result<Plan, FolderError> {
+        self.read_json(PLAN)
+    }
+
+    /// All exchanges, ordered by phase and index.
+    ///
+    /// # Errors
+    /// Where the records cannot be read.
+    pub fn exchanges(&self) -> Result<Vec<Exchange>, FolderError> {
+        let mut exchanges: Vec<Exchange> = record::read(&self.0)?.collect::<Result<_, _>>()?;
+        exchanges.sort_by_key(|exchange| (exchange.phase == Phase::Measure, exchange.index));
+        Ok(exchanges)
+    }
+
+    /// What a summary takes beside the exchanges.
+    ///
+    /// # Errors
+    /// Where a file cannot be read.
+    pub fn facts(&self, exchanges: &[Exchange]) -> Result<RunFacts, FolderError> {
+        let plan = self.plan()?;
+        // A run that was killed has neither of these, and is reported all the same.
+        let status: Option<Status> = self.read_if_there(STATUS)?;
+        let assessment: Assessment = self.read_if_there(ASSESSMENT)?.unwrap_or_default();
+        let interrupted = status.is_none_or(|status| status.interrupted || status.error.is_some());
+        Ok(facts(&plan, exchanges, assessment, interrupted))
+    }
+
+    fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), FolderError> {
+        let path = self.0.join(name);
+        let mut text = serde_json::to_string_pretty(value).map_err(|cause| FolderError::Malformed {
+            path: path.clone(),
+            cause: cause.to_string(),
+        })?;
+        text.push('\n');
+        std::fs::write(&path, text).map_err(|cause| FolderError::Write { path, cause })
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, FolderError> {
+        let path = self.0.join(name);
+        let text = std::fs::read(&path).map_err(|cause| FolderError::Read {
+            path: path.clone(),
+            folder: self.0.clone(),
+            cause,
+        })?;
+        serde_json::from_slice(&text).map_err(|cause| FolderError::Malformed {
+            path,
+            cause: cause.to_string(),
+        })
+    }
+
+    fn read_if_there<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FolderError> {
+        match self.read_json(name) {
+            Ok(value) => Ok(Some(value)),
+            Err(FolderError::Read { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What a summary takes beside the exchanges: from the plan, and from what was made of the answers.
+pub fn facts(
+    plan: &Plan,
+    exchanges: &[Exchange],
+    assessment: Assessment,
+    interrupted: bool,
+) -> RunFacts {
+    let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
+    let measured = || exchanges.iter().filter(|e| e.phase == Phase::Measure);
+    RunFacts {
+        run: Run {
+            backend: plan.backend.name.clone(),
+            arrival: plan.load.arrival.to_string(),
+            request_rate: rate,
+            max_in_flight: plan.slots().map(|slots| slots as u64),
+            planned: plan.requests(),
+            streamed: plan.request.stream,
+            ignore_eos: plan.request.ignore_eos,
+            percentiles: plan.percentiles.clone(),
+            // The first request of every phase is due when the phase begins.
+            measure_start: measured().map(|e| e.due).min().unwrap_or(Nanos::ZERO),
+            tokenizer: Some(Tokenizer {
+                name: plan.tokenizer.name.clone(),
+                approximate: plan.tokenizer.approximate,
+            }),
+            interrupted,
+        },
+        retokenized: assessment.retokenized,
+        scores: assessment.means,
+        run_scores: assessment.run_scores,
+    }
+}
+
+/// Scores of each measured exchange by its index.
+pub type ScoresByIndex = BTreeMap<u64, BTreeMap<String, f64>>;

@@ -1,0 +1,533 @@
+//! From a scenario as written to a plan with nothing left to decide: fills in defaults, finds and
+//! loads plugins, compares their configurations with their schemas, opens the tokenizer and
+//! looks at input files. Everything that is wrong is told at once.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::arrival;
+use crate::drive::Timeouts;
+use crate::plan::{
+    Amount, Load, Plan, PlannedDataset, PlannedFile, PlannedPlugin, PlannedTarget,
+    PlannedTokenizer, RequestOptions,
+};
+use crate::plugin::backend::Backend;
+use crate::plugin::dataset::Dataset;
+use crate::plugin::load::{self, Kind, Plugin, SearchPath, hex};
+use crate::plugin::sandbox::{Grants, Limits, LogBook};
+use crate::plugin::scorer::Scorer;
+use crate::plugin::{Info, PluginError};
+use crate::run::Parts;
+use crate::scenario::{
+    Arrival, ConfigTable, Place, Problem, Said, Scenario, ScenarioError, check_config,
+};
+use crate::target::{Secrets, Target};
+use crate::tokenizer::Tokenizer;
+use crate::units::Nanos;
+
+/// The variable that holds the API key when nobody names another.
+const API_KEY_ENV: &str = "OPENAI_API_KEY";
+/// Requests when nobody says how many, as `vllm bench serve` and SGLang's client have it.
+const REQUESTS: u64 = 1000;
+
+/// A scenario and where it comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The scenario, flags laid over it.
+    pub scenario: Scenario,
+    /// What it is called if it does not say.
+    pub name: String,
+    /// The folder that its relative paths start from, if it came from a file.
+    pub folder: Option<PathBuf>,
+    /// Plugins named on the command line; each takes the place of the scenario's own of its kind.
+    pub plugins: Vec<Said<String>>,
+    /// Folders to look for plugins in.
+    pub plugin_path: Vec<PathBuf>,
+}
+
+/// A run that can begin, but for the model's name where the server has to be asked.
+pub struct Resolved {
+    /// The plan.
+    pub plan: Plan,
+    /// What a run is made of.
+    pub parts: Parts,
+    /// Who judges the answers.
+    pub scorers: Vec<Scorer>,
+    /// What counts tokens on this side.
+    pub tokenizer: Arc<Tokenizer>,
+    /// What plugins have logged.
+    pub log: LogBook,
+}
+
+/// What is wrong with a run before it begins.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// What is wrong with the scenario, the flags or the input.
+    pub scenario: Vec<Problem>,
+    /// Plugins that would not load.
+    pub plugins: Vec<PluginError>,
+}
+
+impl Faults {
+    /// The faults of a scenario alone.
+    pub fn of(error: &ScenarioError) -> Self {
+        Faults {
+            scenario: error.problems().to_vec(),
+            plugins: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.scenario.is_empty() && self.plugins.is_empty()
+    }
+
+    /// Files a plugin's complaint: about what it was given, or about itself.
+    fn add(&mut self, error: PluginError, place: Option<&Place>) {
+        match error {
+            PluginError::Config { .. } | PluginError::Input { .. } => self
+                .scenario
+                .push(Problem::new(error.to_string()).at(place.cloned(), "here")),
+            other => self.plugins.push(other),
+        }
+    }
+}
+
+/// Resolves a scenario.
+///
+/// # Errors
+/// Everything that is wrong with it, or with what it names.
+pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
+    Resolution {
+        source,
+        faults: Faults::default(),
+    }
+    .run()
+}
+
+struct Resolution<'s> {
+    source: &'s Source,
+    faults: Faults,
+}
+
+/// The plugins of a run, with where each was named and what it is told.
+struct Chosen<'s> {
+    backend: Option<(Plugin, Option<&'s Place>)>,
+    dataset: Option<(Plugin, Option<&'s Place>)>,
+    scorers: Vec<(Plugin, Option<&'s Place>, ConfigTable)>,
+}
+
+impl<'s> Resolution<'s> {
+    fn run(mut self) -> Result<Resolved, Faults> {
+        let scenario = &self.source.scenario;
+        if let Err(error) = scenario.validate() {
+            self.faults.scenario.extend(error.problems().iter().cloned());
+        }
+        let chosen = self.plugins();
+        let tokenizer = Arc::new(self.tokenizer());
+        let files = self.files();
+        let log = LogBook::default();
+        let limits = limits(scenario);
+        let paths: BTreeMap<String, PathBuf> = files
+            .iter()
+            .map(|(name, file)| (name.clone(), file.path.clone()))
+            .collect();
+        let grants = Grants {
+            limits: limits.clone(),
+            log: log.clone(),
+            files: Arc::new(paths),
+            tokenizer: Arc::clone(&tokenizer),
+        };
+
+        let backend = chosen.backend.and_then(|(plugin, place)| {
+            let config = &scenario.backend.config;
+            let made = Backend::new(plugin, &config_json(config), grants.clone());
+            self.planned(made, place, config, Backend::describe, Backend::plugin)
+        });
+        let dataset = chosen.dataset.and_then(|(plugin, place)| {
+            let config = &scenario.dataset.config;
+            let made = Dataset::new(plugin, &config_json(config), grants.clone());
+            self.planned(made, place, config, Dataset::describe, Dataset::plugin)
+        });
+        let mut scorers = Vec::new();
+        for (plugin, place, config) in chosen.scorers {
+            let made = Scorer::new(plugin, &config_json(&config), grants.clone());
+            let planned = self.planned(made, place, &config, Scorer::describe, Scorer::plugin);
+            if let Some((scorer, planned)) = planned {
+                if let Err(error) = scorer.open() {
+                    self.faults.add(error, place);
+                }
+                scorers.push((scorer, planned));
+            }
+        }
+        let (secrets, header_names) = self.secrets();
+        let target = self.target(backend.as_ref().map(|(backend, _)| backend));
+        let load = load_of(scenario);
+
+        let (Some((backend, planned_backend)), Some((dataset, planned_dataset)), Some(target)) =
+            (backend, dataset, target)
+        else {
+            return Err(self.faults);
+        };
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
+        let (scorers, planned_scorers) = scorers.into_iter().unzip();
+        let plan = Plan {
+            name: scenario
+                .name
+                .as_ref()
+                .map_or_else(|| self.source.name.clone(), |name| name.value.clone()),
+            runner: env!("CARGO_PKG_VERSION").to_owned(),
+            target: PlannedTarget {
+                base_url: target.to_string(),
+                model: scenario.target.model.as_ref().map(|said| said.value.clone()),
+                api_key: secrets.api_key.is_some(),
+                headers: header_names,
+            },
+            backend: planned_backend,
+            dataset: PlannedDataset {
+                plugin: planned_dataset,
+                files,
+            },
+            scorers: planned_scorers,
+            tokenizer: PlannedTokenizer {
+                name: tokenizer.name().to_owned(),
+                approximate: tokenizer.facts().approximate,
+            },
+            load,
+            request: request_options(scenario),
+            timeouts: timeouts(scenario),
+            percentiles: percentiles(scenario),
+            sandbox: limits,
+            slice: None,
+        };
+        Ok(Resolved {
+            plan,
+            parts: Parts {
+                backend,
+                dataset,
+                target,
+                secrets,
+            },
+            scorers,
+            tokenizer,
+            log,
+        })
+    }
+
+    /// Loads every plugin that is named; those of the command line take the scenario's places.
+    fn plugins(&mut self) -> Chosen<'s> {
+        let source = self.source;
+        let scenario = &source.scenario;
+        let mut chosen = Chosen {
+            backend: None,
+            dataset: None,
+            scorers: Vec::new(),
+        };
+        let mut extra_scorers = Vec::new();
+        let mut failed = false;
+        for said in &source.plugins {
+            let Some(plugin) = self.load(&said.value) else {
+                failed = true;
+                continue;
+            };
+            let place = Some(&said.place);
+            let slot = match plugin.kind {
+                Kind::Backend => &mut chosen.backend,
+                Kind::Dataset => &mut chosen.dataset,
+                Kind::Scorer => {
+                    extra_scorers.push((plugin, place, ConfigTable::default()));
+                    continue;
+                }
+            };
+            if let Some((other, _)) = slot {
+                let problem = format!(
+                    "two {}s are given, `{}` and `{}`; a run has one",
+                    plugin.kind.name(),
+                    other.asked,
+                    plugin.asked
+                );
+                self.faults.scenario.push(Problem::new(problem));
+            }
+            *slot = Some((plugin, place));
+        }
+        if chosen.backend.is_none() {
+            chosen.backend = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, failed);
+        }
+        if chosen.dataset.is_none() {
+            chosen.dataset = self.named(scenario.dataset.plugin.as_ref(), Kind::Dataset, failed);
+        }
+        for scorer in scenario.scorers.iter().flatten() {
+            if let Some((plugin, place)) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false) {
+                chosen.scorers.push((plugin, place, scorer.config.clone()));
+            }
+        }
+        chosen.scorers.extend(extra_scorers);
+        chosen
+    }
+
+    fn load(&mut self, asked: &str) -> Option<Plugin> {
+        let search = SearchPath {
+            scenario: self.source.folder.clone(),
+            folders: self.source.plugin_path.clone(),
+        };
+        load::load(asked, &search)
+            .map_err(|error| self.faults.plugins.push(error))
+            .ok()
+    }
+
+    /// The plugin the scenario names for a place, which must be of the place's kind.
+    fn named(
+        &mut self,
+        said: Option<&'s Said<String>>,
+        kind: Kind,
+        may_be_missing: bool,
+    ) -> Option<(Plugin, Option<&'s Place>)> {
+        let Some(said) = said else {
+            if !may_be_missing {
+                let name = kind.name();
+                let shipped: Vec<&str> = crate::shipped::plugins()
+                    .filter(|plugin| plugin.starts_with(kind.folder()))
+                    .collect();
+                let problem = Problem::new(format!("no {name} is named")).help(format!(
+                    "give one with --plugin, or as `plugin` under [{name}]; shipped are {}",
+                    shipped.join(", ")
+                ));
+                self.faults.scenario.push(problem);
+            }
+            return None;
+        };
+        let plugin = self.load(&said.value)?;
+        if plugin.kind != kind {
+            self.faults.plugins.push(PluginError::WrongKind {
+                plugin: plugin.asked,
+                found: plugin.kind.name(),
+                expected: kind.name(),
+                place: said.place.to_string(),
+            });
+            return None;
+        }
+        Some((plugin, Some(&said.place)))
+    }
+
+    /// What the plan says of a plugin, once its configuration agrees with its schema.
+    fn planned<P>(
+        &mut self,
+        made: Result<P, PluginError>,
+        place: Option<&Place>,
+        config: &ConfigTable,
+        describe: impl FnOnce(&P) -> Result<Info, PluginError>,
+        plugin: impl FnOnce(&P) -> &Plugin,
+    ) -> Option<(P, PlannedPlugin)> {
+        let described = made.and_then(|made| describe(&made).map(|info| (made, info)));
+        let (made, info) = match described {
+            Ok(described) => described,
+            Err(error) => {
+                self.faults.add(error, place);
+                return None;
+            }
+        };
+        let problems = check_config(&info.config_schema, config);
+        if !problems.is_empty() {
+            self.faults.scenario.extend(problems);
+            return None;
+        }
+        let component = plugin(&made);
+        let planned = PlannedPlugin {
+            plugin: component.asked.clone(),
+            name: info.name,
+            version: info.version,
+            digest: component.digest.clone(),
+            config: config_json(config),
+        };
+        Some((made, planned))
+    }
+
+    fn tokenizer(&mut self) -> Tokenizer {
+        let Some(said) = &self.source.scenario.tokenizer.path else {
+            return Tokenizer::bytes();
+        };
+        match Tokenizer::open(&self.seen(said)) {
+            Ok(tokenizer) => tokenizer,
+            Err(error) => {
+                self.problem(&error, &said.place);
+                Tokenizer::bytes()
+            }
+        }
+    }
+
+    fn seen(&self, said: &Said<PathBuf>) -> PathBuf {
+        match &self.source.folder {
+            Some(folder) => said.seen_from(folder),
+            None => said.value.clone(),
+        }
+    }
+
+    fn problem(&mut self, error: &dyn std::fmt::Display, place: &Place) {
+        let problem = Problem::new(error.to_string()).at(place.clone(), "named here");
+        self.faults.scenario.push(problem);
+    }
+
+    fn files(&mut self) -> BTreeMap<String, PlannedFile> {
+        let mut files = BTreeMap::new();
+        for (name, said) in &self.source.scenario.dataset.files {
+            let path = self.seen(said);
+            match measure(&path) {
+                Ok((bytes, digest)) => {
+                    files.insert(name.clone(), PlannedFile { path, bytes, digest });
+                }
+                Err(cause) => {
+                    let error = format!("cannot read the file `{}`: {cause}", path.display());
+                    self.problem(&error, &said.place);
+                }
+            }
+        }
+        files
+    }
+
+    fn secrets(&mut self) -> (Secrets, Vec<String>) {
+        let target = &self.source.scenario.target;
+        let variable = target
+            .api_key_env
+            .as_ref()
+            .map_or(API_KEY_ENV, |said| said.value.as_str());
+        let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
+        if let (None, Some(said)) = (&api_key, &target.api_key_env) {
+            let error = format!("the variable `{variable}`, which should hold the API key, is not set");
+            self.problem(&error, &said.place);
+        }
+        let headers: Vec<(String, String)> = target
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.value.clone()))
+            .collect();
+        let names = headers.iter().map(|(name, _)| name.clone()).collect();
+        (Secrets { api_key, headers }, names)
+    }
+
+    fn target(&mut self, backend: Option<&Backend>) -> Option<Target> {
+        let said = self.source.scenario.target.base_url.as_ref();
+        let url = match said {
+            Some(said) => said.value.clone(),
+            None => match backend?.open().and_then(|mut dialect| dialect.default_url()) {
+                Ok(url) => url,
+                Err(error) => {
+                    self.faults.add(error, None);
+                    return None;
+                }
+            },
+        };
+        match Target::parse(&url) {
+            Ok(target) => Some(target),
+            Err(error) => {
+                let place = said.map(|said| said.place.clone());
+                let problem = Problem::new(error.to_string()).at(place, "this");
+                self.faults.scenario.push(problem);
+                None
+            }
+        }
+    }
+}
+
+fn load_of(scenario: &Scenario) -> Load {
+    let load = &scenario.load;
+    let rate = load.rate.as_ref().map_or(f64::INFINITY, |said| said.value);
+    let arrival = match load.meant_arrival().unwrap_or(Arrival::Inf) {
+        Arrival::Inf => arrival::Arrival::Inf,
+        Arrival::Constant => arrival::Arrival::Constant { rate },
+        Arrival::Poisson => arrival::Arrival::Poisson { rate },
+        Arrival::Closed => arrival::Arrival::Closed {
+            concurrency: load.concurrency.as_ref().map_or(1, |said| narrow(said.value)),
+        },
+    };
+    let amount = match (&load.duration, &load.requests) {
+        (Some(duration), _) => Amount::Duration(duration.value.0.into()),
+        (None, Some(requests)) => Amount::Requests(requests.value),
+        (None, None) => Amount::Requests(REQUESTS),
+    };
+    Load {
+        amount,
+        arrival,
+        max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
+        warmup: load.warmup.as_ref().map_or(1, |said| narrow(said.value)),
+        seed: load.seed.as_ref().map_or(1, |said| said.value),
+    }
+}
+
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn config_json(config: &ConfigTable) -> serde_json::Value {
+    serde_json::Value::Object(config.to_json())
+}
+
+/// Length and SHA-256 of a file.
+fn measure(path: &Path) -> std::io::Result<(u64, String)> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    let mut hash = Sha256::new();
+    let mut bytes = 0;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let read = std::io::Read::read(&mut file, &mut buffer)?;
+        if read == 0 {
+            return Ok((bytes, hex(&hash.finalize())));
+        }
+        hash.update(&buffer[..read]);
+        bytes += read as u64;
+    }
+}
+
+fn request_options(scenario: &Scenario) -> RequestOptions {
+    let request = &scenario.request;
+    RequestOptions {
+        stream: request.stream.as_ref().is_none_or(|said| said.value),
+        ignore_eos: request.ignore_eos.as_ref().is_none_or(|said| said.value),
+        temperature: request.temperature.as_ref().map(|said| said.value),
+        extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
+    }
+}
+
+fn timeouts(scenario: &Scenario) -> Timeouts {
+    let said = &scenario.timeouts;
+    let or = |span: &Option<Said<crate::duration::Span>>, seconds: u64| {
+        span.as_ref()
+            .map_or(Nanos(seconds * 1_000_000_000), |said| said.value.0.into())
+    };
+    Timeouts {
+        connect: or(&said.connect, 10),
+        idle: or(&said.idle, 600),
+        request: or(&said.request, 6 * 3600),
+    }
+}
+
+fn percentiles(scenario: &Scenario) -> Vec<f64> {
+    match &scenario.report.percentiles {
+        Some(said) => said.value.iter().map(|said| said.value).collect(),
+        None => vec![90.0, 95.0, 99.0],
+    }
+}
+
+fn limits(scenario: &Scenario) -> Limits {
+    let said = &scenario.sandbox;
+    let default = Limits::default();
+    let span = |span: &Option<Said<crate::duration::Span>>, default: u64| {
+        span.as_ref().map_or(default, |said| {
+            u64::try_from(said.value.0.as_millis()).unwrap_or(u64::MAX)
+        })
+    };
+    Limits {
+        memory_bytes: said.memory.as_ref().map_or(default.memory_bytes, |s| s.value.0),
+        returned_bytes: said.returned.as_ref().map_or(default.returned_bytes, |s| s.value.0),
+        backend_call_ms: span(&said.backend_call, default.backend_call_ms),
+        dataset_call_ms: span(&said.dataset_call, default.dataset_call_ms),
+        scorer_call_ms: span(&said.scorer_call, default.scorer_call_ms),
+    }
+}
