@@ -298,3 +298,81 @@ async fn interrupted() {
         std::future::pending::<()>().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn script(flags: &[&str]) -> Result<Script, String> {
+        let line =
+            Line::try_parse_from([&["mock"], flags].concat()).map_err(|error| error.to_string())?;
+        line.args.script().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_flags_are_sound() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn without_flags_the_script_is_the_default_one() {
+        assert_eq!(script(&[]), Ok(Script::default()));
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "ttft = '1s'\nitl = '5ms'\n[[fault]]\nkind = 'crlf'";
+        std::fs::write(file.path(), text).unwrap();
+        let path = file.path().to_str().unwrap();
+        let cut = "kind = 'cut', after-tokens = 5, every = 10";
+        let flags = [
+            "--script", path, "--itl", "1.5ms", "--echo", "--model", "a,b", "--fault", cut,
+        ];
+        let script = script(&flags).unwrap();
+        assert_eq!(script.ttft, Span(Duration::from_secs(1)));
+        assert_eq!(script.itl, Span(Duration::from_micros(1500)));
+        assert_eq!(script.answer, Says::Echo);
+        assert_eq!(script.models, ["a", "b"]);
+        assert_eq!(
+            script.faults,
+            ["kind = 'crlf'".parse().unwrap(), cut.parse().unwrap()]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (flags, message) in [
+            (["--ttft", "5"], "a unit is missing; write `5ms`"),
+            (["--fault", "kind = 'cut'"], "needs `after-tokens`"),
+            (["--script", "no-such-file.toml"], "no-such-file.toml"),
+            (["--usage", "sometimes"], "last-chunk"),
+        ] {
+            let error = script(&flags).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_had_is_named() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port().to_string();
+        let line = Line::try_parse_from(["mock", "--port", &port]).unwrap();
+        let error = exec(line.args).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(
+            error.to_string().contains(&format!("127.0.0.1:{port}")),
+            "{error}"
+        );
+    }
+}

@@ -3,7 +3,9 @@
 //! Responsible for reading request bodies and for refusing those that an engine refuses; the
 //! refusals' texts are those of vLLM 0.32. A token is a byte of text or one id.
 
-use serde::Deserialize;
+mod body;
+
+use body::{Body, chat_prompt, prompt};
 
 use super::script::{Generate, Script};
 
@@ -78,111 +80,6 @@ impl Refusal {
                 .to_owned(),
             param: None,
         }
-    }
-}
-
-/// The body of a request in any of the dialects; what a dialect does not know is ignored, as engines do.
-#[derive(Deserialize)]
-struct Body {
-    model: Option<String>,
-    prompt: Option<Prompt>,
-    text: Option<Prompt>,
-    input_ids: Option<Prompt>,
-    messages: Option<Vec<Message>>,
-    max_tokens: Option<i64>,
-    max_completion_tokens: Option<i64>,
-    min_tokens: Option<i64>,
-    min_new_tokens: Option<i64>,
-    ignore_eos: Option<bool>,
-    stream: Option<bool>,
-    stream_options: Option<StreamOptions>,
-    sampling_params: Option<SamplingParams>,
-    n: Option<u32>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Prompt {
-    Text(String),
-    Ids(Vec<u32>),
-    Several(Vec<serde_json::Value>),
-}
-
-#[derive(Deserialize)]
-struct Message {
-    content: Option<Content>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-#[derive(Deserialize)]
-struct Part {
-    #[serde(default)]
-    text: String,
-}
-
-#[derive(Deserialize, Default)]
-struct StreamOptions {
-    include_usage: Option<bool>,
-    continuous_usage_stats: Option<bool>,
-}
-
-#[derive(Deserialize, Default)]
-struct SamplingParams {
-    max_new_tokens: Option<i64>,
-    min_new_tokens: Option<i64>,
-    ignore_eos: Option<bool>,
-    n: Option<u32>,
-}
-
-/// A prompt, counted.
-#[derive(Default)]
-struct Counted {
-    tokens: usize,
-    hash: Hash,
-    /// The last piece of it.
-    last: String,
-}
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo).
-struct Hash(u64);
-
-impl Default for Hash {
-    fn default() -> Self {
-        Hash(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hash {
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-}
-
-impl Counted {
-    fn add_text(&mut self, text: String) {
-        self.tokens += text.len();
-        self.hash.add(text.as_bytes());
-        self.last = text;
-    }
-
-    fn add_ids(&mut self, ids: &[u32]) {
-        self.tokens += ids.len();
-        for id in ids {
-            self.hash.add(&id.to_le_bytes());
-        }
-        let bytes: Vec<u8> = ids
-            .iter()
-            .map(|id| u8::try_from(*id).unwrap_or(b'?'))
-            .collect();
-        self.last = String::from_utf8_lossy(&bytes).into_owned();
     }
 }
 
@@ -298,47 +195,6 @@ impl Ask {
             _ => Ok(()),
         }
     }
-}
-
-fn prompt(prompt: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
-    let mut counted = Counted::default();
-    match prompt {
-        Some(Prompt::Text(text)) => counted.add_text(text),
-        Some(Prompt::Ids(ids)) => counted.add_ids(&ids),
-        Some(Prompt::Several(prompts)) if !prompts.is_empty() => {
-            let message = "this engine answers one prompt a request: a text or a list of token ids";
-            return Err(Refusal::bad(message, Some(param)));
-        }
-        Some(Prompt::Several(_)) | None => {}
-    }
-    if counted.tokens == 0 {
-        let message =
-            "Either prompt or prompt_embeds must be provided and non-empty. (parameter=prompt)";
-        return Err(Refusal::bad(message, Some(param)));
-    }
-    Ok(counted)
-}
-
-/// A chat's prompt is its contents, one after the other, without a template.
-fn chat_prompt(messages: Option<Vec<Message>>) -> Result<Counted, Refusal> {
-    let mut counted = Counted::default();
-    let messages = messages.unwrap_or_default();
-    if messages.is_empty() {
-        return Err(Refusal::bad(
-            "messages must be provided and non-empty.",
-            Some("messages"),
-        ));
-    }
-    for message in messages {
-        match message.content {
-            Some(Content::Text(text)) => counted.add_text(text),
-            Some(Content::Parts(parts)) => {
-                counted.add_text(parts.into_iter().map(|part| part.text).collect());
-            }
-            None => {}
-        }
-    }
-    Ok(counted)
 }
 
 #[cfg(test)]
