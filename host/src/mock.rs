@@ -53,7 +53,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that plays a script and counts, for as long as you like.
+    /// An engine that plays a script and counts, for as long as you like. Make it inside the runtime
+    /// that serves it: a paused clock is paused only there.
     pub fn new(script: Script) -> Result<Arc<Self>, ScriptError> {
         Self::build(script, false)
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueHint;
+use clap::builder::FalseyValueParser;
 
 use crate::duration::Span;
 use crate::mock::{
@@ -108,7 +109,7 @@ pub struct Args {
     )]
     answer: Option<String>,
     /// Answer with the prompt; in a chat, with its last message
-    #[arg(long, env = "RUNNER_MOCK_ECHO", help_heading = "Answers")]
+    #[arg(long, env = "RUNNER_MOCK_ECHO", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
     echo: bool,
     /// The first N tokens of a chat's answer are reasoning
     #[arg(
@@ -152,7 +153,7 @@ pub struct Args {
     )]
     generate: Option<Generate>,
     /// SGLang's /generate streams what is new instead of all text so far
-    #[arg(long, env = "RUNNER_MOCK_INCREMENTAL", help_heading = "Dialect")]
+    #[arg(long, env = "RUNNER_MOCK_INCREMENTAL", value_parser = FalseyValueParser::new(), help_heading = "Dialect")]
     incremental: bool,
 
     /// Key that requests must carry as a bearer token
@@ -182,13 +183,19 @@ pub struct Args {
     )]
     context_limit: Option<NonZeroU32>,
 
-    /// Something that goes wrong, repeatable: `kind = "cut", after-tokens = 5, every = 10`
+    /// Something that goes wrong, repeatable or set apart by `;`: `kind = "cut", after-tokens = 5, every = 10`
     ///
     /// Kinds: http-error (status), html, hang-up, slow-headers (for), in-band-error, cut (reset) and
     /// no-done (after-tokens), stall (after-tokens, for), stop-early (after-tokens), split (bytes),
     /// merge (events), crlf, ping. Which requests: every = N, requests = [0, 7] or share = 0.1;
     /// without any of these, all.
-    #[arg(long = "fault", value_name = "FAULT", help_heading = "Faults")]
+    #[arg(
+        long = "fault",
+        value_name = "FAULT",
+        env = "RUNNER_MOCK_FAULT",
+        value_delimiter = ';',
+        help_heading = "Faults"
+    )]
     faults: Vec<Fault>,
 }
 
@@ -336,8 +343,9 @@ mod tests {
         std::fs::write(file.path(), text).unwrap();
         let path = file.path().to_str().unwrap();
         let cut = "kind = 'cut', after-tokens = 5, every = 10";
+        let two = format!("{cut}; kind = 'ping'");
         let flags = [
-            "--script", path, "--itl", "1.5ms", "--echo", "--model", "a,b", "--fault", cut,
+            "--script", path, "--itl", "1.5ms", "--echo", "--model", "a,b", "--fault", &two,
         ];
         let script = script(&flags).unwrap();
         assert_eq!(script.ttft, Span(Duration::from_secs(1)));
@@ -346,7 +354,7 @@ mod tests {
         assert_eq!(script.models, ["a", "b"]);
         assert_eq!(
             script.faults,
-            ["kind = 'crlf'".parse().unwrap(), cut.parse().unwrap()]
+            ["kind = 'crlf'", cut, "kind = 'ping'"].map(|fault| fault.parse().unwrap())
         );
     }
 

@@ -155,10 +155,10 @@ impl Reply {
     fn single(&mut self) -> Step {
         loop {
             let stage = self.stage;
-            if matches!(stage, Stage::Role | Stage::Tokens | Stage::Usage) {
-                if let Some(step) = self.goes_wrong(stage == Stage::Usage) {
-                    return step;
-                }
+            if matches!(stage, Stage::Role | Stage::Tokens | Stage::Usage)
+                && let Some(step) = self.goes_wrong(stage == Stage::Usage)
+            {
+                return step;
             }
             let mut out = Vec::with_capacity(384);
             let (mut tokens, mut last) = (0, false);

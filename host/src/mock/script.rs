@@ -188,6 +188,14 @@ pub enum ScriptError {
         /// Line, key, and what was expected.
         source: Box<toml::de::Error>,
     },
+    /// A value in it cannot be played.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Which, and why.
+        source: Box<ScriptError>,
+    },
     /// A value that cannot be played.
     #[error("the script's `{key}` is wrong: {message}")]
     Value {
@@ -209,8 +217,13 @@ impl Script {
             path: path.to_owned(),
             source: Box::new(source),
         })?;
-        script.check()?;
-        Ok(script)
+        match script.check() {
+            Ok(()) => Ok(script),
+            Err(source) => Err(ScriptError::File {
+                path: path.to_owned(),
+                source: Box::new(source),
+            }),
+        }
     }
 
     /// Says whether every value can be played.

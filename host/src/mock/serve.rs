@@ -182,7 +182,7 @@ fn models(engine: &Engine) -> String {
     serde_json::json!({ "object": "list", "data": data }).to_string()
 }
 
-/// A request for text.
+/// A request for text: reads it, and holds the reply back where the script says so.
 async fn answer(
     engine: Arc<Engine>,
     route: Route,
@@ -196,15 +196,47 @@ async fn answer(
         .map_err(|_| HangUp)?
         .to_bytes();
     let received = Instant::now();
-    let script = &engine.script;
     let mut record = Record::new(Arc::clone(&engine), route.path(), received);
-    let mishaps = Mishaps::of(&script.faults, record.number());
+    let mishaps = Mishaps::of(&engine.script.faults, record.number());
+    let not_before = received + mishaps.slow_headers;
+    let reply = if authorized(&engine, &parts.headers) {
+        let request = Complete {
+            route,
+            body,
+            received,
+            record,
+            mishaps,
+            reset,
+        };
+        reply_to(&engine, request).await
+    } else {
+        record.refused(Some(401));
+        Ok(unauthorized())
+    };
+    tokio::time::sleep_until(not_before).await;
+    reply
+}
 
-    if !mishaps.slow_headers.is_zero()
-        && (mishaps.hang_up || mishaps.html || mishaps.http_error.is_some())
-    {
-        tokio::time::sleep_until(received + mishaps.slow_headers).await;
-    }
+/// A request for text that has been read.
+struct Complete {
+    route: Route,
+    body: Bytes,
+    received: Instant,
+    record: Record,
+    mishaps: Mishaps,
+    reset: Arc<AtomicBool>,
+}
+
+async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBody>, HangUp> {
+    let Complete {
+        route,
+        body,
+        received,
+        mut record,
+        mishaps,
+        reset,
+    } = request;
+    let script = &engine.script;
     if mishaps.hang_up {
         record.refused(None);
         return Err(HangUp);
@@ -215,10 +247,6 @@ async fn answer(
     }
     if let Some(status) = mishaps.http_error {
         return Ok(refuse(record, route, &Refusal::internal(status)));
-    }
-    if !authorized(&engine, &parts.headers) {
-        record.refused(Some(401));
-        return Ok(unauthorized());
     }
     let ask = Ask::read(route, &body).and_then(|ask| ask.check(script).map(|()| ask));
     let ask = match ask {
@@ -237,7 +265,7 @@ async fn answer(
     };
     let wire = wire::wire(script, &ask, &head);
     let slot = Slot::new(engine.slots.as_ref());
-    let (split, slow_headers) = (mishaps.split.map(|bytes| bytes.get()), mishaps.slow_headers);
+    let split = mishaps.split.map(|bytes| bytes.get());
     let steps = if ask.stream {
         Steps::Streamed(Box::new(Reply::new(script, route, answer, wire, mishaps)))
     } else {
@@ -248,7 +276,6 @@ async fn answer(
     if !ask.stream || script.headers == Headers::FirstToken {
         timed.until_first_step().await;
     }
-    tokio::time::sleep_until(received + slow_headers).await;
     timed.record().status(200);
     let content_type = if ask.stream {
         "text/event-stream; charset=utf-8"

@@ -154,6 +154,13 @@ async fn a_stall_can_last_for_ever() {
     tokio::task::yield_now().await;
     let truth = &engine.truths()[0];
     assert_eq!((truth.end, truth.tokens_sent()), (End::Abandoned, 1));
+    let whole = post(&engine, "/v1/completions", r#"{"prompt":"x"}"#);
+    assert!(tokio::time::timeout(patience, whole).await.is_err());
+    tokio::task::yield_now().await;
+    assert_eq!(
+        (engine.truths()[1].end, engine.truths()[1].status),
+        (End::Abandoned, None)
+    );
 }
 
 #[tokio::test(start_paused = true)]
