@@ -148,7 +148,7 @@ fn term(number: &str, unit: u128, text: &str) -> Result<u128, ParseError> {
     let fraction = digits(decimals)?
         .checked_mul(unit)
         .ok_or_else(|| ParseError::TooFine { text: whole() })?;
-    if fraction % scale != 0 {
+    if !fraction.is_multiple_of(scale) {
         return Err(ParseError::TooFine { text: whole() });
     }
     digits(integer)?
@@ -181,7 +181,7 @@ pub fn format(span: Duration) -> String {
         .find(|(_, unit)| nanos >= *unit)
         .unwrap_or(UNITS[6]);
     text.push_str(&(nanos / unit).to_string());
-    if nanos % unit != 0 {
+    if !nanos.is_multiple_of(unit) {
         let places = unit.ilog10() as usize;
         let decimals = format!("{:0places$}", nanos % unit);
         text.push('.');

@@ -3,6 +3,7 @@
 
 pub mod arrival;
 pub mod assess;
+pub mod cli;
 pub mod clock;
 pub mod decode;
 pub mod drive;
@@ -13,6 +14,7 @@ pub mod finding;
 pub mod folder;
 pub mod frame;
 pub mod metric;
+pub mod mock;
 pub mod pace;
 pub mod plan;
 pub mod plugin;

@@ -1,0 +1,314 @@
+//! What a request asks for, whichever of the dialects it is written in.
+//!
+//! Responsible for reading request bodies and for refusing those that an engine refuses; the
+//! refusals' texts are those of vLLM 0.32. A token is a byte of text or one id.
+
+mod body;
+
+use body::{Body, chat_prompt, prompt};
+
+use super::script::{Generate, Script};
+
+/// A route that generates text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// OpenAI's `/v1/completions`.
+    Completions,
+    /// OpenAI's `/v1/chat/completions`.
+    Chat,
+    /// SGLang's or LMDeploy's `/generate`.
+    Generate(Generate),
+}
+
+impl Route {
+    pub fn path(self) -> &'static str {
+        match self {
+            Route::Completions => "/v1/completions",
+            Route::Chat => "/v1/chat/completions",
+            Route::Generate(_) => "/generate",
+        }
+    }
+}
+
+/// A request, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ask {
+    pub route: Route,
+    pub stream: bool,
+    pub model: Option<String>,
+    pub prompt_tokens: u32,
+    /// A hash of the whole prompt.
+    pub prompt_hash: u64,
+    /// What an engine that echoes says.
+    pub echo: String,
+    pub max_tokens: Option<u32>,
+    pub min_tokens: u32,
+    pub ignore_eos: bool,
+    /// `stream_options.include_usage`.
+    pub include_usage: bool,
+    /// `stream_options.continuous_usage_stats`.
+    pub continuous_usage: bool,
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub status: u16,
+    /// vLLM's name for the kind of error.
+    pub kind: &'static str,
+    pub message: String,
+    /// The parameter at fault.
+    pub param: Option<String>,
+}
+
+impl Refusal {
+    fn bad(message: impl Into<String>, param: Option<&str>) -> Self {
+        Refusal {
+            status: 400,
+            kind: "BadRequestError",
+            message: message.into(),
+            param: param.map(str::to_owned),
+        }
+    }
+
+    /// An error of the engine's own.
+    pub fn internal(status: u16) -> Self {
+        Refusal {
+            status,
+            kind: "InternalServerError",
+            message: "EngineCore encountered an issue. See stack trace (above) for the root cause."
+                .to_owned(),
+            param: None,
+        }
+    }
+}
+
+impl Ask {
+    /// Understands a request's body.
+    pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
+        let body: Body = serde_json::from_slice(body).map_err(|error| Refusal {
+            status: 400,
+            kind: "Bad Request",
+            message: format!("1 validation error:\n  {error}"),
+            param: Some("body".to_owned()),
+        })?;
+        let sampling = body.sampling_params.unwrap_or_default();
+        let prompt = match route {
+            Route::Chat => chat_prompt(body.messages)?,
+            Route::Completions => prompt(body.prompt, "prompt")?,
+            Route::Generate(Generate::Sglang) => prompt(body.text.or(body.input_ids), "text")?,
+            Route::Generate(Generate::Lmdeploy) => {
+                prompt(body.prompt.or(body.input_ids), "prompt")?
+            }
+        };
+        let (limit_key, limit) = match route {
+            Route::Generate(Generate::Sglang) => {
+                ("max_new_tokens", sampling.max_new_tokens.or(Some(128)))
+            }
+            Route::Generate(Generate::Lmdeploy) => ("max_tokens", body.max_tokens.or(Some(128))),
+            _ if body.max_completion_tokens.is_some() => {
+                ("max_completion_tokens", body.max_completion_tokens)
+            }
+            _ => ("max_tokens", body.max_tokens),
+        };
+        let max_tokens = match limit {
+            Some(limit) if limit < 1 => {
+                let message = format!(
+                    "{limit_key} must be at least 1, got {limit}. (parameter={limit_key}, value={limit})"
+                );
+                return Err(Refusal::bad(message, Some(limit_key)));
+            }
+            limit => limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+        };
+        let least = body
+            .min_tokens
+            .or(body.min_new_tokens)
+            .or(sampling.min_new_tokens)
+            .unwrap_or(0);
+        if body.n.or(sampling.n).is_some_and(|n| n != 1) {
+            return Err(Refusal::bad(
+                "this engine gives one answer to a request: n must be 1",
+                Some("n"),
+            ));
+        }
+        let options = body.stream_options.unwrap_or_default();
+        let ignore_eos = match route {
+            Route::Generate(Generate::Sglang) => sampling.ignore_eos,
+            _ => body.ignore_eos,
+        };
+        Ok(Ask {
+            route,
+            stream: body.stream.unwrap_or(false),
+            model: body.model,
+            prompt_tokens: u32::try_from(prompt.tokens).unwrap_or(u32::MAX),
+            prompt_hash: prompt.hash.0,
+            echo: prompt.last,
+            max_tokens,
+            min_tokens: u32::try_from(least.max(0)).unwrap_or(u32::MAX),
+            ignore_eos: ignore_eos.unwrap_or(false),
+            include_usage: options.include_usage.unwrap_or(false),
+            continuous_usage: options.continuous_usage_stats.unwrap_or(false),
+        })
+    }
+
+    /// Refuses what the script's engine has no model or no room for.
+    pub fn check(&self, script: &Script) -> Result<(), Refusal> {
+        if let Some(model) = self.model.as_deref().filter(|model| !script.serves(model)) {
+            return Err(Refusal {
+                status: 404,
+                kind: "NotFoundError",
+                message: format!(
+                    "The model `{model}` does not exist. Valid aliases: {}.",
+                    script.models.join(", ")
+                ),
+                param: Some("model".to_owned()),
+            });
+        }
+        let room = script.context_limit.get();
+        let prompt = self.prompt_tokens;
+        if prompt >= room {
+            let message = format!(
+                "This model's maximum context length is {room} tokens. However, your prompt contains at least \
+                 {prompt} input tokens, which exceeds this limit even without any output tokens. Please reduce \
+                 the length of the input prompt. (parameter=input_tokens, value={prompt})"
+            );
+            return Err(Refusal::bad(message, Some("input_tokens")));
+        }
+        match self.max_tokens {
+            Some(max) if max > room => {
+                let message = format!(
+                    "max_tokens={max} cannot be greater than max_model_len={room}. Please request fewer output \
+                     tokens. (parameter=max_tokens, value={max})"
+                );
+                Err(Refusal::bad(message, Some("max_tokens")))
+            }
+            Some(max) if max > room - prompt => {
+                let message = format!(
+                    "This model's maximum context length is {room} tokens. However, you requested {max} output \
+                     tokens and your prompt contains {prompt} input tokens, for a total of {} tokens. Please \
+                     reduce the length of the input prompt or the number of requested output tokens. \
+                     (parameter=max_tokens, value={max})",
+                    u64::from(prompt) + u64::from(max)
+                );
+                Err(Refusal::bad(message, Some("max_tokens")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GENERATE: Route = Route::Generate(Generate::Sglang);
+
+    fn read(route: Route, body: &str) -> Ask {
+        Ask::read(route, body.as_bytes()).expect(body)
+    }
+
+    fn refused(route: Route, body: &str) -> Refusal {
+        Ask::read(route, body.as_bytes()).expect_err(body)
+    }
+
+    #[test]
+    fn prompts_are_counted_in_bytes_or_ids() {
+        assert_eq!(
+            read(Route::Completions, r#"{"prompt":"héllo"}"#).prompt_tokens,
+            6
+        );
+        assert_eq!(
+            read(Route::Completions, r#"{"prompt":[104, 105, 300]}"#).prompt_tokens,
+            3
+        );
+        assert_eq!(
+            read(Route::Completions, r#"{"prompt":[104, 105, 300]}"#).echo,
+            "hi?"
+        );
+        let chat = r#"{"messages":[{"role":"system","content":"ab"},
+            {"role":"user","content":[{"type":"text","text":"cde"},{"type":"image_url","image_url":{}}]}]}"#;
+        let chat = read(Route::Chat, chat);
+        assert_eq!((chat.prompt_tokens, chat.echo.as_str()), (5, "cde"));
+        assert_eq!(read(GENERATE, r#"{"input_ids":[1,2]}"#).prompt_tokens, 2);
+    }
+
+    #[test]
+    fn every_dialect_has_its_names() {
+        let ask = read(
+            Route::Completions,
+            r#"{"prompt":"a","max_tokens":7,"min_tokens":3,"ignore_eos":true}"#,
+        );
+        assert_eq!(
+            (ask.max_tokens, ask.min_tokens, ask.ignore_eos),
+            (Some(7), 3, true)
+        );
+        let ask = read(
+            Route::Chat,
+            r#"{"messages":[{"content":"a"}],"max_completion_tokens":8,"min_new_tokens":2}"#,
+        );
+        assert_eq!(
+            (ask.max_tokens, ask.min_tokens, ask.stream),
+            (Some(8), 2, false)
+        );
+        let body = r#"{"text":"a","sampling_params":{"max_new_tokens":9,"ignore_eos":true},"stream":true}"#;
+        let ask = read(GENERATE, body);
+        assert_eq!(
+            (ask.max_tokens, ask.ignore_eos, ask.stream),
+            (Some(9), true, true)
+        );
+        assert_eq!(read(GENERATE, r#"{"text":"a"}"#).max_tokens, Some(128));
+        let lmdeploy = Route::Generate(Generate::Lmdeploy);
+        let ask = read(
+            lmdeploy,
+            r#"{"prompt":"a","max_tokens":5,"ignore_eos":true}"#,
+        );
+        assert_eq!((ask.max_tokens, ask.ignore_eos), (Some(5), true));
+        let usage = r#"{"prompt":"a","stream_options":{"include_usage":true,"continuous_usage_stats":true}}"#;
+        let ask = read(Route::Completions, usage);
+        assert!(ask.include_usage && ask.continuous_usage);
+    }
+
+    #[test]
+    fn what_engines_refuse_is_refused() {
+        assert!(refused(Route::Completions, "{").message.contains("EOF"));
+        assert_eq!(
+            refused(Route::Completions, r#"{"prompt":""}"#)
+                .param
+                .as_deref(),
+            Some("prompt")
+        );
+        assert_eq!(
+            refused(Route::Chat, r#"{"prompt":"a"}"#).param.as_deref(),
+            Some("messages")
+        );
+        assert_eq!(
+            refused(Route::Completions, r#"{"prompt":["a","b"]}"#)
+                .param
+                .as_deref(),
+            Some("prompt")
+        );
+        assert_eq!(
+            refused(Route::Completions, r#"{"prompt":"a","n":2}"#)
+                .param
+                .as_deref(),
+            Some("n")
+        );
+        let zero = refused(Route::Completions, r#"{"prompt":"a","max_tokens":0}"#);
+        assert!(
+            zero.message
+                .starts_with("max_tokens must be at least 1, got 0.")
+        );
+        let script = Script {
+            context_limit: 10.try_into().unwrap(),
+            ..Script::default()
+        };
+        let check = |body: &str| read(Route::Completions, body).check(&script);
+        assert_eq!(check(r#"{"prompt":"abcdef","max_tokens":4}"#), Ok(()));
+        assert!(
+            check(r#"{"prompt":"abcdef","max_tokens":5}"#)
+                .unwrap_err()
+                .message
+                .contains("a total of 11")
+        );
+    }
+}

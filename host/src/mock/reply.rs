@@ -1,0 +1,373 @@
+//! The events of a reply: which there are, in what order, when each is due and after how many
+//! tokens it goes wrong.
+//!
+//! Responsible for the sequence; the bytes of an event are `wire`'s, and waiting is `stream`'s.
+//! Events are made one at a time, so a reply of any length takes little memory.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::answer::Answer;
+use super::ask::{Refusal, Route};
+use super::fault::{Breakdown, Mishaps};
+use super::script::{RoleChunk, Script};
+use super::wire::{self, DONE, Piece, Wire};
+
+/// When a step is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum When {
+    /// As soon as the request is complete.
+    AtOnce,
+    /// So long after the engine began to work on it.
+    After(Duration),
+    /// Not before the client gives up.
+    Never,
+}
+
+/// What is done then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Bytes go out.
+    Write {
+        bytes: Bytes,
+        /// Tokens they bring.
+        tokens: u32,
+        /// Whether the answer is complete with them.
+        last: bool,
+    },
+    /// The connection breaks.
+    Cut { reset: bool },
+    /// The reply ends as HTTP has it.
+    End {
+        /// Whether nothing is missing.
+        whole: bool,
+    },
+}
+
+/// One step of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub when: When,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Opening,
+    Role,
+    Tokens,
+    Usage,
+    Done,
+    /// After an error event: the end marker, then the end.
+    Failed,
+    Broken,
+    Ended,
+}
+
+/// A streamed reply, step by step.
+pub(super) struct Reply {
+    wire: Box<dyn Wire>,
+    route: Route,
+    answer: Answer,
+    ttft: Duration,
+    itl: Duration,
+    tokens_per_chunk: NonZeroU32,
+    role_chunk: RoleChunk,
+    mishaps: Mishaps,
+    stage: Stage,
+    /// Tokens sent.
+    sent: u32,
+    /// By how much stalls have put off what is left.
+    late: Duration,
+    /// A step that could not be merged with those before it.
+    behind: Option<Step>,
+}
+
+impl Reply {
+    pub fn new(
+        script: &Script,
+        route: Route,
+        answer: Answer,
+        wire: Box<dyn Wire>,
+        mishaps: Mishaps,
+    ) -> Self {
+        Reply {
+            wire,
+            route,
+            answer,
+            ttft: script.ttft.0,
+            itl: script.itl.0,
+            tokens_per_chunk: script.tokens_per_chunk,
+            role_chunk: script.role_chunk,
+            mishaps,
+            stage: Stage::Opening,
+            sent: 0,
+            late: Duration::ZERO,
+            behind: None,
+        }
+    }
+
+    /// The next step; after the last one, that one again.
+    pub fn next(&mut self) -> Step {
+        if let Some(step) = self.behind.take() {
+            return step;
+        }
+        let mut step = self.single();
+        let more = self.mishaps.merge.map_or(0, |events| events.get() - 1);
+        for _ in 0..more {
+            let What::Write {
+                bytes,
+                tokens,
+                last,
+            } = &mut step.what
+            else {
+                break;
+            };
+            let next = self.single();
+            match next.what {
+                What::Write {
+                    bytes: more,
+                    tokens: further,
+                    last: complete,
+                } if next.when != When::Never => {
+                    *bytes = [bytes.as_ref(), more.as_ref()].concat().into();
+                    *tokens += further;
+                    *last |= complete;
+                    step.when = step.when.max(next.when);
+                }
+                _ => {
+                    self.behind = Some(next);
+                    break;
+                }
+            }
+        }
+        step
+    }
+
+    /// When token number `token`, counted from 0, is due.
+    fn due(&self, token: u32) -> When {
+        let token = token.min(self.answer.tokens.saturating_sub(1));
+        When::After(self.ttft + self.itl * token + self.late)
+    }
+
+    fn single(&mut self) -> Step {
+        loop {
+            let stage = self.stage;
+            if matches!(stage, Stage::Role | Stage::Tokens | Stage::Usage)
+                && let Some(step) = self.goes_wrong(stage == Stage::Usage)
+            {
+                return step;
+            }
+            let mut out = Vec::with_capacity(384);
+            let (mut tokens, mut last) = (0, false);
+            let when = match stage {
+                Stage::Opening => {
+                    self.stage = Stage::Role;
+                    if self.role_chunk == RoleChunk::AtOnce {
+                        self.wire.role(&mut out);
+                    }
+                    if out.is_empty() && self.mishaps.ping {
+                        return self.write(When::AtOnce, Vec::new(), 0, false);
+                    }
+                    When::AtOnce
+                }
+                Stage::Role => {
+                    self.stage = Stage::Tokens;
+                    if self.role_chunk == RoleChunk::FirstToken {
+                        self.wire.role(&mut out);
+                    }
+                    self.due(0)
+                }
+                Stage::Tokens => {
+                    let from = self.sent;
+                    let to = self.chunk_end();
+                    last = to == self.answer.tokens;
+                    tokens = to - from;
+                    self.sent = to;
+                    if last {
+                        self.stage = Stage::Usage;
+                    }
+                    let when = self.due(to.saturating_sub(1));
+                    let seconds = match when {
+                        When::After(span) => span.as_secs_f64(),
+                        When::AtOnce | When::Never => 0.0,
+                    };
+                    self.wire.piece(
+                        &self.answer,
+                        Piece {
+                            from,
+                            to,
+                            last,
+                            seconds,
+                        },
+                        &mut out,
+                    );
+                    when
+                }
+                Stage::Usage => {
+                    self.stage = Stage::Done;
+                    self.wire.usage(&self.answer, &mut out);
+                    self.due(self.sent)
+                }
+                Stage::Done | Stage::Failed => {
+                    self.stage = if stage == Stage::Done {
+                        Stage::Ended
+                    } else {
+                        Stage::Broken
+                    };
+                    out.extend_from_slice(DONE);
+                    self.due(self.sent)
+                }
+                Stage::Ended | Stage::Broken => {
+                    let whole = stage == Stage::Ended;
+                    return Step {
+                        when: self.due(self.sent),
+                        what: What::End { whole },
+                    };
+                }
+            };
+            if !out.is_empty() {
+                return self.write(when, out, tokens, last);
+            }
+        }
+    }
+
+    /// The end of the chunk that begins after the tokens sent so far.
+    fn chunk_end(&self) -> u32 {
+        let step = if self.sent == 0 {
+            1
+        } else {
+            self.tokens_per_chunk.get()
+        };
+        let end = self.sent.saturating_add(step).min(self.answer.tokens);
+        let breaks = [
+            Some(self.answer.reasoning),
+            self.mishaps.breakdown.map(|(after, _)| after),
+            self.mishaps.stall.map(|(after, _)| after),
+        ];
+        let inside = |at: &u32| self.sent < *at && *at < end;
+        breaks
+            .into_iter()
+            .flatten()
+            .filter(inside)
+            .min()
+            .unwrap_or(end)
+    }
+
+    /// A stall or the end of the reply, if its token has come; after the answer, whatever is left.
+    fn goes_wrong(&mut self, answered: bool) -> Option<Step> {
+        let reached = |after: u32| answered || self.sent >= after;
+        if let Some((_, lasting)) = self.mishaps.stall.take_if(|(after, _)| reached(*after)) {
+            match lasting {
+                Some(span) => self.late += span,
+                None => {
+                    return Some(Step {
+                        when: When::Never,
+                        what: What::End { whole: false },
+                    });
+                }
+            }
+        }
+        let (_, how) = self
+            .mishaps
+            .breakdown
+            .take_if(|(after, _)| reached(*after))?;
+        let when = self.due(self.sent);
+        self.stage = Stage::Broken;
+        Some(match how {
+            Breakdown::InBandError => {
+                self.stage = Stage::Failed;
+                let mut out = Vec::new();
+                wire::error_event(self.route, &Refusal::internal(500), &mut out);
+                self.write(when, out, 0, false)
+            }
+            Breakdown::Cut { reset } => Step {
+                when,
+                what: What::Cut { reset },
+            },
+            Breakdown::NoDone => Step {
+                when,
+                what: What::End { whole: false },
+            },
+        })
+    }
+
+    /// An event as it goes out: with a comment before it and other line ends, if the script says so.
+    fn write(&self, when: When, mut event: Vec<u8>, tokens: u32, last: bool) -> Step {
+        if self.mishaps.ping {
+            event.splice(0..0, *b": ping\n\n");
+        }
+        if self.mishaps.crlf {
+            // Line feeds stand between lines alone: within JSON they are escaped.
+            event = event
+                .split(|byte| *byte == b'\n')
+                .collect::<Vec<_>>()
+                .join(&b"\r\n"[..]);
+        }
+        Step {
+            when,
+            what: What::Write {
+                bytes: event.into(),
+                tokens,
+                last,
+            },
+        }
+    }
+}
+
+/// The steps of a reply in one piece, and how many bytes its head announces.
+pub(super) fn whole(
+    script: &Script,
+    route: Route,
+    answer: &Answer,
+    wire: &dyn Wire,
+    mishaps: &Mishaps,
+) -> (Vec<Step>, usize) {
+    let mut span = script.ttft.0 + script.itl.0 * answer.tokens.saturating_sub(1);
+    let mut never = false;
+    if let Some((_, lasting)) = mishaps.stall {
+        span += lasting.unwrap_or_default();
+        never = lasting.is_none();
+    }
+    let when = if never {
+        When::Never
+    } else {
+        When::After(span)
+    };
+    let mut out = Vec::new();
+    let mut announced = None;
+    let mut end = What::End { whole: true };
+    let mut complete = true;
+    match mishaps.breakdown {
+        Some((_, Breakdown::InBandError)) => {
+            out = wire::error_body(route, &Refusal::internal(500));
+            end = What::End { whole: false };
+            complete = false;
+        }
+        breakdown => {
+            wire.whole(answer, span.as_secs_f64(), &mut out);
+            if let Some((_, how)) = breakdown {
+                complete = false;
+                end = What::End { whole: false };
+                if let Breakdown::Cut { reset } = how {
+                    announced = Some(out.len());
+                    end = What::Cut { reset };
+                }
+                out.truncate(out.len() / 2);
+            }
+        }
+    }
+    let length = announced.unwrap_or(out.len());
+    let tokens = if complete { answer.tokens } else { 0 };
+    let write = What::Write {
+        bytes: out.into(),
+        tokens,
+        last: complete,
+    };
+    (
+        vec![Step { when, what: write }, Step { when, what: end }],
+        length,
+    )
+}

@@ -1,0 +1,387 @@
+//! The HTTP side of the mock engine: connections, routes, status codes and headers.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, SERVER, VARY};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::Engine;
+use super::answer::Answer;
+use super::ask::{Ask, Refusal, Route};
+use super::fault::{Mishaps, serves_web_page};
+use super::reply::{self, Reply};
+use super::script::Headers;
+use super::stream::{ReplyBody, Slot, Steps, Timed};
+use super::truth::Record;
+use super::wire::{self, Head};
+
+/// Connections that may wait to be accepted. Linux allows no more than `net.core.somaxconn`,
+/// 4096 unless set higher; those beyond it connect a second late.
+const BACKLOG: u32 = 16_384;
+
+/// The largest request body that is read.
+const BODY_LIMIT: usize = 256 << 20;
+
+const JSON: &str = "application/json";
+
+/// What is sent instead of a reply where the script says `html`.
+const WEB_PAGE: &str = "<!DOCTYPE html>\n<html><head><title>It works!</title></head>\
+                        <body><h1>It works!</h1></body></html>\n";
+
+/// The connection is closed without a reply.
+#[derive(Debug, thiserror::Error)]
+#[error("no reply is given")]
+struct HangUp;
+
+/// Listens on an address with room for thousands of clients that connect at once.
+/// Port 0 lets the system choose one.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves all clients of a listener until `shutdown` completes; connections are dropped then.
+pub async fn serve(listener: TcpListener, engine: Arc<Engine>, shutdown: impl Future<Output = ()>) {
+    let mut connections = JoinSet::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => return,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    // Without it small events wait for acknowledgements; a socket that refuses is about to fail anyway.
+                    let _ = stream.set_nodelay(true);
+                    let reset = Arc::new(AtomicBool::new(false));
+                    let socket = Socket { stream, reset: Arc::clone(&reset) };
+                    connections.spawn(converse(socket, Arc::clone(&engine), reset));
+                }
+                // Out of descriptors, or a client that was gone before it was accepted: try again soon.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            },
+        }
+    }
+}
+
+/// Serves one client over any stream of bytes until either side closes it.
+/// A cut with `reset` is an orderly close here: only TCP has resets.
+pub async fn serve_connection<IO>(io: IO, engine: Arc<Engine>)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    converse(io, engine, Arc::default()).await;
+}
+
+async fn converse<IO>(io: IO, engine: Arc<Engine>, reset: Arc<AtomicBool>)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service =
+        service_fn(move |request| respond(Arc::clone(&engine), request, Arc::clone(&reset)));
+    let connection = hyper::server::conn::http1::Builder::new()
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(io), service);
+    // Ends in an error when a client leaves or the script cuts a reply: both are in the truth.
+    let _ = connection.await;
+}
+
+async fn respond(
+    engine: Arc<Engine>,
+    request: Request<Incoming>,
+    reset: Arc<AtomicBool>,
+) -> Result<Response<ReplyBody>, HangUp> {
+    let generate = Route::Generate(engine.script.generate);
+    let routes = [Route::Completions, Route::Chat, generate];
+    let route = routes
+        .into_iter()
+        .find(|route| route.path() == request.uri().path());
+    match route {
+        Some(route) if request.method() == Method::POST => {
+            answer(engine, route, request, reset).await
+        }
+        _ => Ok(inform(&engine, &request)),
+    }
+}
+
+/// Everything but text generation.
+fn inform(engine: &Engine, request: &Request<Incoming>) -> Response<ReplyBody> {
+    let script = &engine.script;
+    const ROUTES: [&str; 4] = ["/health", "/metrics", "/v1/models", "/version"];
+    const GENERATING: [&str; 3] = ["/v1/completions", "/v1/chat/completions", "/generate"];
+    let path = request.uri().path();
+    let known = ROUTES
+        .into_iter()
+        .chain(GENERATING)
+        .find(|known| *known == path);
+    let reply = match known {
+        _ if serves_web_page(&script.faults) => page(),
+        None => ready(404, JSON, r#"{"detail":"Not Found"}"#),
+        Some(known) if request.method() != Method::GET || GENERATING.contains(&known) => {
+            ready(405, JSON, r#"{"detail":"Method Not Allowed"}"#)
+        }
+        Some("/health") => {
+            let mut reply = ready(200, JSON, "");
+            reply.headers_mut().remove(CONTENT_TYPE);
+            reply
+        }
+        Some("/metrics") => {
+            let page = engine.counters.page(script.listed_models()[0]);
+            ready(200, "text/plain; version=1.0.0; charset=utf-8", page)
+        }
+        Some("/version") => ready(
+            200,
+            JSON,
+            concat!(r#"{"version":""#, env!("CARGO_PKG_VERSION"), r#""}"#),
+        ),
+        Some(known) if known.starts_with("/v1/") && !authorized(engine, request.headers()) => {
+            unauthorized()
+        }
+        Some(_) => ready(200, JSON, models(engine)),
+    };
+    let method = if request.method() == Method::GET {
+        "GET"
+    } else {
+        "other"
+    };
+    engine
+        .counters
+        .count_http(known.unwrap_or("none"), method, reply.status().as_u16());
+    reply
+}
+
+fn models(engine: &Engine) -> String {
+    let script = &engine.script;
+    let (created, room) = (engine.created, script.context_limit);
+    let one = |model: &str| {
+        serde_json::json!({
+            "id": model, "object": "model", "created": created, "owned_by": "runner-mock",
+            "root": model, "parent": null, "max_model_len": room,
+        })
+    };
+    let data: Vec<_> = script.listed_models().into_iter().map(one).collect();
+    serde_json::json!({ "object": "list", "data": data }).to_string()
+}
+
+/// A request for text: reads it, and holds the reply back where the script says so.
+async fn answer(
+    engine: Arc<Engine>,
+    route: Route,
+    request: Request<Incoming>,
+    reset: Arc<AtomicBool>,
+) -> Result<Response<ReplyBody>, HangUp> {
+    let (parts, body) = request.into_parts();
+    let body = Limited::new(body, BODY_LIMIT)
+        .collect()
+        .await
+        .map_err(|_| HangUp)?
+        .to_bytes();
+    let received = Instant::now();
+    let mut record = Record::new(Arc::clone(&engine), route.path(), received);
+    let mishaps = Mishaps::of(&engine.script.faults, record.number());
+    let not_before = received + mishaps.slow_headers;
+    let reply = if authorized(&engine, &parts.headers) {
+        let request = Complete {
+            route,
+            body,
+            received,
+            record,
+            mishaps,
+            reset,
+        };
+        reply_to(&engine, request).await
+    } else {
+        record.refused(Some(401));
+        Ok(unauthorized())
+    };
+    tokio::time::sleep_until(not_before).await;
+    reply
+}
+
+/// A request for text that has been read.
+struct Complete {
+    route: Route,
+    body: Bytes,
+    received: Instant,
+    record: Record,
+    mishaps: Mishaps,
+    reset: Arc<AtomicBool>,
+}
+
+async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBody>, HangUp> {
+    let Complete {
+        route,
+        body,
+        received,
+        mut record,
+        mishaps,
+        reset,
+    } = request;
+    let script = &engine.script;
+    if mishaps.hang_up {
+        record.refused(None);
+        return Err(HangUp);
+    }
+    if mishaps.html {
+        record.refused(Some(200));
+        return Ok(page());
+    }
+    if let Some(status) = mishaps.http_error {
+        return Ok(refuse(record, route, &Refusal::internal(status)));
+    }
+    let ask = Ask::read(route, &body).and_then(|ask| ask.check(script).map(|()| ask));
+    let ask = match ask {
+        Ok(ask) => ask,
+        Err(refusal) => return Ok(refuse(record, route, &refusal)),
+    };
+    drop(body);
+
+    let answer = Answer::new(script, &ask, mishaps.stop_early);
+    record.admitted(ask.prompt_tokens, answer.tokens, answer.finish);
+    let model = script.listed_models()[0];
+    let head = Head {
+        number: record.number(),
+        created: engine.created,
+        model,
+    };
+    let wire = wire::wire(script, &ask, &head);
+    let slot = Slot::new(engine.slots.as_ref());
+    let split = mishaps.split.map(|bytes| bytes.get());
+    let steps = if ask.stream {
+        Steps::Streamed(Box::new(Reply::new(script, route, answer, wire, mishaps)))
+    } else {
+        let (steps, length) = reply::whole(script, route, &answer, wire.as_ref(), &mishaps);
+        Steps::Whole(steps.into(), length)
+    };
+    let mut timed = Timed::new(steps, received, slot, split, record, reset);
+    if !ask.stream || script.headers == Headers::FirstToken {
+        timed.until_first_step().await;
+    }
+    timed.record().status(200);
+    let content_type = if ask.stream {
+        "text/event-stream; charset=utf-8"
+    } else {
+        JSON
+    };
+    Ok(response(
+        200,
+        content_type,
+        ReplyBody::Timed(Box::new(timed)),
+    ))
+}
+
+fn refuse(mut record: Record, route: Route, refusal: &Refusal) -> Response<ReplyBody> {
+    record.refused(Some(refusal.status));
+    ready(refusal.status, JSON, wire::error_body(route, refusal))
+}
+
+fn authorized(engine: &Engine, headers: &HeaderMap) -> bool {
+    let Some(key) = &engine.script.api_key else {
+        return true;
+    };
+    let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+    given.and_then(|value| value.strip_prefix(b"Bearer ")) == Some(key.as_bytes())
+}
+
+fn unauthorized() -> Response<ReplyBody> {
+    ready(401, JSON, r#"{"error":"Unauthorized"}"#)
+}
+
+fn page() -> Response<ReplyBody> {
+    ready(200, "text/html; charset=utf-8", WEB_PAGE)
+}
+
+fn ready(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<ReplyBody> {
+    response(status, content_type, ReplyBody::Ready(Some(body.into())))
+}
+
+fn response(status: u16, content_type: &'static str, body: ReplyBody) -> Response<ReplyBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(
+        SERVER,
+        hyper::header::HeaderValue::from_static("runner-mock"),
+    );
+    headers.insert(
+        CONTENT_TYPE,
+        hyper::header::HeaderValue::from_static(content_type),
+    );
+    headers.insert(VARY, hyper::header::HeaderValue::from_static("Origin"));
+    response
+}
+
+/// A TCP connection that can end in a reset.
+struct Socket {
+    stream: TcpStream,
+    reset: Arc<AtomicBool>,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.reset.load(Relaxed) {
+            // Closing without lingering sends a reset; if it cannot be set, the close is orderly.
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

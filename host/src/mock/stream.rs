@@ -1,0 +1,258 @@
+//! The body of a reply: waits until each step is due and hands its bytes to the connection.
+//!
+//! Responsible for instants and for writes: every piece is flushed before the next is handed out,
+//! for hyper writes out what it holds only when the body has nothing ready.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep};
+
+use super::reply::{Reply, Step, What, When};
+use super::truth::Record;
+
+/// A place among the requests that are worked on.
+pub(super) enum Slot {
+    /// There is no limit to them, or the work is done.
+    Free,
+    /// A place that was free on arrival.
+    Held(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit),
+    /// In the queue.
+    Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
+}
+
+impl Slot {
+    /// Takes a place, or one in the queue.
+    pub fn new(slots: Option<&Arc<Semaphore>>) -> Self {
+        let Some(slots) = slots else {
+            return Slot::Free;
+        };
+        match Arc::clone(slots).try_acquire_owned() {
+            Ok(permit) => Slot::Held(permit),
+            Err(_) => {
+                let permit = Arc::clone(slots).acquire_owned();
+                Slot::Waiting(Box::pin(async { permit.await.ok() }))
+            }
+        }
+    }
+
+    /// When the work begins: at `received`, or when a place becomes free.
+    pub fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
+        let Slot::Waiting(permit) = self else {
+            return Poll::Ready(received);
+        };
+        let permit = ready!(permit.as_mut().poll(cx));
+        *self = permit.map_or(Slot::Free, Slot::Held);
+        Poll::Ready(Instant::now())
+    }
+}
+
+/// The connection breaks because the script says so.
+#[derive(Debug, thiserror::Error)]
+#[error("the script cuts this reply")]
+pub(super) struct Cut;
+
+/// Where the steps come from.
+pub(super) enum Steps {
+    Streamed(Box<Reply>),
+    /// Of a reply in one piece, with its length.
+    Whole(VecDeque<Step>, usize),
+}
+
+impl Steps {
+    fn next(&mut self) -> Step {
+        match self {
+            Steps::Streamed(reply) => reply.next(),
+            Steps::Whole(steps, _) => {
+                let end = Step {
+                    when: When::AtOnce,
+                    what: What::End { whole: true },
+                };
+                steps.pop_front().unwrap_or(end)
+            }
+        }
+    }
+}
+
+/// A reply on its way.
+pub(super) struct Timed {
+    steps: Steps,
+    /// A step that is not due yet.
+    step: Option<Step>,
+    received: Instant,
+    start: Option<Instant>,
+    slot: Slot,
+    sleep: Pin<Box<Sleep>>,
+    /// What is left of a step whose bytes go out in pieces.
+    rest: Option<Rest>,
+    split: usize,
+    /// Whether the last piece may still be with hyper.
+    unflushed: bool,
+    record: Record,
+    reset: Arc<AtomicBool>,
+}
+
+struct Rest {
+    bytes: Bytes,
+    tokens: u32,
+    last: bool,
+    length: usize,
+}
+
+impl Timed {
+    pub fn new(
+        steps: Steps,
+        received: Instant,
+        slot: Slot,
+        split: Option<usize>,
+        record: Record,
+        reset: Arc<AtomicBool>,
+    ) -> Self {
+        Timed {
+            steps,
+            step: None,
+            received,
+            start: None,
+            slot,
+            sleep: Box::pin(tokio::time::sleep_until(received)),
+            rest: None,
+            split: split.unwrap_or(usize::MAX),
+            unflushed: false,
+            record,
+            reset,
+        }
+    }
+
+    /// Waits until the first step is due, so that the reply's head goes out with it.
+    pub async fn until_first_step(&mut self) {
+        std::future::poll_fn(|cx| self.poll_due(cx)).await;
+    }
+
+    /// The record, for what happens before the first step.
+    pub fn record(&mut self) -> &mut Record {
+        &mut self.record
+    }
+
+    /// Waits for the instant of the next step, which is then in `self.step`.
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let when = self.step.get_or_insert_with(|| self.steps.next()).when;
+        let due = match when {
+            When::AtOnce => self.received,
+            When::Never => return Poll::Pending,
+            When::After(span) => {
+                let start = match self.start {
+                    Some(start) => start,
+                    None => {
+                        let start = ready!(self.slot.poll_start(self.received, cx));
+                        self.record.started(start);
+                        *self.start.insert(start)
+                    }
+                };
+                start + span
+            }
+        };
+        if Instant::now() >= due {
+            return Poll::Ready(());
+        }
+        if self.sleep.deadline() != due {
+            self.sleep.as_mut().reset(due);
+        }
+        self.sleep.as_mut().poll(cx)
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> {
+        if self.rest.is_none() && self.poll_due(cx).is_pending() {
+            self.unflushed = false;
+            return Poll::Pending;
+        }
+        if std::mem::take(&mut self.unflushed) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let mut rest = match self.rest.take() {
+            Some(rest) => rest,
+            None => match self.step.take().map(|step| step.what) {
+                Some(What::Write {
+                    bytes,
+                    tokens,
+                    last,
+                }) => {
+                    let length = bytes.len();
+                    Rest {
+                        bytes,
+                        tokens,
+                        last,
+                        length,
+                    }
+                }
+                Some(What::Cut { reset }) => {
+                    self.reset.store(reset, Relaxed);
+                    self.record.over(false);
+                    return Poll::Ready(Some(Err(Cut)));
+                }
+                Some(What::End { whole }) => {
+                    self.record.over(whole);
+                    return Poll::Ready(None);
+                }
+                None => return Poll::Ready(None),
+            },
+        };
+        let piece = rest.bytes.split_to(self.split.min(rest.bytes.len()));
+        if rest.bytes.is_empty() {
+            self.record.sent(Instant::now(), rest.tokens, rest.length);
+            if rest.last {
+                self.slot = Slot::Free;
+                self.record.answered();
+            }
+        } else {
+            self.rest = Some(rest);
+        }
+        self.unflushed = true;
+        Poll::Ready(Some(Ok(piece)))
+    }
+}
+
+/// The body of any reply.
+pub(super) enum ReplyBody {
+    /// Bytes that are there already.
+    Ready(Option<Bytes>),
+    /// Bytes that have their time.
+    Timed(Box<Timed>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        match self.get_mut() {
+            ReplyBody::Ready(bytes) => {
+                Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+            }
+            ReplyBody::Timed(timed) => timed
+                .poll_piece(cx)
+                .map(|piece| piece.map(|piece| piece.map(Frame::data))),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReplyBody::Ready(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
+            }
+            ReplyBody::Timed(timed) => match &timed.steps {
+                Steps::Whole(_, length) => SizeHint::with_exact(*length as u64),
+                Steps::Streamed(_) => SizeHint::default(),
+            },
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! How each dialect writes an answer: the bytes of its events and of its whole replies.
+//!
+//! Responsible for the formats alone, byte for byte as the engines write them; when an event is
+//! due and which events there are is decided in `reply`. The parts that do not change within a
+//! reply are rendered once, so an event costs a few copies.
+
+mod native;
+mod openai;
+
+use std::io::Write;
+
+use super::answer::Answer;
+use super::ask::{Ask, Refusal, Route};
+use super::script::{Generate, Script};
+
+/// The fingerprint that replies carry where vLLM's carry its version.
+pub(super) const FINGERPRINT: &str = "runner-mock";
+
+/// The end marker of every dialect.
+pub(super) const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// Tokens `from..to` of an answer, to be sent as one event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Piece {
+    pub from: u32,
+    pub to: u32,
+    /// Whether it carries the reason for which the answer ends.
+    pub last: bool,
+    /// Since the engine began to work on the request; some dialects report it at the end.
+    pub seconds: f64,
+}
+
+/// Writes one reply.
+pub(super) trait Wire: Send {
+    /// The event that holds a role and no text; nothing in dialects without one.
+    fn role(&self, out: &mut Vec<u8>);
+    /// An event with tokens.
+    fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>);
+    /// The event that holds usage and no choice; nothing where there is none.
+    fn usage(&self, answer: &Answer, out: &mut Vec<u8>);
+    /// The whole reply to a request that does not stream.
+    fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>);
+}
+
+/// What replies to the same request have in common.
+pub(super) struct Head<'a> {
+    /// The request's number, from which its id is made.
+    pub number: u64,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// The model where the request names none.
+    pub model: &'a str,
+}
+
+impl Head<'_> {
+    /// An id of 16 hexadecimal digits.
+    pub fn id(&self) -> String {
+        format!("{:016x}", super::fault::mixed(self.number))
+    }
+}
+
+/// The writer for a request's dialect.
+pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire> {
+    match ask.route {
+        Route::Completions | Route::Chat => Box::new(openai::OpenAi::new(script, ask, head)),
+        Route::Generate(Generate::Sglang) => Box::new(native::Sglang::new(script, ask, head)),
+        Route::Generate(Generate::Lmdeploy) => Box::new(native::Lmdeploy::new(ask)),
+    }
+}
+
+/// An error as the body of a reply.
+pub(super) fn error_body(route: Route, refusal: &Refusal) -> Vec<u8> {
+    let mut out = Vec::new();
+    let Refusal {
+        status,
+        kind,
+        message,
+        param,
+    } = refusal;
+    match route {
+        Route::Completions | Route::Chat => {
+            put(
+                &mut out,
+                format_args!(
+                    r#"{{"error":{{"message":{},"type":{}"#,
+                    json(message),
+                    json(kind)
+                ),
+            );
+            put(
+                &mut out,
+                format_args!(r#","param":{},"code":{status}}}}}"#, json(param)),
+            );
+        }
+        Route::Generate(Generate::Sglang) => {
+            put(
+                &mut out,
+                format_args!(r#"{{"error":{{"message":{}}}}}"#, json(message)),
+            );
+        }
+        Route::Generate(Generate::Lmdeploy) => flat_error(&mut out, refusal),
+    }
+    out
+}
+
+/// An error as an event inside a reply that began as a success.
+pub(super) fn error_event(route: Route, refusal: &Refusal, out: &mut Vec<u8>) {
+    let Refusal {
+        status,
+        kind,
+        message,
+        param,
+    } = refusal;
+    out.extend_from_slice(b"data: ");
+    match route {
+        // Python's `json.dumps`, hence the blanks, which events of success do not have.
+        Route::Completions | Route::Chat => {
+            put(
+                out,
+                format_args!(
+                    r#"{{"error": {{"message": {}, "type": {}"#,
+                    json(message),
+                    json(kind)
+                ),
+            );
+            put(
+                out,
+                format_args!(r#", "param": {}, "code": {status}}}}}"#, json(param)),
+            );
+        }
+        Route::Generate(Generate::Sglang) => {
+            put(
+                out,
+                format_args!(
+                    r#"{{"error":{{"message":{},"type":"{}""#,
+                    json(message),
+                    "internal_error"
+                ),
+            );
+            put(
+                out,
+                format_args!(r#","code":{status},"retryable":false}}}}"#),
+            );
+        }
+        Route::Generate(Generate::Lmdeploy) => {
+            out.extend_from_slice(br#"{"error":"#);
+            flat_error(out, refusal);
+            out.push(b'}');
+        }
+    }
+    out.extend_from_slice(b"\n\n");
+}
+
+fn flat_error(
+    out: &mut Vec<u8>,
+    Refusal {
+        status,
+        kind,
+        message,
+        param,
+    }: &Refusal,
+) {
+    put(
+        out,
+        format_args!(r#"{{"message":{},"type":{}"#, json(message), json(kind)),
+    );
+    put(
+        out,
+        format_args!(
+            r#","code":{status},"param":{},"object":"error"}}"#,
+            json(param)
+        ),
+    );
+}
+
+/// Appends formatted text.
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    // Writing to memory has no way to fail.
+    let _ = out.write_fmt(text);
+}
+
+/// Appends a string as JSON.
+fn put_string(out: &mut Vec<u8>, text: &str) {
+    // Neither strings nor memory have a way to fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// A value as JSON text.
+fn json(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
