@@ -1,1 +1,3 @@
+//! What plugins are written with.
 
+pub mod random;
