@@ -1,3 +1,55 @@
-//! What plugins are written with.
+//! Write a plugin for runner: implement one trait, name the type in one macro, compile for
+//! `wasm32-unknown-unknown`.
+//!
+//! | kind | trait | macro |
+//! | --- | --- | --- |
+//! | a server's dialect | [`Backend`] | [`export_backend!`] |
+//! | where samples come from | [`Dataset`] | [`export_dataset!`] |
+//! | a judge of answers | [`Scorer`] | [`export_scorer!`] |
+//!
+//! A plugin is an ordinary library crate. Compiled natively it runs its unit tests, and the macros export
+//! nothing; compiled for WebAssembly it is a component that imports `runner:plugin` interfaces and nothing
+//! else. So a plugin must not use what those do not offer: no clock, no environment, no network, no
+//! randomness but what it makes from its seed (`std::time::Instant::now()` compiles, and panics).
+//!
+//! The configuration is a type that derives [`serde::Deserialize`] and [`schemars::JsonSchema`]; its doc
+//! comments are the user's help. Begin it with
+//! `#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]`.
+//!
+//! A panic ends the call it happened in, and its message reaches the user's log. Return an [`Error`] for
+//! whatever a user or a server can cause.
+#![deny(unsafe_code)]
 
+mod backend;
+#[doc(hidden)]
+pub mod bindings;
+mod body;
+mod config;
+mod dataset;
+mod export;
+mod inputs;
+pub mod log;
 pub mod random;
+mod scorer;
+
+pub use {schemars, serde, serde_json};
+
+pub use backend::Backend;
+pub use bindings::backend::{Frame, Framing, Meaning, Output, Request, Usage};
+pub use bindings::host::tokenizer::Facts;
+pub use bindings::host::types::{Error, Message, Prompt, Role, Sample, Settings};
+pub use bindings::scorer::{Count, CountSource, Exchange, Score};
+pub use body::Body;
+pub use config::{parse, schema};
+pub use dataset::{Dataset, Inputs};
+pub use inputs::{File, Files, Reader, Tokenizer};
+pub use scorer::Scorer;
+
+#[doc(hidden)]
+pub mod glue {
+    //! What the export macros expand to. Not for plugins.
+    pub use crate::backend::Codec;
+    pub use crate::dataset::Generator;
+    pub use crate::export::info;
+    pub use crate::scorer::Judge;
+}

@@ -1,0 +1,86 @@
+//! What `wit-bindgen` makes of `wit/`. The `types` interface, and everything the host offers, is generated
+//! once and shared; each exported interface has a module of its own, because the names of the generated
+//! export macros must not collide. Nothing here is meant to be named by a plugin: the crate's root
+//! re-exports the types, and the export macros do the rest.
+#![allow(missing_docs, unsafe_code, clippy::all)]
+
+/// The interfaces that the host offers, and the shared types.
+pub mod host {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package runner:sdk;
+            world host {
+                import runner:plugin/types@0.1.0;
+                import runner:plugin/log@0.1.0;
+                import runner:plugin/files@0.1.0;
+                import runner:plugin/tokenizer@0.1.0;
+            }
+        ",
+        generate_all,
+        additional_derives: [PartialEq],
+    });
+    pub use runner::plugin::*;
+}
+
+/// The name plate.
+pub mod about {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package runner:sdk;
+            world about { export runner:plugin/about@0.1.0; }
+        ",
+        with: { "runner:plugin/types@0.1.0": crate::bindings::host::types },
+        generate_all,
+        pub_export_macro: true,
+    });
+    pub use exports::runner::plugin::about::*;
+}
+
+/// The interface of a backend.
+pub mod backend {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package runner:sdk;
+            world backend { export runner:plugin/backend@0.1.0; }
+        ",
+        with: { "runner:plugin/types@0.1.0": crate::bindings::host::types },
+        generate_all,
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+    });
+    pub use exports::runner::plugin::backend::*;
+}
+
+/// The interface of a dataset.
+pub mod dataset {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package runner:sdk;
+            world dataset { export runner:plugin/dataset@0.1.0; }
+        ",
+        with: { "runner:plugin/types@0.1.0": crate::bindings::host::types },
+        generate_all,
+        pub_export_macro: true,
+    });
+    pub use exports::runner::plugin::dataset::*;
+}
+
+/// The interface of a scorer.
+pub mod scorer {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package runner:sdk;
+            world scorer { export runner:plugin/scorer@0.1.0; }
+        ",
+        with: { "runner:plugin/types@0.1.0": crate::bindings::host::types },
+        generate_all,
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+    });
+    pub use exports::runner::plugin::scorer::*;
+}

@@ -1,0 +1,75 @@
+//! The trait of a dataset, and its meeting with the component model.
+
+use std::cell::RefCell;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::bindings::dataset as wit;
+use crate::inputs::{HostFiles, HostTokenizer};
+use crate::{Error, Files, Sample, Tokenizer, config, export};
+
+/// What the host lends a dataset.
+pub struct Inputs {
+    /// The files that the scenario names.
+    pub files: Box<dyn Files>,
+    /// The tokenizer of the model under test.
+    pub tokenizer: Box<dyn Tokenizer>,
+}
+
+/// A sequence of samples made from a configuration and a seed.
+pub trait Dataset: Sized + 'static {
+    /// What the user may set.
+    type Config: DeserializeOwned + JsonSchema;
+
+    /// Opens the sequence. The same arguments, files and tokenizer must give the same sequence, everywhere.
+    /// `count` is how many samples the run will measure, where it is known beforehand.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] and [`Error::InvalidInput`] for what the user can mend.
+    fn open(
+        config: Self::Config,
+        seed: u64,
+        count: Option<u64>,
+        inputs: Inputs,
+    ) -> Result<Self, Error>;
+
+    /// At most `limit` further samples to measure. An empty list ends the sequence.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where a file turns out to be wrong.
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error>;
+
+    /// At most `limit` samples for requests that are not measured. Called before the first
+    /// [`next`](Self::next), if at all. No prompt among them may ever come from `next`. As it stands, it
+    /// takes them from the head of the sequence.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        self.next(limit)
+    }
+}
+
+/// An opened dataset as the component's `generator`.
+pub struct Generator<D>(RefCell<D>);
+
+impl<D: Dataset> wit::GuestGenerator for Generator<D> {
+    fn open(config: String, seed: u64, count: Option<u64>) -> Result<wit::Generator, Error> {
+        export::hook_panics();
+        let inputs = Inputs {
+            files: Box::new(HostFiles),
+            tokenizer: Box::new(HostTokenizer),
+        };
+        let dataset = D::open(config::parse(&config)?, seed, count, inputs)?;
+        Ok(wit::Generator::new(Generator(RefCell::new(dataset))))
+    }
+
+    fn next(&self, limit: u32) -> Result<Vec<Sample>, Error> {
+        self.0.borrow_mut().next(limit)
+    }
+
+    fn spare(&self, limit: u32) -> Result<Vec<Sample>, Error> {
+        self.0.borrow_mut().spare(limit)
+    }
+}

@@ -1,0 +1,109 @@
+//! What the host lends a plugin: files by the names that the scenario gives them, and the tokenizer of the
+//! model under test. They are traits so that a plugin's unit tests can bring their own.
+
+use std::io;
+
+use crate::Facts;
+use crate::bindings::host::{files, tokenizer};
+
+/// The files that the scenario names under `[dataset.files]`.
+pub trait Files {
+    /// Opens the file that the scenario calls `name`; `None` where it names no such file.
+    fn open(&self, name: &str) -> Option<Box<dyn File>>;
+}
+
+/// An open file, read-only.
+pub trait File {
+    /// Its length in bytes.
+    fn size(&self) -> u64;
+
+    /// Reads at most `length` bytes from `offset`, at most 4 MiB a call; shorter only at the end of the file.
+    ///
+    /// # Errors
+    /// What the host says went wrong.
+    fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String>;
+}
+
+/// The tokenizer of the model under test.
+pub trait Tokenizer {
+    /// What holds for every text.
+    fn describe(&self) -> Facts;
+
+    /// Token ids of each text; with `special`, the tokens that the model puts around a text are added.
+    /// One call for many texts costs far less than many calls.
+    fn encode(&self, texts: &[String], special: bool) -> Vec<Vec<u32>>;
+
+    /// Token counts of each text, for when the ids are not needed.
+    fn count(&self, texts: &[String], special: bool) -> Vec<u32>;
+
+    /// Text of each list of ids, special tokens kept. An id outside the vocabulary gives no text.
+    fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String>;
+}
+
+/// A [`File`] as a stream from its beginning, for `BufReader`, `serde_json::from_reader` and the like.
+pub struct Reader<'a> {
+    file: &'a dyn File,
+    offset: u64,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `file` from its beginning.
+    pub fn new(file: &'a dyn File) -> Self {
+        Reader { file, offset: 0 }
+    }
+}
+
+impl io::Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        const MOST: usize = 4 << 20;
+        let length = buffer.len().min(MOST) as u32;
+        let bytes = self
+            .file
+            .read(self.offset, length)
+            .map_err(io::Error::other)?;
+        let read = bytes.len().min(buffer.len());
+        buffer[..read].copy_from_slice(&bytes[..read]);
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+/// The host's files.
+pub(crate) struct HostFiles;
+
+impl Files for HostFiles {
+    fn open(&self, name: &str) -> Option<Box<dyn File>> {
+        Some(Box::new(files::File::open(name)?))
+    }
+}
+
+impl File for files::File {
+    fn size(&self) -> u64 {
+        files::File::size(self)
+    }
+
+    fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String> {
+        files::File::read(self, offset, length)
+    }
+}
+
+/// The host's tokenizer.
+pub(crate) struct HostTokenizer;
+
+impl Tokenizer for HostTokenizer {
+    fn describe(&self) -> Facts {
+        tokenizer::describe()
+    }
+
+    fn encode(&self, texts: &[String], special: bool) -> Vec<Vec<u32>> {
+        tokenizer::encode(texts, special)
+    }
+
+    fn count(&self, texts: &[String], special: bool) -> Vec<u32> {
+        tokenizer::count(texts, special)
+    }
+
+    fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String> {
+        tokenizer::decode(tokens)
+    }
+}

@@ -1,0 +1,55 @@
+//! The trait of a scorer, and its meeting with the component model.
+
+use std::cell::RefCell;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::bindings::scorer as wit;
+use crate::inputs::HostTokenizer;
+use crate::{Error, Exchange, Score, Tokenizer, config, export};
+
+/// A judge of answers. It runs after the run, over the records, so it cannot disturb it.
+pub trait Scorer: Sized + 'static {
+    /// What the user may set.
+    type Config: DeserializeOwned + JsonSchema;
+
+    /// Opens the scorer.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] for what the user can mend.
+    fn open(config: Self::Config, tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error>;
+
+    /// Scores of one exchange; none where it cannot be judged. The host gives their mean by name.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where the sample's reference is not what this scorer needs.
+    fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error>;
+
+    /// Scores of the run as a whole, for measures that are not a mean.
+    ///
+    /// # Errors
+    /// Whatever keeps it from a result.
+    fn finish(&mut self) -> Result<Vec<Score>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+/// An opened scorer as the component's `judge`.
+pub struct Judge<S>(RefCell<S>);
+
+impl<S: Scorer> wit::GuestJudge for Judge<S> {
+    fn open(config: String) -> Result<wit::Judge, Error> {
+        export::hook_panics();
+        let scorer = S::open(config::parse(&config)?, Box::new(HostTokenizer))?;
+        Ok(wit::Judge::new(Judge(RefCell::new(scorer))))
+    }
+
+    fn score(&self, exchange: Exchange) -> Result<Vec<Score>, Error> {
+        self.0.borrow_mut().score(&exchange)
+    }
+
+    fn finish(&self) -> Result<Vec<Score>, Error> {
+        self.0.borrow_mut().finish()
+    }
+}
