@@ -1,1 +1,65 @@
-fn main(){}
+//! What cargo alone cannot do: build the plugins as components, and the few commands that need them.
+//! `cargo xtask help` lists them; the work is in the modules.
+#![forbid(unsafe_code)]
+
+mod component;
+mod dist;
+mod guest;
+mod steps;
+mod toolchain;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm
+  demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
+  test        everything that must hold before a change goes in, step by step
+  dist        build the runner for release, plugins inside, to target/dist/runner
+  help        this text
+
+RUNNER_WASM_TOOLCHAIN=rustup|distribution chooses who compiles the plugins; by default the first that can:
+the active toolchain with its wasm32-unknown-unknown target, the same after `rustup target add`, or the
+distribution's own Rust with its sources.
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let mut arguments = env::args_os().skip(1);
+    let command = arguments.next().unwrap_or_else(|| "help".into());
+    let rest: Vec<_> = arguments.collect();
+    let root = root()?;
+    match command.to_str() {
+        Some("demo") => return steps::demo(&root, &rest),
+        Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
+        Some("plugins") => component::build_all(&root)?,
+        Some("test") => return steps::test(&root),
+        Some("dist") => dist::build(&root)?,
+        Some("help" | "--help" | "-h") => print!("{HELP}"),
+        _ => bail!("no command {command:?}; `cargo xtask help` lists them"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The repository's root: this crate lies two folders below it.
+fn root() -> Result<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .map(Path::to_owned)
+        .context("xtask does not lie in host/xtask")
+}

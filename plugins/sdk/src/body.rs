@@ -37,6 +37,12 @@ impl Body {
         self
     }
 
+    /// Takes a field back.
+    pub fn remove(&mut self, key: &str) -> &mut Self {
+        self.fields.retain(|(known, _)| known != key);
+        self
+    }
+
     /// Lays the user's fields (`extra-body`) over these. Where both sides hold an object the two are merged,
     /// so that one field of `sampling_params` can be set without restating the others; otherwise the user's
     /// value stands, `null` included.

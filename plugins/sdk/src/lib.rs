@@ -24,8 +24,11 @@ mod backend;
 #[doc(hidden)]
 pub mod bindings;
 mod body;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod case;
 mod config;
 mod dataset;
+pub mod dialect;
 mod export;
 mod inputs;
 pub mod log;

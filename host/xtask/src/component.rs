@@ -1,0 +1,137 @@
+//! From guest crates to components, all in one run of cargo, and the check that what ships can reach
+//! nothing but the plugin interfaces.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use wit_component::{ComponentEncoder, DecodedWasm};
+
+use crate::guest::{self, Guest};
+use crate::toolchain::Toolchain;
+
+/// Builds every guest to `target/components`, and removes components whose guest is gone.
+pub fn build_all(root: &Path) -> Result<()> {
+    let guests = guest::find(root)?;
+    let toolchain = Toolchain::choose()?;
+    compile(root, &toolchain, &guests)?;
+    let modules = Toolchain::modules(root);
+    let components = root.join("target/components");
+    for guest in &guests {
+        let module = fs::read(modules.join(&guest.module))
+            .with_context(|| format!("reading the module of {}", guest.package))?;
+        let component = encode(&module)
+            .with_context(|| format!("{} does not become a component", guest.package))?;
+        let imports = imports(&component)
+            .with_context(|| format!("reading back the component of {}", guest.package))?;
+        if guest.ships {
+            check_imports(guest, &imports)?;
+        }
+        let changed = write_if_changed(&components.join(&guest.component), &component)?;
+        println!(
+            "{:<28} {:>5} KiB  {}{}",
+            guest.component.display(),
+            component.len().div_ceil(1024),
+            if imports.is_empty() {
+                "imports nothing".to_owned()
+            } else {
+                short(&imports)
+            },
+            if changed { "" } else { "  (unchanged)" },
+        );
+    }
+    remove_orphans(&components, &guests)
+}
+
+fn compile(root: &Path, toolchain: &Toolchain, guests: &[Guest]) -> Result<()> {
+    if guests.is_empty() {
+        return Ok(());
+    }
+    let mut cargo = toolchain.cargo_build(root)?;
+    for guest in guests {
+        cargo.args(["--package", &guest.package]);
+    }
+    let status = cargo
+        .arg("--lib")
+        .status()
+        .context("cargo does not start")?;
+    if !status.success() {
+        bail!("the plugins do not compile; cargo says why above");
+    }
+    Ok(())
+}
+
+fn encode(module: &[u8]) -> Result<Vec<u8>> {
+    ComponentEncoder::default()
+        .validate(true)
+        .module(module)?
+        .encode()
+}
+
+/// The interfaces that a component imports, as `package/interface@version`.
+fn imports(component: &[u8]) -> Result<BTreeSet<String>> {
+    match wit_component::decode(component)? {
+        DecodedWasm::Component(resolve, world) => Ok(resolve.worlds[world]
+            .imports
+            .keys()
+            .map(|key| resolve.name_world_key(key))
+            .collect()),
+        DecodedWasm::WitPackage(..) => bail!("it is a WIT package"),
+    }
+}
+
+/// A plugin that ships imports plugin interfaces and nothing else, so that it needs no WASI to run.
+fn check_imports(guest: &Guest, imports: &BTreeSet<String>) -> Result<()> {
+    match imports
+        .iter()
+        .find(|name| !name.starts_with("runner:plugin/"))
+    {
+        None => Ok(()),
+        Some(name) => bail!(
+            "{} imports `{name}`; a plugin that ships imports only runner:plugin interfaces: \
+             look for a dependency that wants a clock, files or randomness",
+            guest.package
+        ),
+    }
+}
+
+fn short(imports: &BTreeSet<String>) -> String {
+    let names = imports.iter().map(|name| {
+        let name = name.strip_prefix("runner:plugin/").unwrap_or(name);
+        name.split('@').next().unwrap_or(name)
+    });
+    format!("imports {}", names.collect::<Vec<_>>().join(", "))
+}
+
+/// Leaves an equal file alone, so that what embeds it is not built again. Returns whether it wrote.
+fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
+    if fs::read(path).is_ok_and(|known| known == bytes) {
+        return Ok(false);
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
+    Ok(true)
+}
+
+fn remove_orphans(components: &Path, guests: &[Guest]) -> Result<()> {
+    for kind in guest::kinds() {
+        let Ok(entries) = fs::read_dir(components.join(kind)) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry?.path();
+            let known = guests.iter().any(|guest| path.ends_with(&guest.component));
+            if !known
+                && path
+                    .extension()
+                    .is_some_and(|extension| extension == "wasm")
+            {
+                fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
+}

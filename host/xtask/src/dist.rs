@@ -1,0 +1,42 @@
+//! The runner as it is handed to people: one file, plugins inside.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::component;
+
+/// Builds it to `target/dist/runner` and prints its size and digest.
+pub fn build(root: &Path) -> Result<()> {
+    component::build_all(root)?;
+    let status = Command::new("cargo")
+        .current_dir(root)
+        .args(["build", "--release", "--package", "runner"])
+        .arg("--target-dir")
+        .arg(root.join("target"))
+        .status()
+        .context("cargo does not start")?;
+    if !status.success() {
+        bail!("the runner does not build for release");
+    }
+    let name = format!("runner{}", std::env::consts::EXE_SUFFIX);
+    let folder = root.join("target/dist");
+    fs::create_dir_all(&folder)?;
+    let from = root.join("target/release").join(&name);
+    let to = folder.join(&name);
+    fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
+    let bytes = fs::read(&to)?;
+    let digest: String = Sha256::digest(&bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    println!(
+        "{}  {:.1} MiB  sha256:{digest}",
+        to.strip_prefix(root).unwrap_or(&to).display(),
+        bytes.len() as f64 / f64::from(1 << 20),
+    );
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! LMDeploy: its OpenAI routes with the bodies that its own benchmark sends, and its native `/generate`,
+//! which is not SGLang's.
+#![deny(unsafe_code)]
+
+use runner_plugin::dialect::{explain, generate, openai};
+use runner_plugin::{Backend, Body, Error, Frame, Framing, Meaning, Prompt};
+use runner_plugin::{Request, Sample, Settings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the user may set.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// Which route to ask.
+    route: Route,
+    /// Whether to ask for a count of tokens at the end of a stream (`stream_options.include_usage`), on the
+    /// OpenAI routes. LMDeploy's own benchmark does not.
+    include_usage: bool,
+    /// Whether to send the output length as the minimum as well (`min_new_tokens`) where the end-of-sequence
+    /// token is ignored. Only the chat route knows it.
+    min_tokens: bool,
+}
+
+/// A route of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// `/v1/completions`, as LMDeploy's own benchmark asks it: text or token ids as they are.
+    #[default]
+    Completions,
+    /// `/v1/chat/completions`: conversations; text becomes a single user message.
+    Chat,
+    /// `/generate`: text or token ids as they are; a count of tokens in every chunk.
+    Generate,
+}
+
+/// What decoding remembers of a reply: only the part for the route in use is ever filled.
+#[derive(Default, Serialize, Deserialize)]
+pub struct State {
+    generate: generate::Reply,
+    openai: openai::Reply,
+}
+
+/// The backend.
+pub struct Lmdeploy(Config);
+
+impl Lmdeploy {
+    /// The benchmark's body, key for key.
+    fn encode_openai(
+        &self,
+        route: openai::Route,
+        sample: &Sample,
+        settings: &Settings,
+    ) -> Result<Request, Error> {
+        let mut body = Body::new();
+        body.set("model", &settings.model);
+        openai::set_prompt(&mut body, route, &sample.prompt)?;
+        body.set_some("temperature", settings.temperature);
+        if route == openai::Route::Completions {
+            body.set("best_of", 1);
+        }
+        body.set_some(route.limit(), sample.output_tokens);
+        body.set("stream", settings.streaming);
+        body.set("ignore_eos", settings.ignore_eos);
+        if self.0.min_tokens && settings.ignore_eos {
+            body.set_some("min_new_tokens", sample.output_tokens);
+        }
+        if self.0.include_usage && settings.streaming {
+            let options = openai::StreamOptions {
+                include_usage: true,
+            };
+            body.set("stream_options", options);
+        }
+        body.merge(settings.extra_body.as_deref())?;
+        Ok(openai::post(format!("/v1{}", route.path()), &body))
+    }
+
+    fn encode_native(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        let mut body = Body::new();
+        match &sample.prompt {
+            Prompt::Text(text) => body.set("prompt", text),
+            Prompt::Tokens(tokens) => body.set("input_ids", tokens),
+            Prompt::Messages(_) => {
+                return Err(Error::InvalidConfig(
+                    "key `route`: the dataset gives conversations, which /generate does not take; \
+                     set route = \"chat\""
+                        .to_owned(),
+                ));
+            }
+        };
+        body.set_some("max_tokens", sample.output_tokens);
+        body.set_some("temperature", settings.temperature);
+        body.set("ignore_eos", settings.ignore_eos);
+        body.set("stream", settings.streaming);
+        body.merge(settings.extra_body.as_deref())?;
+        Ok(openai::post("/generate", &body))
+    }
+}
+
+impl Backend for Lmdeploy {
+    type Config = Config;
+    type State = State;
+
+    fn open(config: Config) -> Result<Self, Error> {
+        if config.min_tokens && config.route != Route::Chat {
+            return Err(Error::InvalidConfig(
+                "key `min-tokens`: only the chat route has a minimum; set route = \"chat\", or leave \
+                 this out"
+                    .to_owned(),
+            ));
+        }
+        if config.include_usage && config.route == Route::Generate {
+            return Err(Error::InvalidConfig(
+                "key `include-usage`: /generate counts tokens without being asked; leave this out"
+                    .to_owned(),
+            ));
+        }
+        Ok(Lmdeploy(config))
+    }
+
+    fn default_url(&self) -> String {
+        "http://127.0.0.1:23333".to_owned()
+    }
+
+    fn list_models(&self) -> Option<Request> {
+        Some(openai::list_models("/v1"))
+    }
+
+    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
+        openai::read_models(body)
+    }
+
+    fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        match self.0.route {
+            Route::Completions => self.encode_openai(openai::Route::Completions, sample, settings),
+            Route::Chat => self.encode_openai(openai::Route::Chat, sample, settings),
+            Route::Generate => self.encode_native(sample, settings),
+        }
+    }
+
+    fn framing(&self, streaming: bool) -> Framing {
+        openai::framing(streaming)
+    }
+
+    fn decode(
+        &self,
+        state: &mut State,
+        frame: &Frame,
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        match self.0.route {
+            Route::Generate => {
+                generate::decode(&mut state.generate, generate::Text::New, frame, events)
+            }
+            Route::Completions | Route::Chat => openai::decode(&mut state.openai, frame, events),
+        }
+    }
+
+    fn explain(&self, status: u16, body: &[u8]) -> String {
+        explain::body(status, body)
+    }
+}
+
+runner_plugin::export_backend!(Lmdeploy);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn cases_hold() {
+        runner_plugin::case::check_backend::<super::Lmdeploy>(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/cases"
+        ));
+    }
+}

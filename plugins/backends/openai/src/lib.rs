@@ -1,0 +1,123 @@
+//! Any server of the OpenAI API. It sends standard parameters only, and what a server has beyond them can be
+//! named in the configuration.
+#![deny(unsafe_code)]
+
+use runner_plugin::dialect::{explain, openai};
+use runner_plugin::{Backend, Error, Frame, Framing, Meaning, Request, Sample, Settings};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What the user may set.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// Which route to ask: `chat` (text becomes a single user message) or `completions` (text or token ids
+    /// as they are).
+    route: openai::Route,
+    /// What stands before `/chat/completions`, `/completions` and `/models` below the target's URL.
+    prefix: String,
+    /// The field that limits the answer's length. By default `max_tokens` for completions and
+    /// `max_completion_tokens` for chat; older servers know only `max_tokens`.
+    max_tokens_field: Option<String>,
+    /// The field that makes this server ignore the end-of-sequence token, such as `ignore_eos`. The OpenAI
+    /// API has none, so by default answers may end early.
+    ignore_eos_field: Option<String>,
+    /// Whether to ask for a count of tokens at the end of a stream (`stream_options.include_usage`). Turn it
+    /// off for a server that refuses the field.
+    include_usage: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            route: openai::Route::Chat,
+            prefix: "/v1".to_owned(),
+            max_tokens_field: None,
+            ignore_eos_field: None,
+            include_usage: true,
+        }
+    }
+}
+
+/// The backend.
+pub struct OpenAi(Config);
+
+impl Backend for OpenAi {
+    type Config = Config;
+    type State = openai::Reply;
+
+    fn open(mut config: Config) -> Result<Self, Error> {
+        if !config.prefix.is_empty() && !config.prefix.starts_with('/') {
+            return Err(Error::InvalidConfig(format!(
+                "key `prefix`: expected a path that begins with `/`, or nothing, got `{}`",
+                config.prefix
+            )));
+        }
+        config
+            .prefix
+            .truncate(config.prefix.trim_end_matches('/').len());
+        Ok(OpenAi(config))
+    }
+
+    fn default_url(&self) -> String {
+        "http://127.0.0.1:8000".to_owned()
+    }
+
+    fn list_models(&self) -> Option<Request> {
+        Some(openai::list_models(&self.0.prefix))
+    }
+
+    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
+        openai::read_models(body)
+    }
+
+    fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        let config = &self.0;
+        let limit = config
+            .max_tokens_field
+            .as_deref()
+            .unwrap_or(config.route.limit());
+        let mut body = openai::standard_body(config.route, limit, sample, settings)?;
+        if !config.include_usage {
+            body.remove("stream_options");
+        }
+        if let (true, Some(field)) = (settings.ignore_eos, &config.ignore_eos_field) {
+            body.set(field, true);
+        }
+        body.merge(settings.extra_body.as_deref())?;
+        Ok(openai::post(
+            format!("{}{}", config.prefix, config.route.path()),
+            &body,
+        ))
+    }
+
+    fn framing(&self, streaming: bool) -> Framing {
+        openai::framing(streaming)
+    }
+
+    fn decode(
+        &self,
+        state: &mut openai::Reply,
+        frame: &Frame,
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        openai::decode(state, frame, events)
+    }
+
+    fn explain(&self, status: u16, body: &[u8]) -> String {
+        explain::body(status, body)
+    }
+}
+
+runner_plugin::export_backend!(OpenAi);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn cases_hold() {
+        runner_plugin::case::check_backend::<super::OpenAi>(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/cases"
+        ));
+    }
+}

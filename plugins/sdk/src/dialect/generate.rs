@@ -1,0 +1,255 @@
+//! Replies of the native `/generate` routes of SGLang and LMDeploy: `text`, `output_ids` and `meta_info`.
+//! Their requests differ and are the backends' own.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::dialect::explain;
+use crate::dialect::openai::{failure, not_a_chunk};
+use crate::{Error, Frame, Meaning, Output, Usage};
+
+/// What a chunk's text is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Text {
+    /// Either; to be found out from the reply. SGLang repeats the answer so far in every chunk, unless it was
+    /// started with `--incremental-streaming-output`.
+    #[default]
+    Unknown,
+    /// The answer so far.
+    SoFar,
+    /// What is new, as LMDeploy sends it.
+    New,
+}
+
+/// What decoding remembers of a reply from one frame to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    begun: bool,
+    ended: bool,
+    text: Text,
+    /// Tokens so far, as the server counts them.
+    produced: u32,
+    /// Bytes of the last text, and a digest of it while it is not known what texts are.
+    seen: u32,
+    digest: u64,
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<Borrowed<'a>>,
+    output_ids: Option<Length>,
+    #[serde(borrow)]
+    meta_info: Option<MetaInfo<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[derive(Default, Deserialize)]
+struct MetaInfo<'a> {
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
+    prompt_tokens: Option<u32>,
+    completion_tokens: Option<u32>,
+    cached_tokens: Option<u32>,
+    reasoning_tokens: Option<u32>,
+}
+
+/// Appends what one frame means. `text` says what the chunks' texts are, where that is known beforehand.
+///
+/// # Errors
+/// [`Error::Protocol`] where the frame is no chunk of such a reply.
+pub fn decode(
+    reply: &mut Reply,
+    text: Text,
+    frame: &Frame,
+    events: &mut Vec<Meaning>,
+) -> Result<(), Error> {
+    let data = frame.data.trim_ascii();
+    if data == b"[DONE]" {
+        reply.end(events);
+        return Ok(());
+    }
+    let chunk: Chunk = serde_json::from_slice(data).map_err(|error| not_a_chunk(data, &error))?;
+    if let Some(error) = chunk.error {
+        events.push(failure(error.get().as_bytes()));
+        return Ok(());
+    }
+    match (&chunk.text, &chunk.meta_info, chunk.message) {
+        (None, None, Some(_)) => events.push(failure(data)),
+        (None, None, None) => {
+            return Err(not_a_chunk(data, &"it has no text, meta_info or error"));
+        }
+        _ => {
+            if text != Text::Unknown {
+                reply.text = text;
+            }
+            reply.read(chunk, events);
+        }
+    }
+    Ok(())
+}
+
+impl Reply {
+    fn read(&mut self, chunk: Chunk, events: &mut Vec<Meaning>) {
+        let first = !self.begun;
+        self.begun = true;
+        let meta = chunk.meta_info.unwrap_or_default();
+        let text = chunk.text.map(|text| text.0).unwrap_or_default();
+        let ids = chunk.output_ids.map(|ids| ids.0);
+        let new = self.new_text(&text, ids, meta.completion_tokens).to_owned();
+        let tokens = meta.completion_tokens.map(|total| {
+            let tokens = total.saturating_sub(self.produced);
+            self.produced = self.produced.max(total);
+            tokens
+        });
+        let counted = tokens.is_some_and(|tokens| tokens > 0);
+        if !new.is_empty() || counted {
+            events.push(Meaning::Text(Output { text: new, tokens }));
+        } else if meta.finish_reason.is_none() {
+            events.push(match first && tokens == Some(0) {
+                true => Meaning::Opened,
+                false => Meaning::Text(Output { text: new, tokens }),
+            });
+        }
+        let Some(reason) = meta.finish_reason else {
+            return;
+        };
+        events.push(Meaning::Usage(Usage {
+            input_tokens: meta.prompt_tokens,
+            cached_input_tokens: meta.cached_tokens,
+            output_tokens: meta.completion_tokens,
+            reasoning_tokens: meta.reasoning_tokens,
+        }));
+        let (finish, failed) = finished(reason);
+        events.push(finish);
+        // A body that is not streamed is one frame with everything in it, and no marker follows it.
+        if first && !failed {
+            self.end(events);
+        }
+    }
+
+    /// The part of `text` that is new.
+    fn new_text<'a>(&mut self, text: &'a str, ids: Option<u32>, total: Option<u32>) -> &'a str {
+        let so_far = match self.text {
+            Text::SoFar => true,
+            Text::New => false,
+            // Nothing came before, so the two are the same.
+            Text::Unknown if self.seen == 0 && self.produced == 0 => false,
+            Text::Unknown => self.find_out(text, ids, total),
+        };
+        if !so_far {
+            if self.text == Text::Unknown {
+                self.remember(text);
+            }
+            return text;
+        }
+        let mut start = (self.seen as usize).min(text.len());
+        // Only where the server took back what it had said.
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        self.remember(text);
+        &text[start..]
+    }
+
+    /// Whether texts are the answer so far, settled for the rest of the reply where the signs are clear.
+    fn find_out(&mut self, text: &str, ids: Option<u32>, total: Option<u32>) -> bool {
+        if let (Some(ids), Some(total)) = (ids, total) {
+            // The count is always the total; so as many ids as that are all there are so far.
+            let from_total = ids.abs_diff(total);
+            let from_new = ids.abs_diff(total.saturating_sub(self.produced));
+            if from_total != from_new {
+                let so_far = from_total < from_new;
+                self.text = if so_far { Text::SoFar } else { Text::New };
+                return so_far;
+            }
+        }
+        let seen = self.seen as usize;
+        let repeats = text.len() >= seen && digest(&text.as_bytes()[..seen]) == self.digest;
+        if !repeats {
+            self.text = Text::New;
+        } else if text.len() > seen && seen > 0 {
+            self.text = Text::SoFar;
+        }
+        repeats
+    }
+
+    fn remember(&mut self, text: &str) {
+        self.seen = self.seen.max(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        if self.text == Text::Unknown {
+            self.seen = text.len() as u32;
+            self.digest = digest(text.as_bytes());
+        }
+    }
+
+    fn end(&mut self, events: &mut Vec<Meaning>) {
+        if !self.ended {
+            events.push(Meaning::End);
+            self.ended = true;
+        }
+    }
+}
+
+/// FNV-1a.
+fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Why the server stopped, `{"type": …}` or only the word, and whether that is a failure.
+fn finished(reason: &RawValue) -> (Meaning, bool) {
+    let reason: Value = serde_json::from_str(reason.get()).unwrap_or_default();
+    let kind = reason
+        .as_str()
+        .or_else(|| reason.get("type").and_then(Value::as_str));
+    match kind {
+        Some(kind @ ("abort" | "error")) => {
+            let message = explain::message(&reason)
+                .filter(|message| message != kind)
+                .unwrap_or_else(|| {
+                    format!("the server gave up on the answer (finish reason `{kind}`)")
+                });
+            (Meaning::Failure(message), true)
+        }
+        Some(kind) => (Meaning::Finish(kind.to_owned()), false),
+        None => (Meaning::Finish(reason.to_string()), false),
+    }
+}
+
+/// The length of an array whose items do not matter.
+struct Length(u32);
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = Length;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a list of token ids")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Length, A::Error> {
+                let mut length = 0;
+                while items.next_element::<IgnoredAny>()?.is_some() {
+                    length += 1;
+                }
+                Ok(Length(length))
+            }
+        }
+        deserializer.deserialize_seq(Items)
+    }
+}

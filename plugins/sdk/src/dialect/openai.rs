@@ -1,0 +1,203 @@
+//! The OpenAI API as the engines speak it: requests for `/v1/completions` and `/v1/chat/completions`.
+//! Reading the replies is `openai::reply`'s.
+
+mod reply;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dialect::explain;
+use crate::{Body, Error, Framing, Prompt, Request, Role, Sample, Settings};
+
+pub use reply::{Reply, decode};
+pub(crate) use reply::{failure, not_a_chunk};
+
+/// A route of the OpenAI API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// `/v1/completions`: the prompt as it is, as text or as token ids.
+    Completions,
+    /// `/v1/chat/completions`: a conversation, to which the server applies the model's template.
+    Chat,
+}
+
+impl Route {
+    /// The route's path below `/v1`.
+    pub fn path(self) -> &'static str {
+        match self {
+            Route::Completions => "/completions",
+            Route::Chat => "/chat/completions",
+        }
+    }
+
+    /// The field that limits the answer's length: `max_tokens`, or for chat its newer name.
+    pub fn limit(self) -> &'static str {
+        match self {
+            Route::Completions => "max_tokens",
+            Route::Chat => "max_completion_tokens",
+        }
+    }
+}
+
+/// Sets `prompt` or `messages`. A text becomes a conversation of one message where the route needs one.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] where the route cannot carry such a prompt.
+pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), Error> {
+    match (route, prompt) {
+        (Route::Completions, Prompt::Text(text)) => body.set("prompt", text),
+        (Route::Completions, Prompt::Tokens(tokens)) => body.set("prompt", tokens),
+        (Route::Chat, Prompt::Text(text)) => body.set("messages", [said("user", text)]),
+        (Route::Chat, Prompt::Messages(messages)) => {
+            let messages: Vec<_> = messages
+                .iter()
+                .map(|message| said(speaker(message.role), &message.content))
+                .collect();
+            body.set("messages", messages)
+        }
+        (Route::Completions, Prompt::Messages(_)) => {
+            return Err(Error::InvalidConfig(
+                "key `route`: the dataset gives conversations, which /v1/completions does not take; \
+                 set route = \"chat\""
+                    .to_owned(),
+            ));
+        }
+        (Route::Chat, Prompt::Tokens(_)) => {
+            return Err(Error::InvalidConfig(
+                "key `route`: the dataset gives token ids, which /v1/chat/completions does not take; \
+                 set route = \"completions\", or have the dataset give text"
+                    .to_owned(),
+            ));
+        }
+    };
+    Ok(())
+}
+
+/// The fields that every server of this API knows: model, prompt, temperature, length, and streaming with a
+/// count of tokens at the end of the stream.
+///
+/// # Errors
+/// As [`set_prompt`].
+pub fn standard_body(
+    route: Route,
+    limit: &str,
+    sample: &Sample,
+    settings: &Settings,
+) -> Result<Body, Error> {
+    let mut body = Body::new();
+    body.set("model", &settings.model);
+    set_prompt(&mut body, route, &sample.prompt)?;
+    body.set_some("temperature", settings.temperature);
+    body.set_some(limit, sample.output_tokens);
+    body.set("stream", settings.streaming);
+    if settings.streaming {
+        body.set(
+            "stream_options",
+            StreamOptions {
+                include_usage: true,
+            },
+        );
+    }
+    Ok(body)
+}
+
+/// The value of `stream_options`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StreamOptions {
+    /// Whether a last chunk tells how many tokens there were.
+    pub include_usage: bool,
+}
+
+/// A request that posts a body of JSON.
+pub fn post(path: impl Into<String>, body: &Body) -> Request {
+    Request {
+        method: "POST".to_owned(),
+        path: path.into(),
+        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        body: body.to_bytes(),
+    }
+}
+
+/// Server-sent events where the reply is streamed, one body where it is not.
+pub fn framing(streaming: bool) -> Framing {
+    if streaming {
+        Framing::EventStream
+    } else {
+        Framing::Whole
+    }
+}
+
+/// The request for the list of models, below `prefix` (usually `/v1`).
+pub fn list_models(prefix: &str) -> Request {
+    Request {
+        method: "GET".to_owned(),
+        path: format!("{prefix}/models"),
+        headers: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+/// The model names in the answer to [`list_models`].
+///
+/// # Errors
+/// [`Error::Protocol`] where the body is no such list.
+pub fn read_models(body: &[u8]) -> Result<Vec<String>, Error> {
+    #[derive(Deserialize)]
+    struct List {
+        data: Vec<Model>,
+    }
+    #[derive(Deserialize)]
+    struct Model {
+        id: String,
+    }
+    let list: List = serde_json::from_slice(body).map_err(|error| {
+        Error::Protocol(format!(
+            "expected a list of models, got `{}`: {error}",
+            explain::excerpt(body, 120)
+        ))
+    })?;
+    Ok(list.data.into_iter().map(|model| model.id).collect())
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+fn said<'a>(role: &'static str, content: &'a str) -> Said<'a> {
+    Said { role, content }
+}
+
+fn speaker(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_read() {
+        let body = br#"{"object":"list","data":[{"id":"tiny","object":"model","permission":[{"id":"p"}]}]}"#;
+        assert_eq!(read_models(body).unwrap(), ["tiny"]);
+        assert!(matches!(read_models(b"<html>"), Err(Error::Protocol(_))));
+    }
+
+    #[test]
+    fn a_prompt_that_the_route_cannot_carry_names_the_route_that_can() {
+        let messages = Prompt::Messages(Vec::new());
+        let Err(Error::InvalidConfig(error)) =
+            set_prompt(&mut Body::new(), Route::Completions, &messages)
+        else {
+            panic!("it must not be taken");
+        };
+        assert!(error.contains("route = \"chat\""));
+    }
+}

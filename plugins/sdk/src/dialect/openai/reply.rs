@@ -1,0 +1,257 @@
+//! Replies of the OpenAI API, streamed and whole, with the liberties that engines take: usage in the last
+//! chunk of the answer or in one of its own, reasoning under two names, errors inside a success.
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::dialect::explain;
+use crate::{Error, Frame, Meaning, Output, Usage};
+
+/// What decoding remembers of a reply from one frame to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    begun: bool,
+    ended: bool,
+    counting: Counting,
+    produced: u32,
+}
+
+/// Whether each piece of the answer comes with the number of tokens so far. Servers that count only at the
+/// end, in the answer's last chunk, must not have that piece stand for the whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Counting {
+    #[default]
+    Unknown,
+    EveryPiece,
+    No,
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
+    usage: Option<Counts>,
+    /// An error of SGLang and LMDeploy may stand at the top, without `error` around it.
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    index: Option<u32>,
+    text: Option<String>,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    message: Option<Delta<'a>>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Delta<'a> {
+    role: Option<IgnoredAny>,
+    content: Option<String>,
+    reasoning: Option<String>,
+    reasoning_content: Option<String>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    prompt_tokens: Option<u32>,
+    completion_tokens: Option<u32>,
+    prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
+    /// SGLang's place for it.
+    reasoning_tokens: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    reasoning_tokens: Option<u32>,
+}
+
+/// Appends what one frame means.
+///
+/// A whole body is told from a chunk by its `message`, and on the completions route, where the two look
+/// alike, by being the first frame and having all of text, finish reason and usage.
+///
+/// # Errors
+/// [`Error::Protocol`] where the frame is not of this API.
+pub fn decode(reply: &mut Reply, frame: &Frame, events: &mut Vec<Meaning>) -> Result<(), Error> {
+    let data = frame.data.trim_ascii();
+    if data == b"[DONE]" {
+        reply.end(events);
+        return Ok(());
+    }
+    let chunk: Chunk = serde_json::from_slice(data).map_err(|error| not_a_chunk(data, &error))?;
+    if let Some(error) = chunk.error {
+        events.push(failure(error.get().as_bytes()));
+        return Ok(());
+    }
+    if frame.name.as_deref() == Some("error") {
+        events.push(failure(data));
+        return Ok(());
+    }
+    match (&chunk.choices, &chunk.usage, chunk.message) {
+        (None, None, Some(_)) => events.push(failure(data)),
+        (None, None, None) => {
+            return Err(not_a_chunk(data, &"it has no choices, usage or error"));
+        }
+        _ => reply.read(chunk, events),
+    }
+    Ok(())
+}
+
+impl Reply {
+    fn read(&mut self, chunk: Chunk, events: &mut Vec<Meaning>) {
+        let before = events.len();
+        let first = !self.begun;
+        let choices = chunk.choices.unwrap_or_default();
+        let only_usage = choices.is_empty();
+        let tokens = self.tokens(&choices, chunk.usage.as_ref());
+        let mut whole = false;
+        let mut finishes = Vec::new();
+        for choice in choices {
+            let finish = choice.finish_reason.filter(|reason| !reason.is_empty());
+            whole |= choice.message.is_some()
+                || (first && choice.text.is_some() && finish.is_some() && chunk.usage.is_some());
+            let delta = choice.message.or(choice.delta).unwrap_or_default();
+            let text = choice.text.or(delta.content);
+            let reasoning = delta.reasoning.or(delta.reasoning_content);
+            let tools = delta.tool_calls.unwrap_or_default();
+            let silent = [&text, &reasoning]
+                .iter()
+                .all(|said| said.as_ref().is_none_or(String::is_empty))
+                && tools.is_empty();
+            if silent {
+                let counted = tokens.is_some_and(|tokens| tokens > 0);
+                if !self.begun && delta.role.is_some() && finish.is_none() && !counted {
+                    events.push(Meaning::Opened);
+                } else if counted || (finish.is_none() && (text.is_some() || reasoning.is_some())) {
+                    // No text, but perhaps tokens: half a character, say, or a special one.
+                    events.push(Meaning::Text(piece(String::new())));
+                }
+            } else {
+                let said = |text: Option<String>| text.filter(|text| !text.is_empty()).map(piece);
+                events.extend(said(reasoning).map(Meaning::Reasoning));
+                events.extend(said(text).map(Meaning::Text));
+                events.extend(
+                    tools
+                        .iter()
+                        .map(|call| Meaning::ToolCall(piece(call.get().to_owned()))),
+                );
+            }
+            self.begun = true;
+            finishes.extend(finish);
+        }
+        attribute(&mut events[before..], tokens);
+        // Servers that count every piece repeat what the pieces say; only the last count is news.
+        let last = only_usage || !finishes.is_empty() || events.len() == before;
+        if let Some(counts) = chunk.usage.filter(|_| last) {
+            events.extend(counts.usage().map(Meaning::Usage));
+        }
+        events.extend(finishes.into_iter().map(finished));
+        if whole {
+            self.end(events);
+        }
+    }
+
+    /// How many tokens this chunk adds, where the server counts every piece.
+    fn tokens(&mut self, choices: &[Choice], usage: Option<&Counts>) -> Option<u32> {
+        // A chunk without choices closes the count. Several answers are counted each for itself.
+        if choices.is_empty() || self.counting == Counting::No {
+            return None;
+        }
+        let one = choices.iter().all(|choice| choice.index.unwrap_or(0) == 0);
+        let Some(total) = usage
+            .and_then(|usage| usage.completion_tokens)
+            .filter(|_| one)
+        else {
+            self.counting = Counting::No;
+            return None;
+        };
+        self.counting = Counting::EveryPiece;
+        let new = total.saturating_sub(self.produced);
+        self.produced = total;
+        Some(new)
+    }
+
+    fn end(&mut self, events: &mut Vec<Meaning>) {
+        if !self.ended {
+            events.push(Meaning::End);
+            self.ended = true;
+        }
+    }
+}
+
+impl Counts {
+    /// `None` where nothing was counted.
+    fn usage(self) -> Option<Usage> {
+        let usage = Usage {
+            input_tokens: self.prompt_tokens,
+            cached_input_tokens: self.prompt_tokens_details.and_then(|d| d.cached_tokens),
+            output_tokens: self.completion_tokens,
+            reasoning_tokens: self
+                .completion_tokens_details
+                .and_then(|d| d.reasoning_tokens)
+                .or(self.reasoning_tokens),
+        };
+        let counted = [
+            usage.input_tokens,
+            usage.cached_input_tokens,
+            usage.output_tokens,
+            usage.reasoning_tokens,
+        ];
+        counted.iter().any(Option::is_some).then_some(usage)
+    }
+}
+
+fn piece(text: String) -> Output {
+    Output { text, tokens: None }
+}
+
+/// Gives the chunk's tokens to its piece; where there are several, nobody said how they divide.
+fn attribute(events: &mut [Meaning], tokens: Option<u32>) {
+    let mut pieces = events.iter_mut().filter_map(|event| match event {
+        Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => Some(piece),
+        _ => None,
+    });
+    if let (Some(piece), None) = (pieces.next(), pieces.next()) {
+        piece.tokens = tokens;
+    }
+}
+
+/// Engines end a request that they could not finish with a reason that no answer has.
+fn finished(reason: String) -> Meaning {
+    match reason.as_str() {
+        "abort" | "error" => Meaning::Failure(format!(
+            "the server gave up on the answer (finish reason `{reason}`)"
+        )),
+        _ => Meaning::Finish(reason),
+    }
+}
+
+pub(crate) fn failure(error: &[u8]) -> Meaning {
+    let message = serde_json::from_slice(error)
+        .ok()
+        .and_then(|value| explain::message(&value))
+        .unwrap_or_else(|| explain::excerpt(error, 200));
+    Meaning::Failure(message)
+}
+
+pub(crate) fn not_a_chunk(data: &[u8], why: &dyn std::fmt::Display) -> Error {
+    Error::Protocol(format!(
+        "expected a chunk of a reply, got `{}`: {why}",
+        explain::excerpt(data, 120)
+    ))
+}
