@@ -32,6 +32,7 @@ pub mod dialect;
 mod export;
 mod inputs;
 pub mod log;
+pub mod random;
 mod scorer;
 
 pub use {schemars, serde, serde_json};

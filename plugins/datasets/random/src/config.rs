@@ -1,0 +1,129 @@
+//! What the user may set, and what of it does not go together.
+
+use runner_plugin::Error;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sharegpt_file::Like;
+
+/// What the user may set.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// Tokens of a prompt.
+    pub input_len: u32,
+    /// Tokens to ask for.
+    pub output_len: u32,
+    /// How far lengths may stray, as the tool that is followed has it. With `sglang` and `lmdeploy` a length is
+    /// drawn from (ratio × length) to (length), and 1, the default, makes all exact; with `vllm` from
+    /// (1 − ratio) × length to (1 + ratio) × length, and 0, the default, makes all exact. A table
+    /// `{ input = …, output = … }` sets the two apart.
+    pub range_ratio: Option<Ratio>,
+    /// The tool whose prompts are given, to the character, for the same seed, number of prompts and tokenizer.
+    /// `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`, its texts cut
+    /// and repeated to length (its `random`). `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of
+    /// consecutive token ids, mended until they have their length when they are read again.
+    pub like: Like,
+    /// Send the prompt as text or as token ids.
+    #[serde(rename = "as")]
+    pub form: Form,
+    /// Tokens that all prompts begin with, drawn once. Only for `like = "vllm"`; they come on top of `input-len`.
+    pub prefix_len: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            input_len: 1024,
+            output_len: 128,
+            range_ratio: None,
+            like: Like::Sglang,
+            form: Form::Text,
+            prefix_len: 0,
+        }
+    }
+}
+
+/// One ratio for prompts and answers, or one for each.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected a number, or a table with the numbers `input` and `output`"
+)]
+pub enum Ratio {
+    /// For both.
+    Both(f64),
+    /// For each.
+    Each {
+        /// For prompts.
+        input: f64,
+        /// For answers.
+        output: f64,
+    },
+}
+
+/// How a prompt is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// As text. The server may count other tokens than were drawn.
+    Text,
+    /// As token ids, where the server takes them.
+    Tokens,
+}
+
+impl Config {
+    /// The ratios for prompts and answers.
+    pub(crate) fn ratios(&self) -> (f64, f64) {
+        match (self.range_ratio, self.like) {
+            (Some(Ratio::Both(both)), _) => (both, both),
+            (Some(Ratio::Each { input, output }), _) => (input, output),
+            (None, Like::Vllm) => (0.0, 0.0),
+            (None, Like::Sglang | Like::Lmdeploy) => (1.0, 1.0),
+        }
+    }
+
+    /// What can be said without knowing files and tokenizer.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] that names the key.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        for (key, length) in [
+            ("input-len", self.input_len),
+            ("output-len", self.output_len),
+        ] {
+            if length == 0 {
+                return Err(invalid(format!(
+                    "`{key}` is 0; expected a number of tokens from 1 on"
+                )));
+            }
+        }
+        let (input, output) = self.ratios();
+        for ratio in [input, output] {
+            let (holds, expected) = match self.like {
+                Like::Vllm => (
+                    (0.0..1.0).contains(&ratio),
+                    "from 0 (all lengths exact) to below 1",
+                ),
+                Like::Sglang | Like::Lmdeploy => (
+                    (0.0..=1.0).contains(&ratio),
+                    "from 0 to 1 (all lengths exact)",
+                ),
+            };
+            if !holds {
+                return Err(invalid(format!(
+                    "`range-ratio` is {ratio}; expected a number {expected}"
+                )));
+            }
+        }
+        if self.prefix_len > 0 && self.like != Like::Vllm {
+            return Err(invalid(
+                "`prefix-len` belongs to `like = \"vllm\"`: leave it out".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn invalid(message: String) -> Error {
+    Error::InvalidConfig(message)
+}

@@ -1,0 +1,163 @@
+//! Texts of a ShareGPT file, cut or repeated to length, as `random` of SGLang's `bench_serving` and of LMDeploy's
+//! `profile_restful_api.py` makes them.
+
+use std::collections::VecDeque;
+
+use runner_plugin::random::{NumpyLegacy, Python};
+use runner_plugin::{Error, Tokenizer};
+use sharegpt_file::Conversations;
+
+use crate::config::Form;
+use crate::lengths::Lengths;
+use crate::source::{Drafts, Drawn, Source, formed};
+
+/// Texts to tokenize in one call of the host.
+const BATCH: usize = 64;
+
+/// Bytes of a text's beginning by which it is told from others.
+const HEAD: usize = 64;
+
+/// The first turns of a shuffled file, one after the other.
+pub(crate) struct Corpus {
+    conversations: Conversations,
+    random: NumpyLegacy,
+    drafts: Drafts,
+    form: Form,
+    count: Option<u64>,
+    /// The conversation to take next.
+    front: usize,
+    /// Token ids of texts that were read and not yet used.
+    ready: VecDeque<Vec<u32>>,
+    /// Where the search for samples that are not measured goes on, from the back.
+    back: usize,
+    /// The beginnings of what is measured, and the place behind the last of it; known once it was asked for.
+    measured: Option<(Vec<Vec<u8>>, usize)>,
+}
+
+impl Corpus {
+    pub(crate) fn new(
+        mut conversations: Conversations,
+        lengths: Lengths,
+        form: Form,
+        seed: u64,
+        count: Option<u64>,
+    ) -> Self {
+        conversations.shuffle(&mut Python::new(seed));
+        Self {
+            back: conversations.len(),
+            conversations,
+            // NumPy takes seeds of 32 bits only; of others the lower half serves.
+            random: NumpyLegacy::new(seed as u32),
+            drafts: Drafts::new(lengths, 0, count),
+            form,
+            count,
+            front: 0,
+            ready: VecDeque::new(),
+            measured: None,
+        }
+    }
+
+    /// Reads and tokenizes further texts, with the tokens that the model puts around them.
+    fn read(&mut self, tokenizer: &dyn Tokenizer, wanted: usize) -> Result<(), Error> {
+        while self.ready.len() < wanted {
+            let mut texts = Vec::new();
+            while texts.len() < BATCH.min(wanted)
+                && let Some(pair) = self.conversations.read(self.front)?
+            {
+                self.front += 1;
+                texts.push(pair.prompt);
+            }
+            if texts.is_empty() {
+                break;
+            }
+            let tokenized = tokenizer.encode(&texts, true);
+            self.ready
+                .extend(tokenized.into_iter().filter(|ids| !ids.is_empty()));
+        }
+        Ok(())
+    }
+
+    /// What is measured: the first conversations that say anything, as many as the run measures. A text that
+    /// says something and yet has no tokens would shift the end; the caller's check covers that.
+    fn measured(&mut self) -> Result<&(Vec<Vec<u8>>, usize), Error> {
+        let measured = match self.measured.take() {
+            Some(measured) => measured,
+            None => {
+                let mut heads = Vec::new();
+                let mut end = 0;
+                while (heads.len() as u64) < self.count.unwrap_or(0)
+                    && let Some(pair) = self.conversations.read(end)?
+                {
+                    end += 1;
+                    if !pair.prompt.is_empty() {
+                        heads.push(self.head(&pair.prompt));
+                    }
+                }
+                (heads, end)
+            }
+        };
+        Ok(self.measured.insert(measured))
+    }
+
+    /// The beginning of a text, no longer than a prompt is: a token has at least one byte.
+    fn head(&self, text: &str) -> Vec<u8> {
+        let most = HEAD.min(self.drafts.lengths().longest() as usize);
+        text.bytes().take(most).collect()
+    }
+}
+
+impl Source for Corpus {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        self.read(tokenizer, limit)?;
+        let mut prompts = Vec::new();
+        while prompts.len() < limit
+            && let Some(ids) = self.ready.pop_front()
+            && let Some(draft) = self.drafts.next(&mut self.random)
+        {
+            prompts.push((to_length(ids, draft.input), draft.output));
+        }
+        Ok(formed(tokenizer, self.form, prompts))
+    }
+
+    /// From the back of the shuffled file, texts that do not begin like one that is measured. Where it is not
+    /// known how many are, half of the file at most is taken.
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let lengths = self.drafts.lengths();
+        let (length, output) = (lengths.longest(), lengths.longest_output());
+        let floor = match self.count {
+            Some(_) => self.measured()?.1,
+            None => self.conversations.len() / 2,
+        };
+        let mut texts = Vec::new();
+        while texts.len() < limit && self.back > floor {
+            self.back -= 1;
+            let Some(pair) = self.conversations.read(self.back)? else {
+                break;
+            };
+            let head = self.head(&pair.prompt);
+            let (heads, _) = self.measured()?;
+            if !heads.iter().any(|other| alike(other, &head)) {
+                texts.push(pair.prompt);
+            }
+        }
+        let prompts = tokenizer
+            .encode(&texts, true)
+            .into_iter()
+            .filter(|ids| !ids.is_empty());
+        let prompts = prompts
+            .map(|ids| (to_length(ids, length), output))
+            .collect();
+        Ok(formed(tokenizer, self.form, prompts))
+    }
+}
+
+/// Whether one of two beginnings is the beginning of the other, so that cutting or repeating could make the
+/// texts equal.
+fn alike(one: &[u8], other: &[u8]) -> bool {
+    one.iter().zip(other).all(|(one, other)| one == other)
+}
+
+/// Cut, or repeated and cut.
+fn to_length(ids: Vec<u32>, length: u32) -> Vec<u32> {
+    ids.into_iter().cycle().take(length as usize).collect()
+}

@@ -1,0 +1,77 @@
+//! Runs of consecutive token ids, as `random-ids` of SGLang's `bench_serving` makes them.
+
+use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
+use runner_plugin::{Error, Tokenizer};
+
+use crate::config::Form;
+use crate::lengths::{Draw, Lengths};
+use crate::source::{Drafts, Drawn, Source, formed};
+
+/// Prompt `i` is the ids from `offset + i` on, round the vocabulary. Special ids are not left out.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    random: NumpyLegacy,
+    /// Draws what is not measured, so that it leaves the other alone.
+    apart: NumpyGenerator,
+    drafts: Drafts,
+    vocabulary: u32,
+    form: Form,
+}
+
+impl Ids {
+    pub(crate) fn new(
+        lengths: Lengths,
+        vocabulary: u32,
+        form: Form,
+        seed: u64,
+        count: Option<u64>,
+    ) -> Self {
+        Self {
+            // NumPy takes seeds of 32 bits only; of others the lower half serves.
+            random: NumpyLegacy::new(seed as u32),
+            apart: NumpyGenerator::new(seed),
+            drafts: Drafts::new(lengths, vocabulary, count),
+            vocabulary,
+            form,
+        }
+    }
+}
+
+impl Source for Ids {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let vocabulary = u64::from(self.vocabulary);
+        let mut prompts = Vec::new();
+        while prompts.len() < limit
+            && let Some(draft) = self.drafts.next(&mut self.random)
+        {
+            let start = u64::from(draft.offset) + draft.index;
+            let ids = (0..u64::from(draft.input)).map(|at| ((start + at) % vocabulary) as u32);
+            prompts.push((ids.collect(), draft.output));
+        }
+        Ok(formed(tokenizer, self.form, prompts))
+    }
+
+    /// Runs that go down, where those that are measured go up.
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let lengths = self.drafts.lengths();
+        let (length, output) = (lengths.longest(), lengths.longest_output());
+        if length < 2 || self.vocabulary < 3 {
+            return Ok(Vec::new());
+        }
+        let mut prompts = Vec::new();
+        for _ in 0..limit {
+            let start = self.apart.draw(&(0..=self.vocabulary - 1));
+            prompts.push((descending(start, length, self.vocabulary), output));
+        }
+        Ok(formed(tokenizer, self.form, prompts))
+    }
+}
+
+/// `length` numbers from `start` downwards, round a circle of `size`.
+pub(crate) fn descending(start: u32, length: u32, size: u32) -> Vec<u32> {
+    (0..length)
+        .map(|at| {
+            ((u64::from(start) + u64::from(size) - u64::from(at % size)) % u64::from(size)) as u32
+        })
+        .collect()
+}

@@ -1,0 +1,181 @@
+//! Synthetic prompts of given lengths. The same seed, number of prompts and tokenizer give the prompts of the
+//! chosen Python tool.
+//!
+//! The tools draw all lengths before all offsets, for as many prompts as the run has. So the prompts are
+//! theirs only where the run's number of requests is known beforehand, and only that many; further ones, and
+//! those of a run that is bounded by time, are drawn in the same way in blocks of 1024.
+//!
+//! A sample's `input-tokens` are counted from the text that is sent, with the tokens that the model puts around
+//! it, since this is what a server counts. The tools report the number that was asked for instead.
+#![forbid(unsafe_code)]
+
+mod config;
+mod corpus;
+mod ids;
+mod lengths;
+mod source;
+mod stand_in;
+#[cfg(test)]
+mod tests;
+mod vllm;
+
+use std::collections::BTreeSet;
+
+use runner_plugin::{Dataset, Error, Inputs, Sample, Tokenizer, log};
+use sharegpt_file::{Conversations, Like};
+
+use config::invalid;
+use source::{Drawn, Source};
+
+pub use config::{Config, Form, Ratio};
+
+/// The name under which the scenario gives a ShareGPT file.
+const FILE: &str = "data";
+
+/// Synthetic prompts.
+pub struct Random {
+    source: Box<dyn Source>,
+    tokenizer: Box<dyn Tokenizer>,
+    given: u64,
+    /// Fingerprints of what was given for requests that are not measured.
+    spares: BTreeSet<u64>,
+}
+
+runner_plugin::export_dataset!(Random);
+
+impl Dataset for Random {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, count: Option<u64>, inputs: Inputs) -> Result<Self, Error> {
+        config.check()?;
+        let source = source(&config, seed, count, &inputs)?;
+        Ok(Self {
+            source,
+            tokenizer: inputs.tokenizer,
+            given: 0,
+            spares: BTreeSet::new(),
+        })
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let mut samples = Vec::new();
+        while samples.len() < limit as usize {
+            let drawn = self
+                .source
+                .next(&*self.tokenizer, limit as usize - samples.len())?;
+            if drawn.is_empty() {
+                break;
+            }
+            for drawn in drawn {
+                if self.spares.contains(&drawn.content.fingerprint()) {
+                    log::warn(
+                        "left out a prompt that was used for warming up; the prompts after it shift by one",
+                    );
+                    continue;
+                }
+                self.given += 1;
+                samples.push(sample(format!("random-{:06}", self.given), drawn));
+            }
+        }
+        Ok(samples)
+    }
+
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let mut samples = Vec::new();
+        for drawn in self.source.spare(&*self.tokenizer, limit as usize)? {
+            if self.spares.insert(drawn.content.fingerprint()) {
+                samples.push(sample(
+                    format!("random-spare-{:06}", self.spares.len()),
+                    drawn,
+                ));
+            }
+        }
+        Ok(samples)
+    }
+}
+
+fn sample(id: String, drawn: Drawn) -> Sample {
+    Sample {
+        id,
+        prompt: drawn.content.into(),
+        input_tokens: Some(drawn.input_tokens),
+        output_tokens: Some(drawn.output_tokens),
+        reference: None,
+    }
+}
+
+/// The way in which a configuration makes prompts.
+fn source(
+    config: &Config,
+    seed: u64,
+    count: Option<u64>,
+    inputs: &Inputs,
+) -> Result<Box<dyn Source>, Error> {
+    let facts = inputs.tokenizer.describe();
+    let lengths = lengths::Lengths::of(config, facts.added_tokens)?;
+    if config.form == Form::Tokens && facts.approximate {
+        return Err(invalid(
+            "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text".to_owned(),
+        ));
+    }
+    // LMDeploy leaves empty texts out before it shuffles; SGLang passes over them later.
+    let keep_empty = config.like != Like::Lmdeploy;
+    if let Some(conversations) = Conversations::open(&*inputs.files, FILE, config.like, keep_empty)?
+    {
+        if config.like == Like::Vllm {
+            return Err(invalid(format!(
+                "`like = \"vllm\"` draws token ids and reads no file: leave `{FILE}` out, or take `like = \"sglang\"`"
+            )));
+        }
+        if conversations.is_empty() {
+            return Err(Error::InvalidInput(format!(
+                "the file `{FILE}` has no conversation of two turns or more: use a file of the ShareGPT format"
+            )));
+        }
+        return Ok(Box::new(corpus::Corpus::new(
+            conversations,
+            lengths,
+            config.form,
+            seed,
+            count,
+        )));
+    }
+    if config.like == Like::Lmdeploy {
+        return Err(invalid(format!(
+            "`like = \"lmdeploy\"` cuts its prompts from a ShareGPT file: pass --dataset-path FILE, or set \
+             `{FILE} = \"FILE\"` under [dataset.files], or take `like = \"sglang\"`"
+        )));
+    }
+    let no_vocabulary = || {
+        invalid(
+            "the tokenizer has no tokens to draw from: pass the model's own with --tokenizer"
+                .to_owned(),
+        )
+    };
+    if facts.approximate {
+        let stand_in =
+            stand_in::StandIn::new(lengths, &facts, seed, count).ok_or_else(no_vocabulary)?;
+        return Ok(Box::new(stand_in));
+    }
+    let usable = (0..facts.base_size).any(|id| facts.special.binary_search(&id).is_err());
+    if !usable {
+        return Err(no_vocabulary());
+    }
+    Ok(match config.like {
+        Like::Vllm => Box::new(vllm::Vllm::new(
+            lengths,
+            &facts,
+            config.prefix_len,
+            config.form,
+            seed,
+            count,
+        )),
+        Like::Sglang | Like::Lmdeploy => Box::new(ids::Ids::new(
+            lengths,
+            facts.base_size,
+            config.form,
+            seed,
+            count,
+        )),
+    })
+}

@@ -1,0 +1,165 @@
+//! What the ways of making prompts have in common.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use runner_plugin::{Error, Prompt, Tokenizer};
+
+use crate::config::Form;
+use crate::lengths::{Draw, Lengths};
+
+/// A way of making prompts.
+pub(crate) trait Source {
+    /// At most `limit` further prompts to measure; none ends the sequence.
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
+
+    /// At most `limit` prompts that are made so that [`next`](Self::next) will hardly give one of them. The caller
+    /// sees to it that it never does.
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
+}
+
+/// A prompt, and how long an answer to ask for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Drawn {
+    pub(crate) content: Content,
+    pub(crate) input_tokens: u32,
+    pub(crate) output_tokens: u32,
+}
+
+/// A prompt.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Content {
+    Text(String),
+    Tokens(Vec<u32>),
+}
+
+impl Content {
+    /// Equal contents have equal fingerprints.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl From<Content> for Prompt {
+    fn from(content: Content) -> Self {
+        match content {
+            Content::Text(text) => Prompt::Text(text),
+            Content::Tokens(ids) => Prompt::Tokens(ids),
+        }
+    }
+}
+
+/// Prompts of token ids in the form that is sent. A text's tokens are counted anew, with those that the model
+/// puts around it: this is what the server will count, and may differ from what was drawn.
+pub(crate) fn formed(
+    tokenizer: &dyn Tokenizer,
+    form: Form,
+    prompts: Vec<(Vec<u32>, u32)>,
+) -> Vec<Drawn> {
+    let (ids, outputs): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
+    let (contents, inputs): (Vec<_>, Vec<_>) = match form {
+        Form::Tokens => {
+            let inputs = ids.iter().map(|ids| ids.len() as u32).collect();
+            (ids.into_iter().map(Content::Tokens).collect(), inputs)
+        }
+        Form::Text => {
+            let texts = tokenizer.decode(&ids);
+            let inputs = tokenizer.count(&texts, true);
+            (texts.into_iter().map(Content::Text).collect(), inputs)
+        }
+    };
+    contents
+        .into_iter()
+        .zip(inputs)
+        .zip(outputs)
+        .map(|((content, input_tokens), output_tokens)| Drawn {
+            content,
+            input_tokens,
+            output_tokens,
+        })
+        .collect()
+}
+
+/// Prompts to draw at once where it is not known how many the run measures, and beyond those it does.
+const BLOCK: u64 = 1024;
+
+/// What is drawn of a prompt before it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Draft {
+    /// Which prompt, counted from 0.
+    pub(crate) index: u64,
+    pub(crate) input: u32,
+    pub(crate) output: u32,
+    pub(crate) offset: u32,
+}
+
+/// Drafts, drawn in blocks: first all input lengths, then all output lengths, then all offsets, for as many
+/// prompts as the run measures. The tools draw so, and only then are the numbers theirs.
+#[derive(Debug)]
+pub(crate) struct Drafts {
+    lengths: Lengths,
+    /// Offsets are below this; none are drawn where it is 0.
+    offsets: u32,
+    /// How many to draw at first.
+    first: Option<u64>,
+    drawn: u64,
+    ready: VecDeque<Draft>,
+}
+
+impl Drafts {
+    pub(crate) fn new(lengths: Lengths, offsets: u32, count: Option<u64>) -> Self {
+        Self {
+            lengths,
+            offsets,
+            first: count,
+            drawn: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn lengths(&self) -> &Lengths {
+        &self.lengths
+    }
+
+    /// Draws a block if none is ready.
+    pub(crate) fn fill(&mut self, random: &mut impl Draw) {
+        if !self.ready.is_empty() {
+            return;
+        }
+        let size = self
+            .first
+            .take()
+            .filter(|first| *first > 0)
+            .unwrap_or(BLOCK);
+        let range = self.drawn..self.drawn + size;
+        self.drawn = range.end;
+        self.ready = range
+            .map(|index| Draft {
+                index,
+                input: 0,
+                output: 0,
+                offset: 0,
+            })
+            .collect();
+        for draft in &mut self.ready {
+            let drawn = random.draw(&self.lengths.input);
+            draft.input = self.lengths.shortened(drawn);
+        }
+        for draft in &mut self.ready {
+            draft.output = random.draw(&self.lengths.output);
+        }
+        if self.offsets > 0 {
+            for draft in &mut self.ready {
+                draft.offset = random.draw(&(0..=self.offsets - 1));
+            }
+        }
+    }
+
+    /// The next of the block.
+    pub(crate) fn next(&mut self, random: &mut impl Draw) -> Option<Draft> {
+        self.fill(random);
+        self.ready.pop_front()
+    }
+}

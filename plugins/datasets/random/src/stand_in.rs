@@ -1,0 +1,81 @@
+//! Prompts where the model's tokenizer is not known. No tool's prompts can be had then; these are as long as
+//! asked in the stand-in's tokens, and no two begin alike.
+
+use runner_plugin::random::NumpyGenerator;
+use runner_plugin::{Error, Facts, Tokenizer};
+
+use crate::config::Form;
+use crate::lengths::{Draw, Lengths};
+use crate::source::{Drafts, Drawn, Source, formed};
+
+/// Every token is drawn, of those that stand for text.
+#[derive(Debug)]
+pub(crate) struct StandIn {
+    random: NumpyGenerator,
+    /// Draws what is not measured, so that it leaves the other alone.
+    apart: NumpyGenerator,
+    drafts: Drafts,
+    /// Ids that may stand in a prompt, but for `mark`.
+    plain: Vec<u32>,
+    /// The id that what is not measured begins with, and what is measured does not.
+    mark: u32,
+}
+
+impl StandIn {
+    /// `None` where the tokenizer has not even two ids that stand for text.
+    pub(crate) fn new(
+        lengths: Lengths,
+        facts: &Facts,
+        seed: u64,
+        count: Option<u64>,
+    ) -> Option<Self> {
+        let special = |id: &u32| facts.special.binary_search(id).is_ok();
+        let mut plain: Vec<u32> = (0..facts.vocabulary_size)
+            .filter(|id| !special(id))
+            .collect();
+        let mark = plain.pop()?;
+        (!plain.is_empty()).then(|| Self {
+            random: NumpyGenerator::new(seed),
+            apart: NumpyGenerator::new(!seed),
+            drafts: Drafts::new(lengths, 0, count),
+            plain,
+            mark,
+        })
+    }
+}
+
+fn run(random: &mut NumpyGenerator, plain: &[u32], length: u32) -> Vec<u32> {
+    let last = plain.len() as u32 - 1;
+    (0..length)
+        .map(|_| plain[random.draw(&(0..=last)) as usize])
+        .collect()
+}
+
+impl Source for StandIn {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let mut prompts = Vec::new();
+        while prompts.len() < limit
+            && let Some(draft) = self.drafts.next(&mut self.random)
+        {
+            prompts.push((
+                run(&mut self.random, &self.plain, draft.input),
+                draft.output,
+            ));
+        }
+        Ok(formed(tokenizer, Form::Text, prompts))
+    }
+
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let lengths = self.drafts.lengths();
+        let (length, output) = (lengths.longest(), lengths.longest_output());
+        let mut prompts = Vec::new();
+        for _ in 0..limit {
+            let mut ids = run(&mut self.apart, &self.plain, length);
+            if let Some(first) = ids.first_mut() {
+                *first = self.mark;
+            }
+            prompts.push((ids, output));
+        }
+        Ok(formed(tokenizer, Form::Text, prompts))
+    }
+}

@@ -1,0 +1,170 @@
+//! Runs of consecutive token ids of the right length when they are read again, as `vllm bench serve` makes them.
+
+use runner_plugin::random::NumpyGenerator;
+use runner_plugin::{Error, Facts, Tokenizer};
+
+use crate::config::Form;
+use crate::ids::descending;
+use crate::lengths::{Draw, Lengths};
+use crate::source::{Content, Drafts, Drawn, Source};
+
+/// How often a prompt is mended before it is taken as it is.
+const MENDINGS: u32 = 10;
+
+/// Prompt `i` is the ids from `offset + i` on, round the vocabulary without special ids, behind a common prefix.
+#[derive(Debug)]
+pub(crate) struct Vllm {
+    random: NumpyGenerator,
+    /// Draws what is not measured, so that it leaves the other alone.
+    apart: NumpyGenerator,
+    drafts: Drafts,
+    /// Ids that may stand in a prompt, ascending.
+    allowed: Vec<u32>,
+    /// Ids that mending may append are below this.
+    vocabulary: u32,
+    /// Tokens that the model puts around a text.
+    added: u32,
+    prefix_len: u32,
+    /// Drawn after the first block.
+    prefix: Option<Vec<u32>>,
+    form: Form,
+}
+
+impl Vllm {
+    pub(crate) fn new(
+        lengths: Lengths,
+        facts: &Facts,
+        prefix_len: u32,
+        form: Form,
+        seed: u64,
+        count: Option<u64>,
+    ) -> Self {
+        let vocabulary = facts.base_size;
+        Self {
+            random: NumpyGenerator::new(seed),
+            apart: NumpyGenerator::new(!seed),
+            drafts: Drafts::new(lengths, vocabulary, count),
+            allowed: (0..vocabulary)
+                .filter(|id| facts.special.binary_search(id).is_err())
+                .collect(),
+            vocabulary,
+            added: facts.added_tokens,
+            prefix_len,
+            prefix: None,
+            form,
+        }
+    }
+
+    fn drawn(&self, text: String, ids: Vec<u32>, output_tokens: u32) -> Drawn {
+        let length = ids.len() as u32;
+        match self.form {
+            // The ids are those of the text, so only what the model adds is missing.
+            Form::Text => Drawn {
+                content: Content::Text(text),
+                input_tokens: length + self.added,
+                output_tokens,
+            },
+            Form::Tokens => Drawn {
+                content: Content::Tokens(ids),
+                input_tokens: length,
+                output_tokens,
+            },
+        }
+    }
+
+    fn prefix(&mut self, tokenizer: &dyn Tokenizer) -> Vec<u32> {
+        if let Some(prefix) = &self.prefix {
+            return prefix.clone();
+        }
+        let mut prefix = Vec::new();
+        if self.prefix_len > 0 {
+            for _ in 0..self.prefix_len {
+                let drawn = self.random.draw(&(0..=self.allowed.len() as u32 - 1));
+                prefix.extend(self.allowed.get(drawn as usize));
+            }
+            (_, prefix) = mended(
+                tokenizer,
+                &mut self.random,
+                prefix,
+                self.prefix_len,
+                self.vocabulary,
+            );
+        }
+        self.prefix = Some(prefix.clone());
+        prefix
+    }
+}
+
+impl Source for Vllm {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let size = self.allowed.len() as u64;
+        let mut prompts = Vec::new();
+        while prompts.len() < limit {
+            // The block's draws come before the prefix's, and those before the first mending's.
+            self.drafts.fill(&mut self.random);
+            let prefix = self.prefix(tokenizer);
+            let Some(draft) = self.drafts.next(&mut self.random) else {
+                break;
+            };
+            let start = u64::from(draft.offset) + draft.index;
+            let body =
+                (0..u64::from(draft.input)).map(|at| self.allowed[((start + at) % size) as usize]);
+            let ids = prefix.into_iter().chain(body).collect();
+            let length = self.prefix_len + draft.input;
+            let (text, ids) = mended(tokenizer, &mut self.random, ids, length, self.vocabulary);
+            prompts.push(self.drawn(text, ids, draft.output));
+        }
+        Ok(prompts)
+    }
+
+    /// Runs that go down, where those that are measured go up, and without the prefix.
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let lengths = self.drafts.lengths();
+        let (length, output) = (
+            self.prefix_len + lengths.longest(),
+            lengths.longest_output(),
+        );
+        let size = self.allowed.len() as u32;
+        if length < 2 || size < 3 {
+            return Ok(Vec::new());
+        }
+        let mut prompts = Vec::new();
+        for _ in 0..limit {
+            let start = self.apart.draw(&(0..=size - 1));
+            let ids = descending(start, length, size)
+                .into_iter()
+                .map(|at| self.allowed[at as usize])
+                .collect();
+            let (text, ids) = mended(tokenizer, &mut self.apart, ids, length, self.vocabulary);
+            prompts.push(self.drawn(text, ids, output));
+        }
+        Ok(prompts)
+    }
+}
+
+/// Ids turned to text and back until there are `length` of them: missing ones are drawn, special ones among
+/// them, and those too many cut off. After ten times the length is as it is.
+fn mended(
+    tokenizer: &dyn Tokenizer,
+    random: &mut NumpyGenerator,
+    mut ids: Vec<u32>,
+    length: u32,
+    vocabulary: u32,
+) -> (String, Vec<u32>) {
+    let length = length as usize;
+    let mut left = MENDINGS;
+    loop {
+        let text = tokenizer.decode(&[ids]).pop().unwrap_or_default();
+        let texts = [text];
+        ids = tokenizer.encode(&texts, false).pop().unwrap_or_default();
+        if left == 0 || ids.len() == length {
+            let [text] = texts;
+            return (text, ids);
+        }
+        left -= 1;
+        while ids.len() < length {
+            ids.push(random.draw(&(0..=vocabulary - 1)));
+        }
+        ids.truncate(length);
+    }
+}

@@ -1,0 +1,141 @@
+//! Finds the conversations of a file, and where the first two turns of each lie.
+
+use runner_plugin::File;
+
+use crate::scan::{Fault, Scanner};
+use crate::{Like, Span};
+
+/// What was seen of a list of turns.
+#[derive(Default)]
+struct Turns {
+    count: u64,
+    /// From the first byte of the first turn to behind the last of the second.
+    start: u64,
+    end: u64,
+    /// Whether the first turn says nothing.
+    empty: bool,
+    /// What is wrong with the first two turns; of no matter where there are not two.
+    fault: Option<Fault>,
+}
+
+/// Passes over the whole file.
+pub(crate) fn index(file: &dyn File, like: Like, keep_empty: bool) -> Result<Vec<Span>, Fault> {
+    let mut spans = Vec::new();
+    let mut scanner = Scanner::new(file);
+    let scanner = &mut scanner;
+    if scanner.after_space()? != Some(b'[') {
+        return Err(scanner.unexpected("`[`, the beginning of an array of conversations"));
+    }
+    scanner.array(|scanner, number| {
+        scanner.conversation = number + 1;
+        if let Some(turns) = entry(scanner, like)?
+            && turns.count >= 2
+        {
+            if let Some(fault) = turns.fault {
+                return Err(fault);
+            }
+            if keep_empty || !turns.empty {
+                spans.push(span(scanner, &turns)?);
+            }
+        }
+        scanner.conversation = 0;
+        Ok(())
+    })?;
+    if scanner.after_space()?.is_some() {
+        return Err(scanner.unexpected("nothing after the array of conversations"));
+    }
+    Ok(spans)
+}
+
+fn span(scanner: &Scanner<'_>, turns: &Turns) -> Result<Span, Fault> {
+    let length = u32::try_from(turns.end - turns.start)
+        .map_err(|_| scanner.misshapen(turns.start, "turns of more than four gigabytes"))?;
+    Ok(Span {
+        offset: [turns.start as u32, (turns.start >> 32) as u32],
+        length,
+    })
+}
+
+/// Passes over one entry; `None` where it has no turns and needs none.
+fn entry(scanner: &mut Scanner<'_>, like: Like) -> Result<Option<Turns>, Fault> {
+    let start = scanner.offset();
+    match scanner.peek()? {
+        Some(b'{') => {}
+        Some(b'"' | b'[' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
+            return Err(scanner.misshapen(start, "something else than an object"));
+        }
+        _ => return Err(scanner.unexpected("`{`, the beginning of a conversation")),
+    }
+    let mut plural = None;
+    let mut singular = None;
+    scanner.object(|scanner, key| match key {
+        b"conversations" => {
+            plural = Some(turns(scanner)?);
+            Ok(())
+        }
+        b"conversation" if like == Like::Sglang => {
+            singular = Some(turns(scanner)?);
+            Ok(())
+        }
+        _ => scanner.value(),
+    })?;
+    match plural.or(singular) {
+        None if like == Like::Lmdeploy => {
+            Err(scanner.misshapen(start, "an entry without the key `conversations`"))
+        }
+        found => Ok(found),
+    }
+}
+
+/// Passes over a list of turns.
+fn turns(scanner: &mut Scanner<'_>) -> Result<Turns, Fault> {
+    let mut seen = Turns::default();
+    if scanner.after_space()? != Some(b'[') {
+        let start = scanner.offset();
+        scanner.value()?;
+        return Err(scanner.misshapen(start, "something else than a list of turns"));
+    }
+    scanner.array(|scanner, index| {
+        seen.count = index + 1;
+        if index >= 2 {
+            return scanner.value();
+        }
+        let start = scanner.offset();
+        let (says, wrong) = turn(scanner)?;
+        if index == 0 {
+            seen.start = start;
+            seen.empty = says == Some(0);
+        }
+        seen.end = scanner.offset();
+        if let Some(wrong) = wrong {
+            seen.fault
+                .get_or_insert_with(|| scanner.misshapen(start, wrong));
+        }
+        Ok(())
+    })?;
+    Ok(seen)
+}
+
+/// Passes over one turn: how many bytes it says, or what is wrong with it.
+fn turn(scanner: &mut Scanner<'_>) -> Result<(Option<u64>, Option<&'static str>), Fault> {
+    if scanner.peek()? != Some(b'{') {
+        scanner.value()?;
+        return Ok((None, Some("a turn that is not an object")));
+    }
+    let mut says = None;
+    let mut wrong = Some("a turn without the key `value`");
+    scanner.object(|scanner, key| {
+        if key != b"value" {
+            return scanner.value();
+        }
+        if scanner.after_space()? == Some(b'"') {
+            scanner.step();
+            says = Some(scanner.string()?);
+            wrong = None;
+            return Ok(());
+        }
+        wrong = Some("a turn whose `value` is not a string");
+        scanner.value()
+    })?;
+    Ok((says, wrong))
+}

@@ -1,0 +1,155 @@
+//! Reads files of the ShareGPT format: a JSON array of `{"conversations": [{"from": …, "value": …}, …]}`.
+//!
+//! Such files are hundreds of megabytes, and a plugin has tens. So the file is passed over once, piece by
+//! piece, and only where its conversations lie is kept, twelve bytes each; single ones are read when they are
+//! wanted. Responsible for the format and for saying where a file breaks it; which conversations a run is made
+//! of is the plugin's to decide.
+#![forbid(unsafe_code)]
+
+mod index;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use runner_plugin::random::Python;
+use runner_plugin::{Error, File, Files};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The tool whose reading of the file is followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Like {
+    /// LMDeploy's `profile_restful_api.py`: every entry must have `conversations`.
+    #[default]
+    Lmdeploy,
+    /// vLLM's `vllm bench serve`: entries without `conversations` are passed over.
+    Vllm,
+    /// SGLang's `bench_serving`: the key may also be `conversation`; entries without it are passed over.
+    Sglang,
+}
+
+/// The first two turns of a conversation, whoever speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// What the first turn says.
+    pub prompt: String,
+    /// What the second turn says.
+    pub completion: String,
+}
+
+/// Where the first two turns of a conversation lie in the file. Two halves of an offset, so that one takes
+/// twelve bytes and not sixteen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    offset: [u32; 2],
+    length: u32,
+}
+
+impl Span {
+    fn offset(self) -> u64 {
+        u64::from(self.offset[1]) << 32 | u64::from(self.offset[0])
+    }
+}
+
+/// The conversations of a file that have at least two turns.
+pub struct Conversations {
+    name: String,
+    file: Box<dyn File>,
+    spans: Vec<Span>,
+}
+
+impl Conversations {
+    /// Passes over the file that the scenario calls `name`; `None` where it names no such file. With
+    /// `keep_empty` false, conversations whose first turn is an empty string are left out.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where the file is not of the format, with place and advice.
+    pub fn open(
+        files: &dyn Files,
+        name: &str,
+        like: Like,
+        keep_empty: bool,
+    ) -> Result<Option<Self>, Error> {
+        let Some(file) = files.open(name) else {
+            return Ok(None);
+        };
+        let spans =
+            index::index(&*file, like, keep_empty).map_err(|fault| fault.explain(&*file, name))?;
+        Ok(Some(Self {
+            name: name.to_owned(),
+            file,
+            spans,
+        }))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Puts them into another order.
+    pub fn shuffle(&mut self, random: &mut Python) {
+        random.shuffle(&mut self.spans);
+    }
+
+    /// Reads the one at `position`; `None` past the last.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where its text is not valid JSON or not valid UTF-8.
+    pub fn read(&self, position: usize) -> Result<Option<Pair>, Error> {
+        #[derive(Deserialize)]
+        struct Turn {
+            value: String,
+        }
+        let Some(span) = self.spans.get(position).copied() else {
+            return Ok(None);
+        };
+        let turns = self.bytes(span)?;
+        // Brackets around make an array of the two turns and of the comma between them.
+        let text = [b"[", &turns[..], b"]"].concat();
+        let (first, second): (Turn, Turn) = serde_json::from_slice(&text).map_err(|error| {
+            let within = scan::offset_of(&text, error.line(), error.column()).saturating_sub(2);
+            let cause = error.to_string();
+            let cause = cause.split(" at line ").next().unwrap_or_default();
+            scan::Fault::shape(
+                span.offset() + within as u64,
+                format!("a turn that cannot be read: {cause}"),
+            )
+            .explain(&*self.file, &self.name)
+        })?;
+        Ok(Some(Pair {
+            prompt: first.value,
+            completion: second.value,
+        }))
+    }
+
+    fn bytes(&self, span: Span) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::with_capacity(span.length as usize);
+        while bytes.len() < span.length as usize {
+            let offset = span.offset() + bytes.len() as u64;
+            let wanted = (span.length - bytes.len() as u32).min(scan::MOST);
+            let read = self.file.read(offset, wanted).map_err(|cause| {
+                Error::InvalidInput(format!(
+                    "the file `{}` cannot be read at byte {offset}: {cause}",
+                    self.name
+                ))
+            })?;
+            if read.is_empty() {
+                return Err(Error::InvalidInput(format!(
+                    "the file `{}` has become shorter while it was in use: nothing is left at byte {offset}",
+                    self.name
+                )));
+            }
+            bytes.extend_from_slice(&read);
+        }
+        Ok(bytes)
+    }
+}

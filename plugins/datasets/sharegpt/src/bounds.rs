@@ -1,0 +1,93 @@
+//! How long prompt and answer of a conversation may be, for each of the tools that are followed.
+
+use std::fmt;
+
+use runner_plugin::Error;
+use sharegpt_file::Like;
+
+use crate::Config;
+
+/// Bounds in tokens, each inclusive; an absent one does not bind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    least_prompt: u32,
+    least_answer: u32,
+    most_prompt: Option<u32>,
+    most_together: Option<u32>,
+}
+
+impl Bounds {
+    /// Those of a configuration.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] where the tool that is followed would refuse it too.
+    pub(crate) fn of(config: &Config) -> Result<Self, Error> {
+        let fixed = config.output_len;
+        let least = if config.like == Like::Vllm { 1 } else { 4 };
+        if let Some(length) = fixed.filter(|length| *length < least) {
+            return Err(Error::InvalidConfig(format!(
+                "`output-len` is {length}; expected at least {least}: set a larger one, or leave it out to ask for \
+                 as many tokens as the conversations have"
+            )));
+        }
+        if config.context_len.is_some() && config.like != Like::Sglang {
+            return Err(Error::InvalidConfig(
+                "`context-len` belongs to `like = \"sglang\"`; the others have bounds of their own: leave it out"
+                    .to_owned(),
+            ));
+        }
+        Ok(match config.like {
+            Like::Lmdeploy => Self {
+                least_prompt: 4,
+                least_answer: 4,
+                most_prompt: Some(1024),
+                most_together: if fixed.is_some() { None } else { Some(2048) },
+            },
+            Like::Vllm => Self {
+                least_prompt: 4,
+                least_answer: if fixed.is_some() { 0 } else { 4 },
+                most_prompt: Some(1024),
+                most_together: Some(2048),
+            },
+            Like::Sglang => Self {
+                least_prompt: 2,
+                least_answer: 2,
+                most_prompt: None,
+                most_together: config.context_len,
+            },
+        })
+    }
+
+    /// Whether a conversation lies within.
+    pub(crate) fn hold(&self, prompt: u32, answer: u32) -> bool {
+        let together = u64::from(prompt) + u64::from(answer);
+        prompt >= self.least_prompt
+            && answer >= self.least_answer
+            && self.most_prompt.is_none_or(|most| prompt <= most)
+            && self
+                .most_together
+                .is_none_or(|most| together <= u64::from(most))
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} or more tokens in the prompt",
+            self.least_prompt
+        )?;
+        if let Some(most) = self.most_prompt {
+            write!(formatter, " (at most {most})")?;
+        }
+        write!(
+            formatter,
+            " and {} or more in the answer",
+            self.least_answer
+        )?;
+        if let Some(most) = self.most_together {
+            write!(formatter, " (at most {most} together)")?;
+        }
+        Ok(())
+    }
+}

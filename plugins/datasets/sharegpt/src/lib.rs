@@ -1,0 +1,279 @@
+//! Conversations of a ShareGPT file: the first turn is the prompt, the second says how long an answer to ask
+//! for. The same seed, file and tokenizer give the prompts of the chosen Python tool, in its order.
+//!
+//! Responsible for which conversations are taken and in which order; the crate `sharegpt-file` reads the file.
+#![forbid(unsafe_code)]
+
+mod bounds;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+
+use runner_plugin::random::Python;
+use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sharegpt_file::{Conversations, Like, Pair};
+
+use bounds::Bounds;
+
+/// The name under which the scenario gives the file.
+const FILE: &str = "data";
+
+/// Conversations to tokenize in one call of the host, unless their text is long.
+const BATCH: usize = 128;
+
+/// Bytes of text to tokenize in one call of the host.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// What the user may set.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// The tool whose choice of conversations is followed, to the prompt. `lmdeploy` (profile_restful_api.py) and
+    /// `vllm` (vllm bench serve) drop conversations with fewer than 4 tokens in prompt or answer, more than 1024 in
+    /// the prompt or more than 2048 in both; `sglang` (bench_serving) those with fewer than 2 tokens. Where the file
+    /// has too few, `vllm` repeats some of them to reach the number asked for.
+    pub like: Like,
+    /// Ask for this many tokens, instead of as many as the conversation's second turn has.
+    pub output_len: Option<u32>,
+    /// Drop conversations with more tokens than this in prompt and answer. Only for `like = "sglang"`.
+    pub context_len: Option<u32>,
+    /// Shuffle the conversations by the seed. Without it they come in the order of the file.
+    pub shuffle: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            like: Like::default(),
+            output_len: None,
+            context_len: None,
+            shuffle: true,
+        }
+    }
+}
+
+/// A conversation that is within the bounds.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// Its place in the shuffled file.
+    position: usize,
+    input_tokens: u32,
+    output_tokens: u32,
+    /// Of the prompt: equal prompts have equal fingerprints.
+    fingerprint: u64,
+}
+
+/// Conversations of a ShareGPT file.
+pub struct ShareGpt {
+    conversations: Conversations,
+    tokenizer: Box<dyn Tokenizer>,
+    bounds: Bounds,
+    output_len: Option<u32>,
+    count: Option<u64>,
+    /// Draws repetitions, where the tool that is followed repeats.
+    repetition: Option<Python>,
+    /// What is measured, in order, as far as it is known.
+    kept: Vec<Kept>,
+    /// How many conversations were examined for it, from the front.
+    examined: usize,
+    /// How many samples were given.
+    given: usize,
+    /// Where the search for samples that are not measured goes on, from the back.
+    back: usize,
+    /// What was given as such.
+    spares: Vec<u64>,
+}
+
+runner_plugin::export_dataset!(ShareGpt);
+
+impl Dataset for ShareGpt {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, count: Option<u64>, inputs: Inputs) -> Result<Self, Error> {
+        let bounds = Bounds::of(&config)?;
+        let opened = Conversations::open(&*inputs.files, FILE, config.like, true)?;
+        let Some(mut conversations) = opened else {
+            return Err(Error::InvalidConfig(format!(
+                "no file to take conversations from: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under \
+                 [dataset.files]; the usual one is ShareGPT_V3_unfiltered_cleaned_split.json"
+            )));
+        };
+        if config.shuffle {
+            conversations.shuffle(&mut Python::new(seed));
+        }
+        let repeats = config.like == Like::Vllm && count.is_some();
+        Ok(Self {
+            back: conversations.len(),
+            conversations,
+            tokenizer: inputs.tokenizer,
+            bounds,
+            output_len: config.output_len,
+            count,
+            // Seeded again, as vLLM does.
+            repetition: repeats.then(|| Python::new(seed)),
+            kept: Vec::new(),
+            examined: 0,
+            given: 0,
+            spares: Vec::new(),
+        })
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let wanted = self.given.saturating_add(limit as usize);
+        self.keep(wanted)?;
+        if self.kept.is_empty() && limit > 0 {
+            return Err(Error::InvalidInput(format!(
+                "none of the {} conversations of two turns or more in the file `{FILE}` has {}",
+                self.conversations.len(),
+                self.bounds
+            )));
+        }
+        let mut samples = Vec::new();
+        while self.given < wanted {
+            let kept = match self.kept.get(self.given) {
+                Some(kept) => *kept,
+                None => match self.repeated() {
+                    Some(kept) => kept,
+                    None => break,
+                },
+            };
+            self.given += 1;
+            samples.push(self.sample(kept, format!("sharegpt-{:06}", self.given))?);
+        }
+        Ok(samples)
+    }
+
+    /// From the back of the shuffled file. To know what is measured, as many conversations are examined as the
+    /// run will measure; this is work that [`next`](Self::next) need not do again. Where that number is not known,
+    /// half of the file at most is taken.
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let front = match self.count {
+            Some(count) => {
+                self.keep(usize::try_from(count).unwrap_or(usize::MAX))?;
+                self.examined
+            }
+            None => self.examined.max(self.conversations.len() / 2),
+        };
+        let mut samples = Vec::new();
+        while samples.len() < limit as usize && self.back > front {
+            self.back -= 1;
+            for candidate in self.examine(self.back..self.back + 1)? {
+                let measured = self
+                    .kept
+                    .iter()
+                    .any(|kept| kept.fingerprint == candidate.fingerprint);
+                if !measured && !self.spares.contains(&candidate.fingerprint) {
+                    self.spares.push(candidate.fingerprint);
+                    let id = format!("sharegpt-spare-{:06}", self.spares.len());
+                    samples.push(self.sample(candidate, id)?);
+                }
+            }
+        }
+        Ok(samples)
+    }
+}
+
+impl ShareGpt {
+    /// Examines conversations from the front until `wanted` are kept, or there are no more.
+    fn keep(&mut self, wanted: usize) -> Result<(), Error> {
+        let measured = self
+            .count
+            .map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
+        while self.kept.len() < wanted && self.examined < self.conversations.len() {
+            // Rather fewer than needed: what is examined beyond the last one wanted is in vain.
+            let missing = (wanted - self.kept.len()).min(BATCH);
+            let end = self.conversations.len().min(self.examined + missing);
+            let found = self.examine(self.examined..end)?;
+            self.examined = end;
+            for kept in found {
+                // Among those that the run measures nothing is left out: spare samples were chosen not to be there.
+                if self.kept.len() < measured || !self.spares.contains(&kept.fingerprint) {
+                    self.kept.push(kept);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tokenizes conversations, and gives those within the bounds.
+    fn examine(&self, positions: Range<usize>) -> Result<Vec<Kept>, Error> {
+        let mut found = Vec::new();
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        for position in positions {
+            if let Some(pair) = self.conversations.read(position)? {
+                bytes += pair.prompt.len() + pair.completion.len();
+                batch.push((position, pair));
+            }
+            if bytes >= BATCH_BYTES {
+                bytes = 0;
+                self.tokenize(std::mem::take(&mut batch), &mut found);
+            }
+        }
+        self.tokenize(batch, &mut found);
+        Ok(found)
+    }
+
+    fn tokenize(&self, batch: Vec<(usize, Pair)>, found: &mut Vec<Kept>) {
+        let mut positions = Vec::new();
+        let (mut prompts, mut completions) = (Vec::new(), Vec::new());
+        for (position, pair) in batch {
+            positions.push((position, fingerprint(&pair.prompt)));
+            prompts.push(pair.prompt);
+            completions.push(pair.completion);
+        }
+        // All three tools count the tokens that the model puts around a text, of the answer too.
+        let inputs = self.tokenizer.count(&prompts, true);
+        let outputs = match self.output_len {
+            Some(length) => vec![length; completions.len()],
+            None => self.tokenizer.count(&completions, true),
+        };
+        for ((position, fingerprint), (input_tokens, output_tokens)) in
+            positions.into_iter().zip(inputs.into_iter().zip(outputs))
+        {
+            if self.bounds.hold(input_tokens, output_tokens) {
+                found.push(Kept {
+                    position,
+                    input_tokens,
+                    output_tokens,
+                    fingerprint,
+                });
+            }
+        }
+    }
+
+    /// One of those kept once more, where the file has fewer than the run measures.
+    fn repeated(&mut self) -> Option<Kept> {
+        let random = self.repetition.as_mut()?;
+        if self.count.is_none_or(|count| self.given as u64 >= count) {
+            return None;
+        }
+        random.choice(&self.kept).copied()
+    }
+
+    fn sample(&self, kept: Kept, id: String) -> Result<Sample, Error> {
+        let pair = self.conversations.read(kept.position)?.ok_or_else(|| {
+            Error::Other(format!(
+                "there is no conversation at position {}",
+                kept.position
+            ))
+        })?;
+        Ok(Sample {
+            id,
+            prompt: Prompt::Text(pair.prompt),
+            input_tokens: Some(kept.input_tokens),
+            output_tokens: Some(kept.output_tokens),
+            reference: Some(serde_json::Value::String(pair.completion).to_string()),
+        })
+    }
+}
+
+fn fingerprint(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

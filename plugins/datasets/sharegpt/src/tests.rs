@@ -1,0 +1,183 @@
+//! The golden cases, what spare samples must not disturb, and what a user is told.
+//!
+//! The file of the cases is made up: sixty conversations of words drawn at random, among them some without two
+//! turns, without a prompt, too short, too long, and three with the same prompt. The digests of the cases are
+//! those of the tools' own Python code on it, with the same tokenizer.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample};
+use runner_plugin_testing::files::Named;
+use runner_plugin_testing::tokenizer::Pairs;
+use runner_plugin_testing::{cases, files};
+
+use super::ShareGpt;
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))
+}
+
+fn open(
+    config: &str,
+    seed: u64,
+    count: Option<u64>,
+    files: files::Named,
+) -> Result<ShareGpt, Error> {
+    let inputs = Inputs {
+        files: Box::new(files),
+        tokenizer: Box::new(Pairs),
+    };
+    ShareGpt::open(runner_plugin::parse(config)?, seed, count, inputs)
+}
+
+fn sample_file() -> Named {
+    Named::default().with_path("data", folder().join("conversations.json"))
+}
+
+fn text(sample: &Sample) -> &str {
+    match &sample.prompt {
+        Prompt::Text(text) => text,
+        other => panic!("expected text, got {other:?}"),
+    }
+}
+
+fn all(dataset: &mut ShareGpt, limit: u32) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    loop {
+        let more = dataset.next(limit).expect("samples");
+        if more.is_empty() {
+            return samples;
+        }
+        samples.extend(more);
+    }
+}
+
+#[test]
+fn cases_hold() {
+    cases::run::<ShareGpt>(folder());
+}
+
+#[test]
+fn the_size_of_a_call_changes_nothing() {
+    let whole = all(
+        &mut open("{}", 1, None, sample_file()).expect("a dataset"),
+        1000,
+    );
+    for limit in [1, 7, 50] {
+        assert_eq!(
+            all(
+                &mut open("{}", 1, None, sample_file()).expect("a dataset"),
+                limit
+            ),
+            whole
+        );
+    }
+}
+
+#[test]
+fn spare_samples_leave_those_that_are_measured_as_they_are() {
+    for like in ["lmdeploy", "vllm", "sglang"] {
+        let config = format!(r#"{{"like": "{like}"}}"#);
+        for seed in 0..20 {
+            for count in [1, 20, 40, 47, 48, 49, 50, 60] {
+                let mut plain = open(&config, seed, Some(count), sample_file()).expect("a dataset");
+                let mut spared =
+                    open(&config, seed, Some(count), sample_file()).expect("a dataset");
+                let mut spare = spared.spare(4).expect("spare samples");
+                spare.extend(spared.spare(3).expect("spare samples"));
+                let (plain, spared) = (all(&mut plain, 9), all(&mut spared, 9));
+                let measured = plain.len().min(count as usize);
+                assert_eq!(
+                    plain[..measured],
+                    spared[..measured],
+                    "{like}, seed {seed}, count {count}"
+                );
+                let given: BTreeSet<&str> = spared.iter().map(text).collect();
+                for sample in &spare {
+                    assert!(
+                        !given.contains(text(sample)),
+                        "{like}, seed {seed}, count {count}: {}",
+                        text(sample)
+                    );
+                }
+                if count <= 20 {
+                    assert_eq!(spare.len(), 7);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_of_unknown_length_spares_too() {
+    for seed in 0..20 {
+        let mut dataset = open("{}", seed, None, sample_file()).expect("a dataset");
+        let spare = dataset.spare(5).expect("spare samples");
+        assert_eq!(spare.len(), 5);
+        let samples = all(&mut dataset, 10);
+        let given: BTreeSet<&str> = samples.iter().map(text).collect();
+        assert!(spare.iter().all(|sample| !given.contains(text(sample))));
+        let mut greedy = open("{}", seed, None, sample_file()).expect("a dataset");
+        let spare = greedy.spare(1000).expect("spare samples");
+        assert!(spare.len() < 30 && greedy.next(1).expect("a sample").len() == 1);
+    }
+}
+
+#[test]
+fn no_file_is_the_users_to_name() {
+    match open("{}", 1, None, Named::default()).map(drop) {
+        Err(Error::InvalidConfig(message)) => {
+            assert!(
+                message.contains(
+                    "pass --dataset-path FILE, or set `data = \"FILE\"` under [dataset.files]"
+                ),
+                "{message}"
+            );
+        }
+        other => panic!("expected invalid configuration, got {other:?}"),
+    }
+}
+
+#[test]
+fn configurations_that_no_tool_takes_are_refused() {
+    for (config, expected) in [
+        (
+            r#"{"output-len": 3}"#,
+            "`output-len` is 3; expected at least 4",
+        ),
+        (
+            r#"{"output-len": 0, "like": "vllm"}"#,
+            "`output-len` is 0; expected at least 1",
+        ),
+        (
+            r#"{"context-len": 4096}"#,
+            "`context-len` belongs to `like = \"sglang\"`",
+        ),
+        (
+            r#"{"like": "trt"}"#,
+            "key `like`: unknown variant `trt`, expected one of `lmdeploy`, `vllm`, `sglang`",
+        ),
+    ] {
+        match open(config, 1, None, sample_file()).map(drop) {
+            Err(Error::InvalidConfig(message)) => assert!(message.contains(expected), "{message}"),
+            other => panic!("expected invalid configuration, got {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_without_a_usable_conversation_is_refused() {
+    let files = Named::default().with_bytes(
+        "data",
+        *br#"[{"conversations": [{"value": "a"}, {"value": "b"}]}]"#,
+    );
+    match open("{}", 1, Some(1), files).expect("a dataset").next(1) {
+        Err(Error::InvalidInput(message)) => assert_eq!(
+            message,
+            "none of the 1 conversations of two turns or more in the file `data` has 4 or more tokens in the prompt \
+             (at most 1024) and 4 or more in the answer (at most 2048 together)"
+        ),
+        other => panic!("expected invalid input, got {other:?}"),
+    }
+}

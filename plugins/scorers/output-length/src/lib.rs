@@ -1,0 +1,57 @@
+//! Whether an answer has the length that was asked for. Where a server was told to go on to an exact length,
+//! anything else than a mean of 1 says that its throughput was measured on other work than was asked.
+//!
+//! Judges the answer's token count as the host has it, whatever its source; an exchange without a count, or for
+//! which no length was asked, is not judged.
+#![forbid(unsafe_code)]
+
+use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What the user may set.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// How many tokens an answer may be longer or shorter than asked and still count as of the right length.
+    pub tolerance: u32,
+}
+
+/// Scores `output-length` (1 or 0) and `output-length-ratio` (tokens had by tokens asked for).
+pub struct OutputLength {
+    tolerance: u32,
+}
+
+runner_plugin::export_scorer!(OutputLength);
+
+impl Scorer for OutputLength {
+    type Config = Config;
+
+    fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
+        Ok(Self {
+            tolerance: config.tolerance,
+        })
+    }
+
+    fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
+        let (Some(had), Some(asked)) = (exchange.output_tokens, exchange.requested_tokens) else {
+            return Ok(Vec::new());
+        };
+        let right = had.tokens.abs_diff(asked) <= self.tolerance;
+        let mut scores = vec![Score {
+            name: "output-length".to_owned(),
+            value: f64::from(u8::from(right)),
+        }];
+        if asked > 0 {
+            let value = f64::from(had.tokens) / f64::from(asked);
+            scores.push(Score {
+                name: "output-length-ratio".to_owned(),
+                value,
+            });
+        }
+        Ok(scores)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! The random number generators of CPython and NumPy, to the bit.
+//!
+//! The Python tools that a plugin may have to agree with draw their prompts from these generators, so the
+//! same seed must give the same numbers here. Responsible for the streams and the few draws that data sets
+//! are made of; which generator is seeded with what, and drawn from in which order, is the plugin's to know.
+//!
+//! | type | in Python |
+//! | --- | --- |
+//! | [`Python`] | the module `random` after `random.seed(n)` |
+//! | [`NumpyLegacy`] | the module `numpy.random` after `numpy.random.seed(n)` |
+//! | [`NumpyGenerator`] | `numpy.random.default_rng(n)` |
+
+mod numpy;
+mod pcg64;
+mod python;
+
+pub use numpy::{NumpyGenerator, NumpyLegacy};
+pub use python::Python;
+
+use rand_mt::Mt;
+
+/// A double in `[0, 1)` with 53 random bits, from two words: `genrand_res53` of the Mersenne Twister's authors.
+fn unit_interval(twister: &mut Mt) -> f64 {
+    let high = twister.next_u32() >> 5;
+    let low = twister.next_u32() >> 6;
+    (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0
+}
+
+#[cfg(test)]
+mod tests;

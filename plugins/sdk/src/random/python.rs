@@ -1,0 +1,87 @@
+//! CPython's `random` module: a Mersenne Twister seeded by array, and the draws that its library builds on it.
+
+use rand_mt::Mt;
+
+use super::unit_interval;
+
+/// The generator behind Python's module `random`, as it stands after `random.seed(seed)`.
+///
+/// ```
+/// use runner_plugin::random::Python;
+/// let mut cards = [1, 2, 3, 4, 5];
+/// Python::new(42).shuffle(&mut cards);
+/// assert_eq!(cards, [4, 2, 3, 5, 1]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Python(Box<Mt>);
+
+impl Python {
+    /// As `random.seed(seed)` with an integer: the seed's 32-bit words, lowest first, are the key.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let words = [seed as u32, (seed >> 32) as u32];
+        let key = if words[1] == 0 {
+            &words[..1]
+        } else {
+            &words[..]
+        };
+        Self(Box::new(Mt::new_with_key(key.iter().copied())))
+    }
+
+    /// As `random.random()`: uniform in `[0, 1)`.
+    pub fn random(&mut self) -> f64 {
+        unit_interval(&mut self.0)
+    }
+
+    /// As `random.getrandbits(bits)`.
+    ///
+    /// # Panics
+    /// Where `bits` is above 64.
+    pub fn bits(&mut self, bits: u32) -> u64 {
+        assert!(
+            bits <= 64,
+            "at most 64 bits can be drawn at a time, not {bits}"
+        );
+        match bits {
+            0 => 0,
+            1..=32 => u64::from(self.0.next_u32() >> (32 - bits)),
+            _ => {
+                let low = u64::from(self.0.next_u32());
+                let high = u64::from(self.0.next_u32() >> (64 - bits));
+                low | high << 32
+            }
+        }
+    }
+
+    /// As `random.randrange(bound)`: uniform below `bound`.
+    ///
+    /// # Panics
+    /// Where `bound` is zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        assert!(bound > 0, "there is no number below zero to draw");
+        let bits = u64::BITS - bound.leading_zeros();
+        loop {
+            let drawn = self.bits(bits);
+            if drawn < bound {
+                return drawn;
+            }
+        }
+    }
+
+    /// As `random.shuffle(items)`.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last as u64 + 1) as usize;
+            items.swap(last, other);
+        }
+    }
+
+    /// As `random.choice(items)`; nothing is drawn where there is nothing to choose from.
+    pub fn choice<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        if items.is_empty() {
+            return None;
+        }
+        let index = self.below(items.len() as u64) as usize;
+        items.get(index)
+    }
+}
