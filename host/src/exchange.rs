@@ -133,7 +133,7 @@ impl Kind {
     }
 }
 
-/// What a reply's frames meant, in order of arrival: columns of equal length.
+/// What a reply's frames meant, in order of arrival: columns of equal length, but for `tokens`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Events {
@@ -144,9 +144,9 @@ pub struct Events {
     #[serde(with = "letters")]
     #[schemars(with = "String", regex(pattern = r"^[otrcufxe]*$"))]
     pub kind: Vec<Kind>,
-    /// Tokens each stands for, where the server says so; left out where it never does.
+    /// Tokens each stands for, where the server says so; empty where it never does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tokens: Vec<Option<u32>>,
+    pub tokens: Vec<Option<u32>>,
     /// Bytes of UTF-8 text each adds; 0 for events that carry none, and for empty pieces.
     pub bytes: Vec<u32>,
 }

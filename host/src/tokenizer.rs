@@ -20,6 +20,8 @@ enum Model {
 pub struct Facts {
     /// Token ids are below this.
     pub vocabulary_size: u32,
+    /// Ids from here on were added to the vocabulary the model's tokenizer was made with.
+    pub base_size: u32,
     /// How many special tokens are put around a single text.
     pub added_tokens: u32,
     /// Ids that stand for no text of their own, ascending.
@@ -88,6 +90,7 @@ impl Tokenizer {
             name: path.display().to_string(),
             facts: Facts {
                 vocabulary_size: model.get_vocab_size(true) as u32,
+                base_size: model.get_vocab_size(false) as u32,
                 added_tokens,
                 special,
                 approximate: false,
@@ -103,6 +106,7 @@ impl Tokenizer {
             name: "bytes".to_owned(),
             facts: Facts {
                 vocabulary_size: 256,
+                base_size: 256,
                 added_tokens: 0,
                 special: (0..=255u32).filter(|id| !(32..127).contains(id)).collect(),
                 approximate: true,

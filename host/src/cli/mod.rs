@@ -1,3 +1,72 @@
-//! The command line, one file per subcommand. Nothing else in the program prints.
+//! The command line, one file per subcommand. Nothing else in the program prints:
+//! results go to stdout, everything else to stderr.
 
+pub mod completions;
+pub mod demo;
+pub mod failure;
+pub mod flags;
+pub mod interrupt;
 pub mod mock;
+pub mod progress;
+pub mod report;
+pub mod run;
+pub mod schema;
+pub mod sources;
+
+use std::process::ExitCode;
+
+use failure::Failure;
+
+/// Benchmark LLM serving engines, with plugins for data sets, dialects and scores
+///
+/// Runs a scenario (a TOML file, a folder of them, or one that ships inside, such as
+/// scenarios/lmdeploy) against an engine and prints what was measured. `runner ARGS` is
+/// `runner run ARGS`.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "runner",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+        runner demo                                     a run against the built-in mock engine\n  \
+        runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
+        runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
+               --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
+        runner report runs/LATEST                       redraw a result from its records\n\n\
+        Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
+        5 target not reachable or every request failed, 130 interrupted (what was measured is saved)"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: run::Args,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Run(run::Args),
+    Demo(demo::Args),
+    Report(report::Args),
+    Mock(mock::Args),
+    Schema(schema::Args),
+    Completions(completions::Args),
+}
+
+impl Cli {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// What went wrong, with the exit code that it means.
+    pub fn exec(self) -> Result<ExitCode, Failure> {
+        match self.command {
+            None => run::exec(&self.run),
+            Some(Command::Run(args)) => run::exec(&args),
+            Some(Command::Demo(args)) => demo::exec(&args),
+            Some(Command::Report(args)) => report::exec(&args),
+            Some(Command::Mock(args)) => mock::exec(args).map_err(Failure::from),
+            Some(Command::Schema(args)) => schema::exec(&args),
+            Some(Command::Completions(args)) => completions::exec(&args),
+        }
+    }
+}

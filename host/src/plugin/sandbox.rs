@@ -318,6 +318,7 @@ impl tokenizer::Host for Guest {
         let facts = self.grants.tokenizer.facts();
         Ok(tokenizer::Facts {
             vocabulary_size: facts.vocabulary_size,
+            base_size: facts.base_size,
             added_tokens: facts.added_tokens,
             special: facts.special.clone(),
             approximate: facts.approximate,

@@ -1,0 +1,288 @@
+//! `runner run`: resolves every scenario, then measures one after the other.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::failure::{Exit, Failure};
+use super::flags::Flags;
+use super::interrupt::Interrupt;
+use super::progress::Progress;
+use super::sources::sources;
+use crate::assess::{Assessment, assess};
+use crate::clock::Clock;
+use crate::environment::Environment;
+use crate::exchange::{Exchange, Outcome, Phase};
+use crate::folder::{self, RunFolder, Status};
+use crate::pace::Signal;
+use crate::plan::Plan;
+use crate::preflight;
+use crate::report::{json, text};
+use crate::resolve::{Resolved, resolve};
+use crate::run::{self, Control, Live};
+use crate::summary::Summary;
+use crate::transport::Tcp;
+
+/// Descriptors beside those of connections.
+const OTHER_DESCRIPTORS: u64 = 128;
+
+/// Measure an engine: scenarios, flags, or both (flags win)
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Scenario files or folders, or ones that ship inside, such as scenarios/lmdeploy
+    #[arg(value_name = "SCENARIO")]
+    pub scenarios: Vec<String>,
+    #[command(flatten)]
+    pub(super) flags: Flags,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Where results go.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Output {
+    /// Folder in which each run gets a folder of its own
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_OUTPUT_DIR", default_value = "runs", help_heading = "Result")]
+    output_dir: PathBuf,
+    /// Append each summary to this file, a line of JSON each
+    #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT_FILE", help_heading = "Result")]
+    output_file: Option<PathBuf>,
+    /// Print the summary as JSON instead of the text block
+    #[arg(long, env = "RUNNER_JSON", help_heading = "Result")]
+    json: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// What keeps a run from beginning, or ends it early.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    if args.scenarios.is_empty() && args.flags.named_plugins().is_empty() {
+        return Err(Failure::new(
+            Exit::Input,
+            "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, `runner --help` lists all",
+        ));
+    }
+    let mut runs = Vec::new();
+    for source in sources(&args.scenarios, &args.flags)? {
+        runs.push(resolve(&source)?);
+    }
+    measure_all(runs, &args.output)
+}
+
+/// Measures one run after the other. The exit code is that of the first that was not well.
+///
+/// # Errors
+/// What keeps the first run from beginning.
+pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Failure> {
+    let interrupt = Interrupt::listen()
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))?;
+    let several = runs.len() > 1;
+    let mut first_failure: Option<ExitCode> = None;
+    for resolved in runs {
+        if several {
+            eprintln!("== {} ==", resolved.plan.name);
+        }
+        let code = match measure(resolved, output, &interrupt) {
+            Ok(0) => continue,
+            Ok(code) => ExitCode::from(code),
+            Err(failure) => failure.report(),
+        };
+        first_failure.get_or_insert(code);
+        if interrupt.came() {
+            break;
+        }
+    }
+    Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Measures one run, from preflight to result.
+fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Result<u8, Failure> {
+    let connect = reach(&resolved)?;
+    probe(&mut resolved, &connect)?;
+    let Resolved {
+        plan,
+        parts,
+        scorers,
+        tokenizer,
+        log,
+    } = resolved;
+    let descriptors = raise_descriptors(&plan);
+    let started = jiff::Timestamp::now();
+    let folder = RunFolder::create(&output.output_dir, &plan.name, &started)?;
+    folder.begin(&plan, &Environment::look(std::env::args(), descriptors))?;
+
+    let control = Control {
+        signal: Signal::for_thread(),
+        live: Arc::new(Live::default()),
+    };
+    interrupt.watch(&control.signal);
+    let progress = Progress::show(&plan, &control);
+    let ran = run::on_threads(&plan, &parts, &connect, folder.path(), &control);
+    drop(progress);
+
+    let status = Status {
+        started: started.to_string(),
+        ended: jiff::Timestamp::now().to_string(),
+        interrupted: interrupt.came(),
+        error: ran.as_ref().err().map(ToString::to_string),
+    };
+    folder.end(&status)?;
+    let exchanges = folder.exchanges()?;
+    let assessment = assess(&exchanges, &tokenizer, &scorers);
+    folder.write_assessment(&assessment)?;
+    folder.write_log(&log.drain())?;
+    let scorer_errors = assessment.errors.clone();
+    let summary = summarize(&plan, &exchanges, assessment, &status);
+    folder.write_summary(&summary)?;
+    print(&summary, output, &folder)?;
+    conclude(ran, &exchanges, &scorer_errors, interrupt)
+}
+
+fn summarize(
+    plan: &Plan,
+    exchanges: &[Exchange],
+    assessment: Assessment,
+    status: &Status,
+) -> Summary {
+    let cut_short = status.interrupted || status.error.is_some();
+    Summary::of(&folder::facts(plan, exchanges, assessment, cut_short), exchanges)
+}
+
+/// Looks the target's addresses up.
+fn reach(resolved: &Resolved) -> Result<Tcp, Failure> {
+    let target = &resolved.parts.target;
+    let unknown = |cause: String| {
+        Failure::new(
+            Exit::Target,
+            format!("cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"),
+        )
+    };
+    let addresses = target.resolve().map_err(|cause| unknown(cause.to_string()))?;
+    if addresses.is_empty() {
+        return Err(unknown("it has no address".to_owned()));
+    }
+    Ok(Tcp(addresses))
+}
+
+/// Asks the target what it serves, and settles the model's name.
+fn probe(resolved: &mut Resolved, connect: &Tcp) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot start a runtime: {cause}")))?;
+    let mut dialect = resolved.parts.backend.open()?;
+    let found = runtime.block_on(preflight::probe(
+        connect,
+        Clock::start(),
+        &resolved.plan.timeouts,
+        &resolved.parts.target,
+        &resolved.parts.secrets,
+        &mut dialect,
+        resolved.plan.target.model.as_deref(),
+    ))?;
+    if let Some(remark) = found.remark {
+        eprintln!("note: {remark}");
+    }
+    resolved.plan.target.model = Some(found.model);
+    Ok(())
+}
+
+/// Raises the limit on file descriptors to what the plan may need. Gives the limit in force.
+fn raise_descriptors(plan: &Plan) -> Option<u64> {
+    let most = plan
+        .slots()
+        .map(|slots| slots as u64)
+        .or(plan.requests())
+        .unwrap_or(u64::MAX - OTHER_DESCRIPTORS);
+    let needed = most + OTHER_DESCRIPTORS;
+    let limit = rlimit::increase_nofile_limit(needed).ok()?;
+    if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {
+        eprintln!(
+            "warning: {most} connections may be open at the same time, but only {limit} file descriptors are allowed and the limit cannot be raised further; \
+             requests beyond it will fail as `connect`. Raise it (ulimit -Hn, LimitNOFILE), or cap requests in flight with --max-concurrency {}",
+            limit.saturating_sub(OTHER_DESCRIPTORS)
+        );
+    }
+    Some(limit)
+}
+
+fn print(summary: &Summary, output: &Output, folder: &RunFolder) -> Result<(), Failure> {
+    let cannot = |what: &str, cause: String| Failure::new(Exit::Bug, format!("cannot {what}: {cause}"));
+    let as_json = |summary| json::json(summary).map_err(|cause| cannot("write JSON", cause.to_string()));
+    let shown = match output.json {
+        true => as_json(summary)?,
+        false => text::text(summary),
+    };
+    write_stdout(&shown)?;
+    eprintln!("records: {}", folder.path().display());
+    if let Some(path) = &output.output_file {
+        let line = serde_json::to_string(summary).map_err(|cause| cannot("write JSON", cause.to_string()))?;
+        append(path, &line).map_err(|cause| {
+            Failure::new(
+                Exit::Input,
+                format!("cannot append to `{}`: {cause}; the summary is in {}", path.display(), folder.path().display()),
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes a result to stdout. A reader that has gone away is no error.
+///
+/// # Errors
+/// Where stdout cannot be written.
+pub fn write_stdout(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Exit::Input,
+            format!("cannot write the result to stdout: {cause}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn append(path: &Path, line: &str) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+    writeln!(file, "{line}")
+}
+
+/// The exit code of a run that was reported.
+fn conclude(
+    ran: Result<(), run::RunError>,
+    exchanges: &[Exchange],
+    scorer_errors: &[String],
+    interrupt: &Interrupt,
+) -> Result<u8, Failure> {
+    ran?;
+    if interrupt.came() {
+        return Ok(Exit::Interrupted as u8);
+    }
+    let mut measured = exchanges.iter().filter(|e| e.phase == Phase::Measure).peekable();
+    if measured.peek().is_none() {
+        return Err(Failure::new(
+            Exit::Input,
+            "no request was made: the dataset gave no sample",
+        ));
+    }
+    if measured.all(|exchange| !exchange.is_ok()) {
+        let first = exchanges.iter().find_map(|exchange| match &exchange.outcome {
+            Outcome::Failed { class, message } if exchange.phase == Phase::Measure => {
+                Some(format!("{}: {message}", class.name()))
+            }
+            _ => None,
+        });
+        return Err(Failure::new(
+            Exit::Target,
+            format!("every request failed; the first one: {}", first.unwrap_or_default()),
+        ));
+    }
+    match scorer_errors {
+        [] => Ok(0),
+        [first, ..] => Err(Failure::new(
+            Exit::Plugin,
+            format!("answers could not all be judged ({} times): {first}", scorer_errors.len()),
+        )),
+    }
+}
