@@ -23,7 +23,7 @@ pub struct Config {
 }
 
 /// A route of the server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
     /// `/v1/completions`, as LMDeploy's own benchmark asks it: text or token ids as they are.

@@ -19,7 +19,7 @@ pub struct Config {
 }
 
 /// A route of the server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
     /// `/generate`: text or token ids as they are; a count of tokens in every chunk.

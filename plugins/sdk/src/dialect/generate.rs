@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialect::explain;
-use crate::dialect::openai::{failure, not_a_chunk};
+use crate::dialect::openai::{failure, not_a_chunk, parse};
 use crate::{Error, Frame, Meaning, Output, Usage};
 
 /// What a chunk's text is.
@@ -81,7 +81,7 @@ pub fn decode(
         reply.end(events);
         return Ok(());
     }
-    let chunk: Chunk = serde_json::from_slice(data).map_err(|error| not_a_chunk(data, &error))?;
+    let chunk: Chunk = parse(data)?;
     if let Some(error) = chunk.error {
         events.push(failure(error.get().as_bytes()));
         return Ok(());

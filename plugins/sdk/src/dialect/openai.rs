@@ -10,10 +10,10 @@ use crate::dialect::explain;
 use crate::{Body, Error, Framing, Prompt, Request, Role, Sample, Settings};
 
 pub use reply::{Reply, decode};
-pub(crate) use reply::{failure, not_a_chunk};
+pub(crate) use reply::{failure, not_a_chunk, parse};
 
 /// A route of the OpenAI API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
     /// `/v1/completions`: the prompt as it is, as text or as token ids.
