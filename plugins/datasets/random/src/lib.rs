@@ -7,7 +7,7 @@
 //!
 //! A sample's `input-tokens` are counted from the text that is sent, with the tokens that the model puts around
 //! it, since this is what a server counts. The tools report the number that was asked for instead.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod config;
 mod corpus;

@@ -2,7 +2,7 @@
 //! for. The same seed, file and tokenizer give the prompts of the chosen Python tool, in its order.
 //!
 //! Responsible for which conversations are taken and in which order; the crate `sharegpt-file` reads the file.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bounds;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Whether an answer is the sample's reference, word for word. Only the answer counts, not the reasoning before
 //! it; a sample without a reference is not judged.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;

@@ -3,7 +3,7 @@
 //!
 //! Judges the answer's token count as the host has it, whatever its source; an exchange without a count, or for
 //! which no length was asked, is not judged.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;
