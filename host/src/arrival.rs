@@ -127,7 +127,10 @@ mod tests {
         let due = first(Arrival::Poisson { rate: 10.0 }, 1, 4);
         assert_eq!(due[0], 0);
         let seconds: Vec<f64> = due[1..].iter().map(|at| *at as f64 / 1e9).collect();
-        for (got, wanted) in seconds.iter().zip([0.053_960_584, 0.181_373_109, 0.181_384_547]) {
+        for (got, wanted) in seconds
+            .iter()
+            .zip([0.053_960_584, 0.181_373_109, 0.181_384_547])
+        {
             assert!((got - wanted).abs() < 1e-9, "{got} {wanted}");
         }
     }

@@ -111,7 +111,10 @@ impl Decoder {
                         // What has piled up of the same reply goes into the same call.
                         while frames.len() < BATCH {
                             match reports.try_recv() {
-                                Ok(Report::Frames { key: same, frames: more }) if same == key => {
+                                Ok(Report::Frames {
+                                    key: same,
+                                    frames: more,
+                                }) if same == key => {
                                     frames.extend(more);
                                 }
                                 Ok(other) => {
@@ -153,9 +156,11 @@ impl Decoder {
             // A fold may be cut anywhere: what stood before the faulty frame is not lost.
             Err(error) if frames.len() > 1 && !error.is_misbehaviour() => {
                 for (instant, frame) in instants.iter().zip(&frames) {
-                    if let Err(error) =
-                        self.decode(answer, std::slice::from_ref(instant), std::slice::from_ref(frame))
-                    {
+                    if let Err(error) = self.decode(
+                        answer,
+                        std::slice::from_ref(instant),
+                        std::slice::from_ref(frame),
+                    ) {
                         self.fault(answer, instant.1, &error);
                         return;
                     }

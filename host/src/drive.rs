@@ -171,12 +171,13 @@ impl<C: Connect + Clone + 'static> Worker<C> {
 
     /// Opens `count` connections, a bounded number at the same moment.
     async fn open_ahead(self: Rc<Self>, pool: Rc<Pool<C>>, count: usize) {
-        let left = Rc::new(RefCell::new(count));
+        let left = Rc::new(Cell::new(count));
         let mut openers = tokio::task::JoinSet::new();
         for _ in 0..count.min(OPENING) {
             let (worker, pool, left) = (Rc::clone(&self), Rc::clone(&pool), Rc::clone(&left));
             openers.spawn_local(async move {
-                while left.borrow().checked_sub(1).inspect(|n| *left.borrow_mut() = *n).is_some() {
+                while let Some(others) = left.get().checked_sub(1) {
+                    left.set(others);
                     let opened = worker.open().await;
                     worker.opened.settled.fetch_add(1, Ordering::AcqRel);
                     match opened {

@@ -84,11 +84,21 @@ impl RunFolder {
     ///
     /// # Errors
     /// Where it cannot be made.
-    pub fn create(parent: &Path, name: &str, started: &jiff::Timestamp) -> Result<Self, FolderError> {
+    pub fn create(
+        parent: &Path,
+        name: &str,
+        started: &jiff::Timestamp,
+    ) -> Result<Self, FolderError> {
         let stamp = started.strftime("%Y%m%d-%H%M%S").to_string();
         let slug: String = name
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() {
+                    c.to_ascii_lowercase()
+                } else {
+                    '-'
+                }
+            })
             .collect::<String>()
             .split('-')
             .filter(|part| !part.is_empty())
@@ -111,7 +121,10 @@ impl RunFolder {
                 Err(cause) => return Err(write(&path, cause)),
             }
         }
-        let taken = io::Error::new(io::ErrorKind::AlreadyExists, "a thousand runs of that name began in this second");
+        let taken = io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "a thousand runs of that name began in this second",
+        );
         Err(write(parent, taken))
     }
 
@@ -168,13 +181,19 @@ impl RunFolder {
         }
         let path = self.0.join(LOG);
         let write = || -> io::Result<()> {
-            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path)?;
+            let mut file = std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(&path)?;
             for line in lines {
                 writeln!(file, "{line}")?;
             }
             Ok(())
         };
-        write().map_err(|cause| FolderError::Write { path: path.clone(), cause })
+        write().map_err(|cause| FolderError::Write {
+            path: path.clone(),
+            cause,
+        })
     }
 
     /// The plan.
@@ -210,10 +229,11 @@ impl RunFolder {
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), FolderError> {
         let path = self.0.join(name);
-        let mut text = serde_json::to_string_pretty(value).map_err(|cause| FolderError::Malformed {
-            path: path.clone(),
-            cause: cause.to_string(),
-        })?;
+        let mut text =
+            serde_json::to_string_pretty(value).map_err(|cause| FolderError::Malformed {
+                path: path.clone(),
+                cause: cause.to_string(),
+            })?;
         text.push('\n');
         std::fs::write(&path, text).map_err(|cause| FolderError::Write { path, cause })
     }
@@ -234,7 +254,9 @@ impl RunFolder {
     fn read_if_there<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FolderError> {
         match self.read_json(name) {
             Ok(value) => Ok(Some(value)),
-            Err(FolderError::Read { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(FolderError::Read { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }

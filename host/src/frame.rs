@@ -232,8 +232,14 @@ mod tests {
 
     #[test]
     fn lines_may_end_in_lf_crlf_or_cr() {
-        assert_eq!(events(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]), ["a", "b", "c"]);
-        assert_eq!(events(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]), ["a", "b"]);
+        assert_eq!(
+            events(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]),
+            ["a", "b", "c"]
+        );
+        assert_eq!(
+            events(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]),
+            ["a", "b"]
+        );
     }
 
     #[test]
@@ -243,7 +249,10 @@ mod tests {
 
     #[test]
     fn comments_and_empty_events_mean_nothing() {
-        assert_eq!(events(&[b": ping\n\nevent: x\n\nid: 3\n\ndata: a\n\n"]), ["a"]);
+        assert_eq!(
+            events(&[b": ping\n\nevent: x\n\nid: 3\n\ndata: a\n\n"]),
+            ["a"]
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ struct SignalState {
     in_flight: AtomicUsize,
     stopped: AtomicBool,
     aborted: AtomicBool,
+    broken: AtomicBool,
     wake: Wake,
 }
 
@@ -45,6 +46,7 @@ impl Signal {
             in_flight: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
             wake,
         }))
     }
@@ -82,6 +84,17 @@ impl Signal {
     /// Whether [`Signal::abort`] was called.
     pub fn is_aborted(&self) -> bool {
         self.0.aborted.load(Ordering::Acquire)
+    }
+
+    /// A worker is gone: its replies will never end.
+    pub fn break_down(&self) {
+        self.0.broken.store(true, Ordering::Release);
+        self.abort();
+    }
+
+    /// Whether [`Signal::break_down`] was called.
+    pub fn is_broken(&self) -> bool {
+        self.0.broken.load(Ordering::Acquire)
     }
 
     /// Requests sent whose replies have not ended.
@@ -206,7 +219,8 @@ pub async fn pace<Item>(
                 signal.take_slot();
                 let release = Release {
                     due: due.unwrap_or(now),
-                    granted: (pacing.capped && due.is_some()).then(|| due.map_or(now, |due| now.max(due))),
+                    granted: (pacing.capped && due.is_some())
+                        .then(|| due.map_or(now, |due| now.max(due))),
                 };
                 hand_on(item, Verdict::Send(release));
             }
@@ -218,7 +232,7 @@ pub async fn pace<Item>(
 pub async fn drain(clock: &Clock, signal: &Signal, impatient: impl Fn() -> bool) {
     /// How often `impatient` is asked.
     const GLANCE: Nanos = Nanos(100_000_000);
-    while signal.in_flight() > 0 && !impatient() {
+    while signal.in_flight() > 0 && !impatient() && !signal.is_broken() {
         signal.wait(clock, Some(clock.now() + GLANCE)).await;
     }
 }
@@ -314,6 +328,9 @@ mod tests {
         let at: Vec<u64> = sent.iter().map(|(_, _, at)| at.0 / MS).collect();
         assert_eq!(at, [0, 0, 400, 400, 800, 800]);
         assert!(sent.iter().all(|(_, verdict, at)| *verdict
-            == Verdict::Send(Release { due: *at, granted: None })));
+            == Verdict::Send(Release {
+                due: *at,
+                granted: None
+            })));
     }
 }

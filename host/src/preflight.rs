@@ -28,7 +28,9 @@ const NAMES_TOLD: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum PreflightError {
     /// No connection.
-    #[error("cannot reach {target}: {cause}; is the engine running, and is this its address (--base-url, or --host and --port)?")]
+    #[error(
+        "cannot reach {target}: {cause}; is the engine running, and is this its address (--base-url, or --host and --port)?"
+    )]
     Unreachable {
         /// The target.
         target: String,
@@ -36,7 +38,9 @@ pub enum PreflightError {
         cause: String,
     },
     /// The other side does not speak HTTP, or hangs.
-    #[error("{target} took the connection but gave no HTTP answer: {cause}; is it the engine's port?")]
+    #[error(
+        "{target} took the connection but gave no HTTP answer: {cause}; is it the engine's port?"
+    )]
     NoAnswer {
         /// The target.
         target: String,
@@ -44,7 +48,9 @@ pub enum PreflightError {
         cause: String,
     },
     /// A web page.
-    #[error("{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is it the right port?")]
+    #[error(
+        "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is it the right port?"
+    )]
     WebPage {
         /// The target.
         target: String,
@@ -140,8 +146,7 @@ pub async fn probe<C: Connect>(
         target: target.to_string(),
         cause,
     };
-    let request =
-        http_request(target, secrets, target.path(&path), question).map_err(no_answer)?;
+    let request = http_request(target, secrets, target.path(&path), question).map_err(no_answer)?;
     let answer = tokio::time::timeout(ANSWER_WITHIN, ask(&mut connection, request)).await;
     let (status, is_page, body) = match answer {
         Ok(Ok(answer)) => answer,
@@ -177,7 +182,9 @@ pub async fn probe<C: Connect>(
                 model: model.to_owned(),
                 remark: Some(remark),
             }),
-            None => Err(no_model(format!("does not list its models (HTTP {status}: {said})"))),
+            None => Err(no_model(format!(
+                "does not list its models (HTTP {status}: {said})"
+            ))),
         };
     };
     match (served, model) {
@@ -195,9 +202,13 @@ pub async fn probe<C: Connect>(
         },
         (Err(error), Some(model)) => Ok(Found {
             model: model.to_owned(),
-            remark: Some(format!("{target} answered {path} with something else: {error}")),
+            remark: Some(format!(
+                "{target} answered {path} with something else: {error}"
+            )),
         }),
-        (Err(error), None) => Err(no_model(format!("answered {path} with something else ({error})"))),
+        (Err(error), None) => Err(no_model(format!(
+            "answered {path} with something else ({error})"
+        ))),
     }
 }
 

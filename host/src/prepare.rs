@@ -302,7 +302,8 @@ impl Feed {
     /// The next request; waits where preparation is behind. `None` when there are no more.
     pub fn next(&self) -> Option<Item> {
         let item = self.items.recv().ok()?;
-        self.stock.take(item.exchange().sample.request_bytes as usize);
+        self.stock
+            .take(item.exchange().sample.request_bytes as usize);
         Some(item)
     }
 

@@ -29,9 +29,7 @@ pub struct Recorder {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Writing failed.
-    #[error(
-        "cannot write `{path}`: {cause}; what was written before is kept and readable"
-    )]
+    #[error("cannot write `{path}`: {cause}; what was written before is kept and readable")]
     Write {
         /// The file.
         path: PathBuf,

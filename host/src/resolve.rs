@@ -124,7 +124,9 @@ impl<'s> Resolution<'s> {
     fn run(mut self) -> Result<Resolved, Faults> {
         let scenario = &self.source.scenario;
         if let Err(error) = scenario.validate() {
-            self.faults.scenario.extend(error.problems().iter().cloned());
+            self.faults
+                .scenario
+                .extend(error.problems().iter().cloned());
         }
         let chosen = self.plugins();
         let tokenizer = Arc::new(self.tokenizer());
@@ -184,7 +186,11 @@ impl<'s> Resolution<'s> {
             runner: env!("CARGO_PKG_VERSION").to_owned(),
             target: PlannedTarget {
                 base_url: target.to_string(),
-                model: scenario.target.model.as_ref().map(|said| said.value.clone()),
+                model: scenario
+                    .target
+                    .model
+                    .as_ref()
+                    .map(|said| said.value.clone()),
                 api_key: secrets.api_key.is_some(),
                 headers: header_names,
             },
@@ -378,7 +384,14 @@ impl<'s> Resolution<'s> {
             let path = self.seen(said);
             match measure(&path) {
                 Ok((bytes, digest)) => {
-                    files.insert(name.clone(), PlannedFile { path, bytes, digest });
+                    files.insert(
+                        name.clone(),
+                        PlannedFile {
+                            path,
+                            bytes,
+                            digest,
+                        },
+                    );
                 }
                 Err(cause) => {
                     let error = format!("cannot read the file `{}`: {cause}", path.display());
@@ -397,7 +410,8 @@ impl<'s> Resolution<'s> {
             .map_or(API_KEY_ENV, |said| said.value.as_str());
         let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
         if let (None, Some(said)) = (&api_key, &target.api_key_env) {
-            let error = format!("the variable `{variable}`, which should hold the API key, is not set");
+            let error =
+                format!("the variable `{variable}`, which should hold the API key, is not set");
             self.problem(&error, &said.place);
         }
         let headers: Vec<(String, String)> = target
@@ -413,7 +427,10 @@ impl<'s> Resolution<'s> {
         let said = self.source.scenario.target.base_url.as_ref();
         let url = match said {
             Some(said) => said.value.clone(),
-            None => match backend?.open().and_then(|mut dialect| dialect.default_url()) {
+            None => match backend?
+                .open()
+                .and_then(|mut dialect| dialect.default_url())
+            {
                 Ok(url) => url,
                 Err(error) => {
                     self.faults.add(error, None);
@@ -441,7 +458,10 @@ fn load_of(scenario: &Scenario) -> Load {
         Arrival::Constant => arrival::Arrival::Constant { rate },
         Arrival::Poisson => arrival::Arrival::Poisson { rate },
         Arrival::Closed => arrival::Arrival::Closed {
-            concurrency: load.concurrency.as_ref().map_or(1, |said| narrow(said.value)),
+            concurrency: load
+                .concurrency
+                .as_ref()
+                .map_or(1, |said| narrow(said.value)),
         },
     };
     let amount = match (&load.duration, &load.requests) {
@@ -524,8 +544,14 @@ fn limits(scenario: &Scenario) -> Limits {
         })
     };
     Limits {
-        memory_bytes: said.memory.as_ref().map_or(default.memory_bytes, |s| s.value.0),
-        returned_bytes: said.returned.as_ref().map_or(default.returned_bytes, |s| s.value.0),
+        memory_bytes: said
+            .memory
+            .as_ref()
+            .map_or(default.memory_bytes, |s| s.value.0),
+        returned_bytes: said
+            .returned
+            .as_ref()
+            .map_or(default.returned_bytes, |s| s.value.0),
         backend_call_ms: span(&said.backend_call, default.backend_call_ms),
         dataset_call_ms: span(&said.dataset_call, default.dataset_call_ms),
         scorer_call_ms: span(&said.scorer_call, default.scorer_call_ms),

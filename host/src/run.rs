@@ -78,7 +78,9 @@ pub enum RunError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// No connection could be opened.
-    #[error("cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and do its limits allow so many connections?")]
+    #[error(
+        "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and do its limits allow so many connections?"
+    )]
     Connections {
         /// The target.
         target: String,
@@ -208,6 +210,17 @@ impl Live {
     }
 }
 
+/// Ends the waiting for a thread that panics.
+struct Alarm(Signal);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.break_down();
+        }
+    }
+}
+
 /// How many workers and decode threads a machine with so many cores gets.
 fn workers(cores: usize) -> usize {
     (cores / 2).clamp(1, 8)
@@ -244,9 +257,19 @@ where
     let mut threads = Vec::new();
     for number in 0..workers(cores) {
         let (sender, receiver) = unbounded_channel();
-        let worker = worker(plan, connect.clone(), clock, control, &backstage, &opened, workers(cores));
+        let worker = worker(
+            plan,
+            connect.clone(),
+            clock,
+            control,
+            &backstage,
+            &opened,
+            workers(cores),
+        );
         orders.push(sender);
+        let alarm = Alarm(control.signal.clone());
         threads.push(thread(&format!("read-{number}"), move || {
+            let _alarm = alarm;
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -299,7 +322,15 @@ where
     let opened = Arc::new(Opened::default());
     let (sender, receiver): (_, UnboundedReceiver<Order>) = unbounded_channel();
     let orders = vec![sender];
-    let worker = worker(plan, connect.clone(), clock, control, &backstage, &opened, 1);
+    let worker = worker(
+        plan,
+        connect.clone(),
+        clock,
+        control,
+        &backstage,
+        &opened,
+        1,
+    );
     let exchanges = backstage.exchanges.clone();
     let conduct = async {
         let conductor = Conductor {
@@ -330,9 +361,9 @@ fn worker<C>(
     workers: usize,
 ) -> Worker<C> {
     let spare = match (plan.load.arrival.rate(), plan.slots()) {
-        (Some(rate), None) if rate.is_finite() => {
-            (rate.ceil() as usize).clamp(4, SPARE_CONNECTIONS).div_ceil(workers)
-        }
+        (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
+            .clamp(4, SPARE_CONNECTIONS)
+            .div_ceil(workers),
         _ => 0,
     };
     Worker {
@@ -377,7 +408,10 @@ impl Conductor<'_> {
                 Amount::Duration(duration) => Some(duration),
             };
             let since = self.clock.now().0.max(1);
-            self.control.live.measuring_since.store(since, Ordering::Relaxed);
+            self.control
+                .live
+                .measuring_since
+                .store(since, Ordering::Relaxed);
             let due_times = self.plan.due_times();
             self.phase(duration, due_times, || feed.next(), framing, &mut key)
                 .await;
@@ -451,10 +485,17 @@ impl Conductor<'_> {
             capped: self.plan.load.arrival.is_open() && slots.is_some(),
         };
         let signal = &self.control.signal;
-        pace(&self.clock, signal, &pacing, due_times, next, |item, verdict| {
-            *key += 1;
-            self.hand_on(item, verdict, framing, *key);
-        })
+        pace(
+            &self.clock,
+            signal,
+            &pacing,
+            due_times,
+            next,
+            |item, verdict| {
+                *key += 1;
+                self.hand_on(item, verdict, framing, *key);
+            },
+        )
         .await;
         drain(&self.clock, signal, || signal.is_aborted()).await;
         if signal.is_aborted() {

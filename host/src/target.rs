@@ -21,13 +21,17 @@ pub enum TargetError {
         url: String,
     },
     /// TLS.
-    #[error("`{url}`: https is not supported yet; give an http:// URL, or put a local proxy that speaks TLS before the engine")]
+    #[error(
+        "`{url}`: https is not supported yet; give an http:// URL, or put a local proxy that speaks TLS before the engine"
+    )]
     Tls {
         /// The URL as given.
         url: String,
     },
     /// Credentials in the URL would end up in results.
-    #[error("the base URL holds a user name or password; give the key in the variable named by `api-key-env` instead")]
+    #[error(
+        "the base URL holds a user name or password; give the key in the variable named by `api-key-env` instead"
+    )]
     Credentials,
 }
 
@@ -142,10 +146,19 @@ mod tests {
     #[test]
     fn what_is_no_base_url() {
         for url in ["localhost:8000", "ftp://x", "", "http://", "http://h?q=1"] {
-            assert!(matches!(Target::parse(url), Err(TargetError::NotUrl { .. })), "{url}");
+            assert!(
+                matches!(Target::parse(url), Err(TargetError::NotUrl { .. })),
+                "{url}"
+            );
         }
-        assert!(matches!(Target::parse("https://h"), Err(TargetError::Tls { .. })));
-        assert_eq!(Target::parse("http://me:pw@h"), Err(TargetError::Credentials));
+        assert!(matches!(
+            Target::parse("https://h"),
+            Err(TargetError::Tls { .. })
+        ));
+        assert_eq!(
+            Target::parse("http://me:pw@h"),
+            Err(TargetError::Credentials)
+        );
     }
 
     #[test]
@@ -154,7 +167,10 @@ mod tests {
             api_key: Some("sk-12345".into()),
             headers: vec![("x-tenant".into(), "t0p".into())],
         };
-        assert_eq!(secrets.redact("bad key sk-12345 at t0p"), "bad key [redacted] at t0p");
+        assert_eq!(
+            secrets.redact("bad key sk-12345 at t0p"),
+            "bad key [redacted] at t0p"
+        );
         assert_eq!(format!("{secrets:?}"), "Secrets(…)");
     }
 }

@@ -207,9 +207,6 @@ mod tests {
         std::fs::write(&path, "{\"model\": 3}").unwrap();
         let error = Tokenizer::open(dir.path()).err().unwrap().to_string();
         assert!(error.contains("tokenizer.json"), "{error}");
-        assert!(
-            error.contains("is no Hugging Face tokenizer"),
-            "{error}"
-        );
+        assert!(error.contains("is no Hugging Face tokenizer"), "{error}");
     }
 }

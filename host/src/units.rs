@@ -9,7 +9,17 @@ use serde::{Deserialize, Serialize};
 /// The origin is the run's own and says nothing about any machine's clock, so records
 /// of several machines can stand in one table.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
     JsonSchema,
 )]
 #[serde(transparent)]

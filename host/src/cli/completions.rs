@@ -20,7 +20,12 @@ pub struct Args {
 /// Where stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut super::Cli::command(), "runner", &mut script);
+    clap_complete::generate(
+        args.shell,
+        &mut super::Cli::command(),
+        "runner",
+        &mut script,
+    );
     write_stdout(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

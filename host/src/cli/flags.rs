@@ -15,13 +15,29 @@ pub struct Flags {
     ///
     /// A path, or the name of one that ships inside: backends/{openai,vllm,sglang,lmdeploy}.wasm,
     /// datasets/{random,sharegpt}.wasm, scorers/{exact-match,output-length}.wasm.
-    #[arg(long = "plugin", value_name = "WASM", env = "RUNNER_PLUGIN", value_delimiter = ',', help_heading = "Plugins")]
+    #[arg(
+        long = "plugin",
+        value_name = "WASM",
+        env = "RUNNER_PLUGIN",
+        value_delimiter = ',',
+        help_heading = "Plugins"
+    )]
     pub plugins: Vec<String>,
     /// Folders to look for plugins in, as in PATH
-    #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH", help_heading = "Plugins")]
+    #[arg(
+        long,
+        value_name = "FOLDERS",
+        env = "RUNNER_PLUGIN_PATH",
+        help_heading = "Plugins"
+    )]
     plugin_path: Option<std::ffi::OsString>,
     /// Short for --plugin backends/NAME.wasm
-    #[arg(long, value_name = "NAME", env = "RUNNER_BACKEND", help_heading = "Plugins")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_BACKEND",
+        help_heading = "Plugins"
+    )]
     backend: Option<String>,
 
     /// Base URL of the engine [default: where the backend's engine listens]
@@ -37,34 +53,80 @@ pub struct Flags {
     #[arg(long, env = "RUNNER_MODEL", help_heading = "Target")]
     model: Option<String>,
     /// The variable that holds the API key [default: OPENAI_API_KEY]
-    #[arg(long, value_name = "VARIABLE", env = "RUNNER_API_KEY_ENV", help_heading = "Target")]
+    #[arg(
+        long,
+        value_name = "VARIABLE",
+        env = "RUNNER_API_KEY_ENV",
+        help_heading = "Target"
+    )]
     api_key_env: Option<String>,
     /// A header field of every request, `Name: value` or `Name=value`; repeatable
     ///
     /// Values never appear in results or logs.
-    #[arg(long = "header", value_name = "FIELD", env = "RUNNER_HEADER", hide_env_values = true, help_heading = "Target")]
+    #[arg(
+        long = "header",
+        value_name = "FIELD",
+        env = "RUNNER_HEADER",
+        hide_env_values = true,
+        help_heading = "Target"
+    )]
     headers: Vec<String>,
 
     /// Short for --plugin datasets/NAME.wasm
-    #[arg(long, value_name = "NAME", env = "RUNNER_DATASET_NAME", help_heading = "Requests")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_DATASET_NAME",
+        help_heading = "Requests"
+    )]
     dataset_name: Option<String>,
     /// The dataset's input file
-    #[arg(long, value_name = "FILE", env = "RUNNER_DATASET_PATH", help_heading = "Requests")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_DATASET_PATH",
+        help_heading = "Requests"
+    )]
     dataset_path: Option<PathBuf>,
     /// Input tokens of each request of the random dataset
-    #[arg(long, value_name = "TOKENS", env = "RUNNER_RANDOM_INPUT_LEN", help_heading = "Requests")]
+    #[arg(
+        long,
+        value_name = "TOKENS",
+        env = "RUNNER_RANDOM_INPUT_LEN",
+        help_heading = "Requests"
+    )]
     random_input_len: Option<u64>,
     /// Output tokens of each request of the random dataset
-    #[arg(long, value_name = "TOKENS", env = "RUNNER_RANDOM_OUTPUT_LEN", help_heading = "Requests")]
+    #[arg(
+        long,
+        value_name = "TOKENS",
+        env = "RUNNER_RANDOM_OUTPUT_LEN",
+        help_heading = "Requests"
+    )]
     random_output_len: Option<u64>,
     /// How far the random dataset's lengths may vary; 1.0 is not at all, as in SGLang's client
-    #[arg(long, value_name = "RATIO", env = "RUNNER_RANDOM_RANGE_RATIO", help_heading = "Requests")]
+    #[arg(
+        long,
+        value_name = "RATIO",
+        env = "RUNNER_RANDOM_RANGE_RATIO",
+        help_heading = "Requests"
+    )]
     random_range_ratio: Option<f64>,
     /// Output tokens of each request of the ShareGPT dataset, instead of the real answer's length
-    #[arg(long, value_name = "TOKENS", env = "RUNNER_SHAREGPT_OUTPUT_LEN", help_heading = "Requests")]
+    #[arg(
+        long,
+        value_name = "TOKENS",
+        env = "RUNNER_SHAREGPT_OUTPUT_LEN",
+        help_heading = "Requests"
+    )]
     sharegpt_output_len: Option<u64>,
     /// The model's tokenizer: a tokenizer.json, or a folder that holds one
-    #[arg(long, value_name = "PATH", env = "RUNNER_TOKENIZER", help_heading = "Requests")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "RUNNER_TOKENIZER",
+        help_heading = "Requests"
+    )]
     tokenizer: Option<PathBuf>,
     /// Let the model end its answers when it likes
     #[arg(long, env = "RUNNER_DISABLE_IGNORE_EOS", help_heading = "Requests")]
@@ -76,36 +138,79 @@ pub struct Flags {
     #[arg(long, env = "RUNNER_TEMPERATURE", help_heading = "Requests")]
     temperature: Option<f64>,
     /// A JSON object whose fields are added to every request's body
-    #[arg(long, value_name = "JSON", env = "RUNNER_EXTRA_BODY", help_heading = "Requests", alias = "extra-request-body")]
+    #[arg(
+        long,
+        value_name = "JSON",
+        env = "RUNNER_EXTRA_BODY",
+        help_heading = "Requests",
+        alias = "extra-request-body"
+    )]
     extra_body: Option<String>,
 
     /// How many requests to measure
-    #[arg(long, value_name = "N", env = "RUNNER_NUM_PROMPTS", conflicts_with = "duration", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_NUM_PROMPTS",
+        conflicts_with = "duration",
+        help_heading = "Load"
+    )]
     num_prompts: Option<u64>,
     /// Measure for so long, such as 60s
-    #[arg(long, value_name = "TIME", env = "RUNNER_DURATION", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_DURATION",
+        help_heading = "Load"
+    )]
     duration: Option<Span>,
     /// Requests a second; `inf` sends all at once
-    #[arg(long, value_name = "RATE", env = "RUNNER_REQUEST_RATE", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "RATE",
+        env = "RUNNER_REQUEST_RATE",
+        help_heading = "Load"
+    )]
     request_rate: Option<f64>,
     /// How requests arrive: inf, constant, poisson or closed
     #[arg(long, env = "RUNNER_ARRIVAL", value_parser = arrival, help_heading = "Load")]
     arrival: Option<Arrival>,
     /// Users of a closed loop, each sending its next request when the last one is answered
-    #[arg(long, value_name = "USERS", env = "RUNNER_CONCURRENCY", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "USERS",
+        env = "RUNNER_CONCURRENCY",
+        help_heading = "Load"
+    )]
     concurrency: Option<u64>,
     /// Cap on requests in flight; waiting for it is recorded as queueing
-    #[arg(long, value_name = "N", env = "RUNNER_MAX_CONCURRENCY", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MAX_CONCURRENCY",
+        help_heading = "Load"
+    )]
     max_concurrency: Option<u64>,
     /// Requests before the measurement; never with a prompt that is measured
-    #[arg(long, value_name = "N", env = "RUNNER_WARMUP_REQUESTS", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_WARMUP_REQUESTS",
+        help_heading = "Load"
+    )]
     warmup_requests: Option<u64>,
     /// What every random choice comes from
     #[arg(long, env = "RUNNER_SEED", help_heading = "Load")]
     seed: Option<u64>,
 
     /// Percentiles to report, such as 50,90,99.9
-    #[arg(long, value_name = "LIST", env = "RUNNER_METRIC_PERCENTILES", value_delimiter = ',', help_heading = "Result")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        env = "RUNNER_METRIC_PERCENTILES",
+        value_delimiter = ',',
+        help_heading = "Result"
+    )]
     metric_percentiles: Option<Vec<f64>>,
 }
 
@@ -163,7 +268,9 @@ impl Flags {
                 .or_else(|| field.split_once('='))
                 .ok_or("--header takes `Name: value` or `Name=value`")?;
             let value = Said::flag("--header", value.trim().to_owned());
-            target.headers.insert(name.trim().to_ascii_lowercase(), value);
+            target
+                .headers
+                .insert(name.trim().to_ascii_lowercase(), value);
         }
         self.requests(&mut scenario)?;
         self.load(&mut scenario);
@@ -182,10 +289,30 @@ impl Flags {
             dataset.files.insert("data".to_owned(), file);
         }
         let config = &mut dataset.config;
-        set(config, "input-len", "--random-input-len", self.random_input_len);
-        set(config, "output-len", "--random-output-len", self.random_output_len);
-        set(config, "output-len", "--sharegpt-output-len", self.sharegpt_output_len);
-        set(config, "range-ratio", "--random-range-ratio", self.random_range_ratio);
+        set(
+            config,
+            "input-len",
+            "--random-input-len",
+            self.random_input_len,
+        );
+        set(
+            config,
+            "output-len",
+            "--random-output-len",
+            self.random_output_len,
+        );
+        set(
+            config,
+            "output-len",
+            "--sharegpt-output-len",
+            self.sharegpt_output_len,
+        );
+        set(
+            config,
+            "range-ratio",
+            "--random-range-ratio",
+            self.random_range_ratio,
+        );
         let request = &mut scenario.request;
         if self.disable_ignore_eos {
             request.ignore_eos = Some(Said::flag("--disable-ignore-eos", false));
@@ -197,7 +324,8 @@ impl Flags {
         if let Some(text) = &self.extra_body {
             let fields: Map<String, Value> = serde_json::from_str(text)
                 .map_err(|cause| format!("--extra-body takes a JSON object: {cause}"))?;
-            request.extra_body = ConfigTable::from_json(fields, &Place::Flag("--extra-body".into()));
+            request.extra_body =
+                ConfigTable::from_json(fields, &Place::Flag("--extra-body".into()));
         }
         Ok(())
     }

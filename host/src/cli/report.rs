@@ -40,10 +40,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let folder = RunFolder::at(run);
         let exchanges = folder.exchanges()?;
         let facts = folder.facts(&exchanges)?;
-        let bug = |cause: String| Failure::new(Exit::Bug, format!("cannot write the report: {cause}"));
+        let bug =
+            |cause: String| Failure::new(Exit::Bug, format!("cannot write the report: {cause}"));
         let shown = match args.format {
             Format::Text => text::text(&Summary::of(&facts, &exchanges)),
-            Format::Json => json::json(&Summary::of(&facts, &exchanges)).map_err(|cause| bug(cause.to_string()))?,
+            Format::Json => json::json(&Summary::of(&facts, &exchanges))
+                .map_err(|cause| bug(cause.to_string()))?,
             Format::Csv => {
                 let mut table = Vec::new();
                 csv::csv(&mut table, &facts, &exchanges).map_err(|cause| bug(cause.to_string()))?;

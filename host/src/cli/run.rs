@@ -43,10 +43,21 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Output {
     /// Folder in which each run gets a folder of its own
-    #[arg(long, value_name = "FOLDER", env = "RUNNER_OUTPUT_DIR", default_value = "runs", help_heading = "Result")]
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_OUTPUT_DIR",
+        default_value = "runs",
+        help_heading = "Result"
+    )]
     output_dir: PathBuf,
     /// Append each summary to this file, a line of JSON each
-    #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT_FILE", help_heading = "Result")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_OUTPUT_FILE",
+        help_heading = "Result"
+    )]
     output_file: Option<PathBuf>,
     /// Print the summary as JSON instead of the text block
     #[arg(long, env = "RUNNER_JSON", help_heading = "Result")]
@@ -147,7 +158,10 @@ fn summarize(
     status: &Status,
 ) -> Summary {
     let cut_short = status.interrupted || status.error.is_some();
-    Summary::of(&folder::facts(plan, exchanges, assessment, cut_short), exchanges)
+    Summary::of(
+        &folder::facts(plan, exchanges, assessment, cut_short),
+        exchanges,
+    )
 }
 
 /// Looks the target's addresses up.
@@ -156,10 +170,14 @@ fn reach(resolved: &Resolved) -> Result<Tcp, Failure> {
     let unknown = |cause: String| {
         Failure::new(
             Exit::Target,
-            format!("cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"),
+            format!(
+                "cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"
+            ),
         )
     };
-    let addresses = target.resolve().map_err(|cause| unknown(cause.to_string()))?;
+    let addresses = target
+        .resolve()
+        .map_err(|cause| unknown(cause.to_string()))?;
     if addresses.is_empty() {
         return Err(unknown("it has no address".to_owned()));
     }
@@ -209,8 +227,10 @@ fn raise_descriptors(plan: &Plan) -> Option<u64> {
 }
 
 fn print(summary: &Summary, output: &Output, folder: &RunFolder) -> Result<(), Failure> {
-    let cannot = |what: &str, cause: String| Failure::new(Exit::Bug, format!("cannot {what}: {cause}"));
-    let as_json = |summary| json::json(summary).map_err(|cause| cannot("write JSON", cause.to_string()));
+    let cannot =
+        |what: &str, cause: String| Failure::new(Exit::Bug, format!("cannot {what}: {cause}"));
+    let as_json =
+        |summary| json::json(summary).map_err(|cause| cannot("write JSON", cause.to_string()));
     let shown = match output.json {
         true => as_json(summary)?,
         false => text::text(summary),
@@ -218,11 +238,16 @@ fn print(summary: &Summary, output: &Output, folder: &RunFolder) -> Result<(), F
     write_stdout(&shown)?;
     eprintln!("records: {}", folder.path().display());
     if let Some(path) = &output.output_file {
-        let line = serde_json::to_string(summary).map_err(|cause| cannot("write JSON", cause.to_string()))?;
+        let line = serde_json::to_string(summary)
+            .map_err(|cause| cannot("write JSON", cause.to_string()))?;
         append(path, &line).map_err(|cause| {
             Failure::new(
                 Exit::Input,
-                format!("cannot append to `{}`: {cause}; the summary is in {}", path.display(), folder.path().display()),
+                format!(
+                    "cannot append to `{}`: {cause}; the summary is in {}",
+                    path.display(),
+                    folder.path().display()
+                ),
             )
         })?;
     }
@@ -244,7 +269,10 @@ pub fn write_stdout(text: &str) -> Result<(), Failure> {
 }
 
 fn append(path: &Path, line: &str) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)?;
     writeln!(file, "{line}")
 }
 
@@ -259,7 +287,10 @@ fn conclude(
     if interrupt.came() {
         return Ok(Exit::Interrupted as u8);
     }
-    let mut measured = exchanges.iter().filter(|e| e.phase == Phase::Measure).peekable();
+    let mut measured = exchanges
+        .iter()
+        .filter(|e| e.phase == Phase::Measure)
+        .peekable();
     if measured.peek().is_none() {
         return Err(Failure::new(
             Exit::Input,
@@ -267,22 +298,30 @@ fn conclude(
         ));
     }
     if measured.all(|exchange| !exchange.is_ok()) {
-        let first = exchanges.iter().find_map(|exchange| match &exchange.outcome {
-            Outcome::Failed { class, message } if exchange.phase == Phase::Measure => {
-                Some(format!("{}: {message}", class.name()))
-            }
-            _ => None,
-        });
+        let first = exchanges
+            .iter()
+            .find_map(|exchange| match &exchange.outcome {
+                Outcome::Failed { class, message } if exchange.phase == Phase::Measure => {
+                    Some(format!("{}: {message}", class.name()))
+                }
+                _ => None,
+            });
         return Err(Failure::new(
             Exit::Target,
-            format!("every request failed; the first one: {}", first.unwrap_or_default()),
+            format!(
+                "every request failed; the first one: {}",
+                first.unwrap_or_default()
+            ),
         ));
     }
     match scorer_errors {
         [] => Ok(0),
         [first, ..] => Err(Failure::new(
             Exit::Plugin,
-            format!("answers could not all be judged ({} times): {first}", scorer_errors.len()),
+            format!(
+                "answers could not all be judged ({} times): {first}",
+                scorer_errors.len()
+            ),
         )),
     }
 }

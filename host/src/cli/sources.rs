@@ -20,7 +20,9 @@ struct Text {
 /// # Errors
 /// What cannot be found or read, and every mistake of every scenario.
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
-    let over = flags.scenario().map_err(|what| Failure::new(Exit::Input, what))?;
+    let over = flags
+        .scenario()
+        .map_err(|what| Failure::new(Exit::Input, what))?;
     let source = |scenario: Scenario, name: String, folder: Option<PathBuf>| Source {
         scenario: scenario.overlay(over.clone()),
         name,
@@ -47,7 +49,11 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
         });
         for (scenario, name, folder) in group {
             let stem = Path::new(&name).file_stem().unwrap_or_default();
-            sources.push(source(scenario, stem.to_string_lossy().into_owned(), folder));
+            sources.push(source(
+                scenario,
+                stem.to_string_lossy().into_owned(),
+                folder,
+            ));
         }
     }
     if faults.scenario.is_empty() {
@@ -75,12 +81,16 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
         let entries = std::fs::read_dir(path).map_err(|cause| unreadable(path, cause))?;
         for entry in entries {
             let file = entry.map_err(|cause| unreadable(path, cause))?.path();
-            if file.extension().is_some_and(|extension| extension == "toml") {
+            if file
+                .extension()
+                .is_some_and(|extension| extension == "toml")
+            {
                 texts.push(read(&file).map_err(|cause| unreadable(&file, cause))?);
             }
         }
         if texts.is_empty() {
-            let words = format!("the folder `{name}` holds no scenario: no file there ends in .toml");
+            let words =
+                format!("the folder `{name}` holds no scenario: no file there ends in .toml");
             return Err(Failure::new(Exit::Input, words));
         }
         return Ok(texts);
@@ -122,10 +132,15 @@ fn shipped_texts(name: &str) -> Result<Vec<Text>, Failure> {
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = match nearest {
         Some((_, known)) => format!("did you mean `{known}`?"),
-        None => format!("shipped are {}", shipped::scenarios().collect::<Vec<_>>().join(", ")),
+        None => format!(
+            "shipped are {}",
+            shipped::scenarios().collect::<Vec<_>>().join(", ")
+        ),
     };
     Err(Failure::new(
         Exit::Input,
-        format!("no scenario `{name}`: no such file or folder, and none of that name ships inside; {hint}"),
+        format!(
+            "no scenario `{name}`: no such file or folder, and none of that name ships inside; {hint}"
+        ),
     ))
 }

@@ -166,7 +166,11 @@ impl<'a> Reading<'a> {
         let believable = |tokens: &Option<u32>| tokens.unwrap_or(0) <= MOST_TOKENS_OF_AN_EVENT;
         if !self.streamed
             || count::pieces(self.exchange).is_none()
-            || !self.exchange.events.iter().all(|event| believable(&event.tokens))
+            || !self
+                .exchange
+                .events
+                .iter()
+                .all(|event| believable(&event.tokens))
         {
             return;
         }

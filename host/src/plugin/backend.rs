@@ -234,11 +234,7 @@ impl Dialect {
     ///
     /// # Errors
     /// Where the plugin cannot write one, writes one it may not, or traps.
-    pub fn encode(
-        &mut self,
-        sample: &Sample,
-        settings: &Settings,
-    ) -> Result<Request, PluginError> {
+    pub fn encode(&mut self, sample: &Sample, settings: &Settings) -> Result<Request, PluginError> {
         let request = self
             .call("encode", |codec, store, handle| {
                 codec.call_encode(store, handle, sample, settings)
@@ -330,7 +326,9 @@ impl Dialect {
                 if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
                     Some(format!("the header `{name}` belongs to the host"))
                 } else if name.is_empty()
-                    || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+                    || !name
+                        .bytes()
+                        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
                     || value.bytes().any(|b| b < b' ' && b != b'\t' || b == 0x7f)
                 {
                     Some(format!(

@@ -53,7 +53,10 @@ fn refused(plugin: &Plugin, error: &wasmtime::Error) -> PluginError {
     }
     PluginError::WrongWorld {
         plugin: plugin.asked.clone(),
-        what: format!("does not fit the world `{}-plugin`: {text}", plugin.kind.name()),
+        what: format!(
+            "does not fit the world `{}-plugin`: {text}",
+            plugin.kind.name()
+        ),
     }
 }
 
@@ -89,12 +92,11 @@ pub(super) fn info(
     summary: &str,
     schema: &str,
 ) -> Result<Info, PluginError> {
-    let config_schema =
-        serde_json::from_str(schema).map_err(|cause| PluginError::Contract {
-            plugin: plugin.asked.clone(),
-            call: "describe",
-            what: format!("its configuration schema is no JSON: {cause}"),
-        })?;
+    let config_schema = serde_json::from_str(schema).map_err(|cause| PluginError::Contract {
+        plugin: plugin.asked.clone(),
+        call: "describe",
+        what: format!("its configuration schema is no JSON: {cause}"),
+    })?;
     Ok(Info {
         name: words(name),
         version: words(version),

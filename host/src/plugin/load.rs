@@ -16,7 +16,15 @@ pub const CONTRACT: &str = "0.1.0";
 
 /// What a plugin does.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -90,7 +98,10 @@ pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
     let component =
         Component::new(sandbox::engine(), &bytes).map_err(|cause| PluginError::NotComponent {
             plugin: asked.to_owned(),
-            what: format!("is not a valid WebAssembly component: {}", cause.root_cause()),
+            what: format!(
+                "is not a valid WebAssembly component: {}",
+                cause.root_cause()
+            ),
         })?;
     let kind = kind_of(asked, &component)?;
     Ok(Plugin {

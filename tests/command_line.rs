@@ -1,0 +1,1 @@
+//! The built binary as its users meet it: help, wrong input, exit codes, reports.

@@ -1,0 +1,1 @@
+//! What the architecture promises, each a test.

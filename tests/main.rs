@@ -1,0 +1,15 @@
+//! Tests of the whole: real components, real HTTP, whole runs. One binary, so the sandbox is
+//! linked once. What is tested where:
+//!
+//! - `whole_runs`: runs on virtual time against the mock engine in memory, with exact numbers.
+//! - `invariants`: what `ARCHITECTURE.md` promises, each a test.
+//! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
+//! - `command_line`: the built binary: wrong input, exit codes, help, reports.
+//! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
+
+mod command_line;
+mod endings;
+mod hostile_guests;
+mod invariants;
+mod support;
+mod whole_runs;

@@ -1,0 +1,1 @@
+//! What the tests share: the mock engine in memory, plans, run folders, the built binary.
