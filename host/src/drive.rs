@@ -63,7 +63,7 @@ pub struct Job {
     /// What is known of the exchange so far.
     pub exchange: Box<Exchange>,
     /// The request's bytes.
-    pub request: Request<Full<Bytes>>,
+    pub request: Box<Request<Full<Bytes>>>,
     /// How to cut the reply.
     pub framing: Framing,
 }
@@ -212,11 +212,14 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             request,
             framing,
         } = *job;
-        let reports = &self.reports[(key % self.reports.len() as u64) as usize];
+        let outlet = Outlet {
+            key,
+            reports: &self.reports[(key % self.reports.len() as u64) as usize],
+        };
         let sent = Rc::default();
         let end = {
             let limit = Duration::from(self.timeouts.request);
-            let talk = self.talk(&pool, key, &mut exchange, request, framing, reports, &sent);
+            let talk = self.talk(&pool, &mut exchange, *request, framing, &outlet, &sent);
             tokio::select! {
                 biased;
                 end = talk => Some(end),
@@ -238,18 +241,16 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             exchange.ended = Some(self.clock.now());
         }
         self.signal.release();
-        // The decode threads outlive the workers, so this cannot fail while anyone listens.
-        let _ = reports.send(Report::Closed { key, exchange, end });
+        outlet.send(Report::Closed { key, exchange, end });
     }
 
     async fn talk(
         &self,
         pool: &Rc<Pool<C>>,
-        key: u64,
         exchange: &mut Exchange,
         request: Request<Full<Bytes>>,
         framing: Framing,
-        reports: &Sender<Report>,
+        outlet: &Outlet<'_>,
         sent: &Rc<Cell<Option<Nanos>>>,
     ) -> End {
         let mut connection = match self.take(pool).await {
@@ -264,8 +265,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let success = head.status().is_success();
         let mut reading = Reading {
             worker: self,
-            key,
-            reports,
+            outlet,
             reply,
             deadline: Deadline::new(self),
         };
@@ -298,11 +298,23 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     }
 }
 
+/// Where the reports of one request go.
+struct Outlet<'r> {
+    key: u64,
+    reports: &'r Sender<Report>,
+}
+
+impl Outlet<'_> {
+    fn send(&self, report: Report) {
+        // The decode threads outlive the workers, so this cannot fail while anyone listens.
+        let _ = self.reports.send(report);
+    }
+}
+
 /// The reading of one reply's body.
 struct Reading<'r, C: Connect> {
     worker: &'r Worker<C>,
-    key: u64,
-    reports: &'r Sender<Report>,
+    outlet: &'r Outlet<'r>,
     reply: Reply<'r, C::Io>,
     deadline: Deadline,
 }
@@ -384,11 +396,12 @@ impl<C: Connect> Reading<'_, C> {
     async fn frames(&mut self, framing: Framing) -> (End, Nanos) {
         let framer = RefCell::new(Framer::new(framing));
         let frames = RefCell::new(Vec::new());
-        let (key, reports) = (self.key, self.reports);
+        let outlet = self.outlet;
         let report = || {
             let frames = std::mem::take(&mut *frames.borrow_mut());
             if !frames.is_empty() {
-                let _ = reports.send(Report::Frames { key, frames });
+                let key = outlet.key;
+                outlet.send(Report::Frames { key, frames });
             }
         };
         let (broke, at) = self

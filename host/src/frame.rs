@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_last_event_may_lack_its_blank_line_and_is_marked() {
         let frames = cut(Framing::EventStream, &[b"data: a\n\ndata: [DO"]);
-        assert_eq!(frames[0].3, false);
+        assert!(!frames[0].3);
         assert_eq!((frames[1].2.as_str(), frames[1].3), ("[DO", true));
     }
 

@@ -4,7 +4,6 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -254,19 +253,9 @@ where
         .get(hyper::header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     let mut body = Vec::new();
-    loop {
-        match poll_fn(|cx| match reply.poll_piece(cx) {
-            Poll::Ready(piece) => Poll::Ready(piece),
-            Poll::Pending => Poll::Pending,
-        })
-        .await?
-        {
-            Piece::Chunk(_, bytes) => {
-                let room = ANSWER_BYTES.saturating_sub(body.len());
-                body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            }
-            Piece::End(_) => break,
-        }
+    while let Piece::Chunk(_, bytes) = poll_fn(|cx| reply.poll_piece(cx)).await? {
+        let room = ANSWER_BYTES.saturating_sub(body.len());
+        body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
     Ok((head.status().as_u16(), is_page, body))
 }

@@ -34,7 +34,7 @@ pub enum Item {
         /// What is known of the exchange.
         exchange: Box<Exchange>,
         /// The request.
-        request: Request<Full<Bytes>>,
+        request: Box<Request<Full<Bytes>>>,
     },
     /// The backend could not write it: the exchange as it will be recorded, but for its due time.
     Faulty(Box<Exchange>),
@@ -220,6 +220,7 @@ impl Writer {
         match self.request(sample, &mut exchange.sample) {
             Ok(request) => {
                 self.patience.restored();
+                let request = Box::new(request);
                 Item::Ready { exchange, request }
             }
             Err(error) => {

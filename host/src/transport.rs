@@ -115,10 +115,13 @@ impl<Io> Stamped<Io> {
     }
 }
 
+/// What moves a connection's bytes.
+type Driver<Io> = Pin<Box<http1::Connection<TokioIo<Stamped<Io>>, Full<Bytes>>>>;
+
 /// One open connection.
 pub struct Connection<Io: AsyncRead + AsyncWrite + Unpin + 'static> {
     sender: http1::SendRequest<Full<Bytes>>,
-    driver: Option<Pin<Box<http1::Connection<TokioIo<Stamped<Io>>, Full<Bytes>>>>>,
+    driver: Option<Driver<Io>>,
     stamps: Rc<Stamps>,
     /// When its last reply ended; absent if it was never used.
     idle_since: Option<Nanos>,

@@ -45,10 +45,10 @@ pub struct Cli {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    Run(run::Args),
+    Run(Box<run::Args>),
     Demo(demo::Args),
     Report(report::Args),
-    Mock(mock::Args),
+    Mock(Box<mock::Args>),
     Schema(schema::Args),
     Completions(completions::Args),
 }
@@ -64,7 +64,7 @@ impl Cli {
             Some(Command::Run(args)) => run::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
-            Some(Command::Mock(args)) => mock::exec(args).map_err(Failure::from),
+            Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
             Some(Command::Schema(args)) => schema::exec(&args),
             Some(Command::Completions(args)) => completions::exec(&args),
         }
