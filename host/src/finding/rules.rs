@@ -26,7 +26,8 @@ pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 13] = [
 /// Share of requests beyond which failures, waits and short answers are more than an accident.
 const ACCIDENT: f64 = 0.01;
 
-/// Send lag beyond which the client is too late, in milliseconds, whatever the server's latency.
+/// Send lag beyond which a client that holds to a rate is too late, in milliseconds, whatever the
+/// server's latency. Where everything is due at the same moment, somebody has to be the last.
 const LATE_MS: f64 = 10.0;
 
 /// Send lag below which nobody is late, in milliseconds: what a busy kernel's scheduler costs.
@@ -99,7 +100,8 @@ fn send_lag(summary: &Summary) -> Option<Finding> {
     let lag = summary.metric(metric::SEND_LAG)?.percentile(99.0)?;
     let first = summary.metric(metric::TTFT).map(|ttft| ttft.median);
     let shows = first.is_some_and(|first| lag > PUNCTUAL_MS && lag > LAG_SHARE * first);
-    if lag <= LATE_MS && !shows {
+    let late = lag > LATE_MS && summary.run.request_rate.is_some();
+    if !late && !shows {
         return None;
     }
     let beside = first
