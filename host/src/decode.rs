@@ -81,8 +81,8 @@ pub struct Decoder {
     pub patience: Patience,
     /// Taken out of what the server and the plugin say.
     pub secrets: Secrets,
-    /// Output events so far, for the progress line.
-    pub output_events: Arc<AtomicU64>,
+    /// Output tokens so far, for the progress line: what events state, one an event where they do not.
+    pub output_tokens: Arc<AtomicU64>,
 }
 
 /// A reply that is being put together.
@@ -200,10 +200,12 @@ impl Decoder {
                 break;
             }
             let event = answer.add(instants[frame].0, meaning);
-            outputs += u64::from(event.kind.is_output());
+            if event.kind.is_output() {
+                outputs += u64::from(event.tokens.unwrap_or(1));
+            }
             answer.events.push(event);
         }
-        self.output_events.fetch_add(outputs, Ordering::Relaxed);
+        self.output_tokens.fetch_add(outputs, Ordering::Relaxed);
         Ok(())
     }
 

@@ -55,8 +55,8 @@ pub struct Live {
     pub done: AtomicU64,
     /// Of these, those that failed.
     pub failed: AtomicU64,
-    /// Output events so far.
-    pub output_events: Arc<AtomicU64>,
+    /// Output tokens so far: what events state, one an event where they do not.
+    pub output_tokens: Arc<AtomicU64>,
     /// Sum of the times to the first output, in nanoseconds.
     pub first_output_sum: AtomicU64,
     /// Over how many exchanges.
@@ -142,7 +142,7 @@ impl Backstage {
                 dialect: parts.backend.open()?,
                 patience: patience.clone(),
                 secrets: parts.secrets.clone(),
-                output_events: Arc::clone(&control.live.output_events),
+                output_tokens: Arc::clone(&control.live.output_tokens),
             };
             let exchanges = exchanges.clone();
             reports.push(sender);

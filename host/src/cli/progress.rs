@@ -102,10 +102,10 @@ impl Line {
         if failed > 0 {
             parts.push(format!("{failed} failed"));
         }
-        let events = live.output_events.load(Ordering::Relaxed) as f64;
+        let tokens = live.output_tokens.load(Ordering::Relaxed) as f64;
         let seconds = elapsed.as_secs_f64();
         if seconds > 0.5 {
-            parts.push(format!("{:.0} events/s", events / seconds));
+            parts.push(format!("{:.0} tok/s", tokens / seconds));
         }
         let count = live.first_output_count.load(Ordering::Relaxed);
         if count > 0 {
