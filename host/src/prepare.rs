@@ -16,9 +16,10 @@ use crate::exchange::{Events, Exchange, FailureClass, Outcome, Phase, SampleFact
 use crate::frame::Framing;
 use crate::plan::Plan;
 use crate::plugin::PluginError;
-use crate::plugin::backend::{self, Backend, Dialect, Sample, Settings};
-use crate::plugin::dataset::{Dataset, Samples};
+use crate::plugin::backend::{self, Dialect, Sample, Settings};
+use crate::plugin::dataset::Samples;
 use crate::plugin::load::hex;
+use crate::run::Parts;
 use crate::target::{Secrets, Target};
 use crate::units::Nanos;
 
@@ -84,27 +85,20 @@ impl Preparation {
     ///
     /// # Errors
     /// Where a plugin refuses its configuration or input, or traps.
-    pub fn open(
-        plan: &Plan,
-        backend: &Backend,
-        dataset: &Dataset,
-        target: &Target,
-        secrets: &Secrets,
-        patience: &Patience,
-    ) -> Result<Self, PluginError> {
-        let mut dialect = backend.open()?;
+    pub fn open(plan: &Plan, parts: &Parts, patience: &Patience) -> Result<Self, PluginError> {
+        let mut dialect = parts.backend.open()?;
         let framing = match dialect.framing(plan.request.stream)? {
             backend::Framing::EventStream => Framing::EventStream,
             backend::Framing::Lines => Framing::Lines,
             backend::Framing::Whole => Framing::Whole,
         };
         Ok(Preparation {
-            samples: dataset.open(plan.load.seed, plan.requests())?,
+            samples: parts.dataset.open(plan.load.seed, plan.requests())?,
             writer: Writer {
                 dialect,
                 settings: plan.settings(),
-                target: target.clone(),
-                secrets: secrets.clone(),
+                target: parts.target.clone(),
+                secrets: parts.secrets.clone(),
                 patience: patience.clone(),
             },
             plan: plan.clone(),

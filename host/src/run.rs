@@ -8,28 +8,28 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crossbeam_channel::Sender;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::arrival::{Arrival, Due};
 use crate::clock::Clock;
-use crate::decode::{Decoder, Patience, failed};
-use crate::drive::{Job, Opened, Order, Report, Worker};
-use crate::exchange::{Exchange, FailureClass, Outcome, Phase};
-use crate::frame::Framing;
-use crate::pace::{Pacing, Release, Signal, Verdict, drain, pace};
-use crate::plan::{Amount, Plan};
+use crate::decode::Patience;
+use crate::drive::{Opened, Order, Worker};
+use crate::exchange::{Exchange, Phase};
+use crate::pace::Signal;
+use crate::plan::Plan;
 use crate::plugin::PluginError;
 use crate::plugin::backend::Backend;
 use crate::plugin::dataset::Dataset;
-use crate::prepare::{Feed, Item, Preparation};
-use crate::record::{RecordError, Recorder};
+use crate::prepare::Preparation;
+use crate::record::RecordError;
 use crate::target::{Secrets, Target};
 use crate::transport::Connect;
-use crate::units::Nanos;
 
-/// How many seconds' worth of requests lie ready before a run held to a rate begins.
-const READY_SECONDS: f64 = 2.0;
+mod backstage;
+mod conductor;
+
+use backstage::{Alarm, Backstage, propagate, thread};
+use conductor::Conductor;
+
 /// Connections opened ahead for a run held to a rate, at most.
 const SPARE_CONNECTIONS: usize = 256;
 
@@ -103,92 +103,6 @@ pub struct Control {
     pub live: Arc<Live>,
 }
 
-/// The threads behind the workers.
-struct Backstage {
-    reports: Vec<Sender<Report>>,
-    exchanges: Sender<Box<Exchange>>,
-    decoders: Vec<std::thread::JoinHandle<()>>,
-    recorder: std::thread::JoinHandle<Result<(), RecordError>>,
-    patience: Patience,
-}
-
-impl Backstage {
-    fn start(
-        parts: &Parts,
-        folder: &Path,
-        threads: usize,
-        control: &Control,
-        patience: Patience,
-    ) -> Result<Self, RunError> {
-        let recorder = Recorder::create(folder)?;
-        let (exchanges, finished) = crossbeam_channel::unbounded::<Box<Exchange>>();
-        let seen = {
-            let live = Arc::clone(&control.live);
-            move |exchange: &Exchange| live.count(exchange)
-        };
-        let signal = control.signal.clone();
-        let recorder = thread("record", move || {
-            let recorded = recorder.run(&finished, seen);
-            if recorded.is_err() {
-                signal.stop();
-            }
-            recorded
-        })?;
-        let mut reports = Vec::new();
-        let mut decoders = Vec::new();
-        for number in 0..threads {
-            let (sender, receiver) = crossbeam_channel::unbounded();
-            let decoder = Decoder {
-                dialect: parts.backend.open()?,
-                patience: patience.clone(),
-                secrets: parts.secrets.clone(),
-                output_tokens: Arc::clone(&control.live.output_tokens),
-            };
-            let exchanges = exchanges.clone();
-            reports.push(sender);
-            decoders.push(thread(&format!("decode-{number}"), move || {
-                decoder.run(&receiver, &exchanges);
-            })?);
-        }
-        Ok(Backstage {
-            reports,
-            exchanges,
-            decoders,
-            recorder,
-            patience,
-        })
-    }
-
-    /// Waits until everything reported is on disk.
-    fn finish(self) -> Result<(), RunError> {
-        drop(self.reports);
-        for decoder in self.decoders {
-            propagate(decoder.join());
-        }
-        drop(self.exchanges);
-        propagate(self.recorder.join())?;
-        match self.patience.last_straw() {
-            Some(reason) => Err(RunError::LastStraw(reason)),
-            None => Ok(()),
-        }
-    }
-}
-
-fn thread<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<std::thread::JoinHandle<T>, RunError> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body)
-        .map_err(RunError::Thread)
-}
-
-/// A panic of a thread is a bug, and goes on being one.
-fn propagate<T>(joined: std::thread::Result<T>) -> T {
-    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
 impl Live {
     fn count(&self, exchange: &Exchange) {
         if exchange.phase != Phase::Measure {
@@ -206,17 +120,6 @@ impl Live {
             self.first_output_sum
                 .fetch_add(first.at.since(sent).0, Ordering::Relaxed);
             self.first_output_count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Ends the waiting for a thread that panics.
-struct Alarm(Signal);
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.break_down();
         }
     }
 }
@@ -241,32 +144,13 @@ where
     C: Connect + Clone + Send + 'static,
 {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let patience = Patience::new(control.signal.clone());
-    let preparation = Preparation::open(
-        plan,
-        &parts.backend,
-        &parts.dataset,
-        &parts.target,
-        &parts.secrets,
-        &patience,
-    )?;
-    let backstage = Backstage::start(parts, folder, workers(cores), control, patience)?;
-    let clock = Clock::start();
-    let opened = Arc::new(Opened::default());
+    let (stage, preparation) = Stage::set(plan, parts, folder, control, workers(cores))?;
     let mut orders = Vec::new();
     let mut threads = Vec::new();
-    for number in 0..workers(cores) {
+    for number in 0..stage.workers {
         let (sender, receiver) = unbounded_channel();
-        let worker = worker(
-            plan,
-            connect.clone(),
-            clock,
-            control,
-            &backstage,
-            &opened,
-            workers(cores),
-        );
         orders.push(sender);
+        let worker = stage.worker(connect);
         let alarm = Alarm(control.signal.clone());
         threads.push(thread(&format!("read-{number}"), move || {
             let _alarm = alarm;
@@ -277,21 +161,12 @@ where
         })?);
     }
     control.signal.attach();
-    let conductor = Conductor {
-        plan,
-        clock,
-        control,
-        orders: &orders,
-        opened: &opened,
-        exchanges: &backstage.exchanges,
-        target: &parts.target,
-    };
-    let conducted = pollster::block_on(conductor.conduct(preparation));
+    let conducted = pollster::block_on(stage.conduct(&orders, preparation));
     drop(orders);
     for thread in threads {
         propagate(thread.join()).map_err(RunError::Thread)?;
     }
-    backstage.finish().and(conducted)
+    stage.backstage.finish().and(conducted)
 }
 
 /// Runs a plan on the calling task, for a runtime whose clock is paused.
@@ -308,239 +183,85 @@ pub async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
-    let patience = Patience::new(control.signal.clone());
-    let preparation = Preparation::open(
-        plan,
-        &parts.backend,
-        &parts.dataset,
-        &parts.target,
-        &parts.secrets,
-        &patience,
-    )?;
-    let backstage = Backstage::start(parts, folder, 1, control, patience)?;
-    let clock = Clock::start();
-    let opened = Arc::new(Opened::default());
-    let (sender, receiver): (_, UnboundedReceiver<Order>) = unbounded_channel();
-    let orders = vec![sender];
-    let worker = worker(
-        plan,
-        connect.clone(),
-        clock,
-        control,
-        &backstage,
-        &opened,
-        1,
-    );
-    let exchanges = backstage.exchanges.clone();
+    let (stage, preparation) = Stage::set(plan, parts, folder, control, 1)?;
+    let (sender, receiver) = unbounded_channel();
+    let worker = stage.worker(connect);
     let conduct = async {
-        let conductor = Conductor {
-            plan,
-            clock,
-            control,
-            orders: &orders,
-            opened: &opened,
-            exchanges: &exchanges,
-            target: &parts.target,
-        };
-        let conducted = conductor.conduct(preparation).await;
-        drop(orders);
-        conducted
+        // The worker leaves when the orders end, so they end with the conducting.
+        let orders = [sender];
+        stage.conduct(&orders, preparation).await
     };
     let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
-    drop(exchanges);
-    backstage.finish().and(conducted)
+    stage.backstage.finish().and(conducted)
 }
 
-fn worker<C>(
-    plan: &Plan,
-    connect: C,
-    clock: Clock,
-    control: &Control,
-    backstage: &Backstage,
-    opened: &Arc<Opened>,
-    workers: usize,
-) -> Worker<C> {
-    let spare = match (plan.load.arrival.rate(), plan.slots()) {
-        (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
-            .clamp(4, SPARE_CONNECTIONS)
-            .div_ceil(workers),
-        _ => 0,
-    };
-    Worker {
-        connect,
-        clock,
-        signal: control.signal.clone(),
-        reports: backstage.reports.clone(),
-        timeouts: plan.timeouts,
-        spare,
-        opened: Arc::clone(opened),
-    }
-}
-
-/// Conducts the phases.
-struct Conductor<'r> {
+/// A run with everything in its place.
+struct Stage<'r> {
     plan: &'r Plan,
-    clock: Clock,
+    parts: &'r Parts,
     control: &'r Control,
-    orders: &'r [UnboundedSender<Order>],
-    opened: &'r Opened,
-    exchanges: &'r Sender<Box<Exchange>>,
-    target: &'r Target,
+    workers: usize,
+    clock: Clock,
+    opened: Arc<Opened>,
+    backstage: Backstage,
 }
 
-impl Conductor<'_> {
-    async fn conduct(&self, mut preparation: Preparation) -> Result<(), RunError> {
-        let framing = preparation.framing();
-        let warmup = preparation.warmup()?;
-        let feed = preparation.start().map_err(RunError::Thread)?;
-        self.stock(&feed);
-        self.open_connections(warmup.len()).await?;
-        let mut key = 0;
-        if !warmup.is_empty() {
-            let mut items = warmup.into_iter();
-            let all_at_once = std::iter::repeat(Due::At(Nanos::ZERO));
-            self.phase(None, all_at_once, || items.next(), framing, &mut key)
-                .await;
-        }
-        if !self.control.signal.is_stopped() {
-            let duration = match self.plan.load.amount {
-                Amount::Requests(_) => None,
-                Amount::Duration(duration) => Some(duration),
-            };
-            let since = self.clock.now().0.max(1);
-            self.control
-                .live
-                .measuring_since
-                .store(since, Ordering::Relaxed);
-            let due_times = self.plan.due_times();
-            self.phase(duration, due_times, || feed.next(), framing, &mut key)
-                .await;
-        }
-        Ok(())
-    }
-
-    /// Waits until enough requests lie ready: all of them where they are due at once.
-    fn stock(&self, feed: &Feed) {
-        let requests = self.plan.requests().unwrap_or(u64::MAX);
-        let wanted = match self.plan.load.arrival {
-            Arrival::Inf => requests,
-            Arrival::Closed { concurrency } => requests.min(2 * u64::from(concurrency)),
-            Arrival::Constant { rate } | Arrival::Poisson { rate } => {
-                requests.min((rate * READY_SECONDS).ceil() as u64 + 16)
-            }
+impl<'r> Stage<'r> {
+    /// Opens the plugins and starts the threads behind so many workers.
+    fn set(
+        plan: &'r Plan,
+        parts: &'r Parts,
+        folder: &Path,
+        control: &'r Control,
+        workers: usize,
+    ) -> Result<(Self, Preparation), RunError> {
+        let patience = Patience::new(control.signal.clone());
+        let preparation = Preparation::open(plan, parts, &patience)?;
+        let stage = Stage {
+            plan,
+            parts,
+            control,
+            workers,
+            clock: Clock::start(),
+            opened: Arc::default(),
+            backstage: Backstage::start(parts, folder, workers, control, patience)?,
         };
-        let live = &self.control.live;
-        feed.wait(wanted, |ready| {
-            live.ready.store(ready as u64, Ordering::Relaxed);
-            !self.control.signal.is_stopped()
-        });
+        Ok((stage, preparation))
     }
 
-    /// Opens the connections that will be needed first, before anything is due.
-    async fn open_connections(&self, warmup: usize) -> Result<(), RunError> {
-        let requests = self.plan.requests().unwrap_or(u64::MAX).max(warmup as u64);
-        let wanted = match (self.plan.slots(), self.plan.load.arrival.rate()) {
-            (Some(slots), _) => slots as u64,
-            (None, Some(rate)) if rate.is_finite() => {
-                (rate.ceil() as u64).clamp(4, SPARE_CONNECTIONS as u64)
-            }
-            _ => requests,
+    fn worker<C: Clone>(&self, connect: &C) -> Worker<C> {
+        let spare = match (self.plan.load.arrival.rate(), self.plan.slots()) {
+            (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
+                .clamp(4, SPARE_CONNECTIONS)
+                .div_ceil(self.workers),
+            _ => 0,
         };
-        let wanted = wanted.min(requests) as usize;
-        let workers = self.orders.len();
-        for (number, orders) in self.orders.iter().enumerate() {
-            let share = wanted / workers + usize::from(number < wanted % workers);
-            let _ = orders.send(Order::Open(share));
+        Worker {
+            connect: connect.clone(),
+            clock: self.clock,
+            signal: self.control.signal.clone(),
+            reports: self.backstage.reports.clone(),
+            timeouts: self.plan.timeouts,
+            spare,
+            opened: Arc::clone(&self.opened),
         }
-        let settled = || self.opened.settled.load(Ordering::Acquire);
-        while settled() < wanted && !self.control.signal.is_stopped() {
-            let glance = self.clock.now() + Nanos(1_000_000);
-            self.control.signal.wait(&self.clock, Some(glance)).await;
-        }
-        let failed = self.opened.failed.load(Ordering::Acquire);
-        if failed > 0 && failed == settled() {
-            return Err(RunError::Connections {
-                target: self.target.to_string(),
-                failed,
-                wanted,
-            });
-        }
-        Ok(())
     }
 
-    /// Paces one phase and waits for its replies.
-    async fn phase(
+    async fn conduct(
         &self,
-        duration: Option<Nanos>,
-        due_times: impl Iterator<Item = Due>,
-        next: impl FnMut() -> Option<Item>,
-        framing: Framing,
-        key: &mut u64,
-    ) {
-        let slots = self.plan.slots();
-        let pacing = Pacing {
-            origin: self.clock.now(),
-            duration,
-            slots,
-            capped: self.plan.load.arrival.is_open() && slots.is_some(),
-        };
-        let signal = &self.control.signal;
-        pace(
-            &self.clock,
-            signal,
-            &pacing,
-            due_times,
-            next,
-            |item, verdict| {
-                *key += 1;
-                self.hand_on(item, verdict, framing, *key);
-            },
-        )
-        .await;
-        drain(&self.clock, signal, || signal.is_aborted()).await;
-        if signal.is_aborted() {
-            for orders in self.orders {
-                let _ = orders.send(Order::Abort);
-            }
-            drain(&self.clock, signal, || false).await;
+        orders: &[UnboundedSender<Order>],
+        preparation: Preparation,
+    ) -> Result<(), RunError> {
+        Conductor {
+            plan: self.plan,
+            clock: self.clock,
+            control: self.control,
+            orders,
+            opened: &self.opened,
+            exchanges: &self.backstage.exchanges,
+            target: &self.parts.target,
         }
-    }
-
-    fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) {
-        let (mut exchange, request) = match item {
-            Item::Ready { exchange, request } => (exchange, Some(request)),
-            Item::Faulty(exchange) => (exchange, None),
-        };
-        let signal = &self.control.signal;
-        match (verdict, request) {
-            (Verdict::Send(release), Some(request)) => {
-                let Release { due, granted } = release;
-                (exchange.due, exchange.granted) = (due, granted);
-                let job = Box::new(Job {
-                    key,
-                    exchange,
-                    request,
-                    framing,
-                });
-                let orders = &self.orders[(key % self.orders.len() as u64) as usize];
-                // A worker leaves only when the orders end.
-                let _ = orders.send(Order::Send(job));
-            }
-            (Verdict::Send(Release { due, .. }), None) => {
-                exchange.due = due;
-                signal.release();
-                let _ = self.exchanges.send(exchange);
-            }
-            (Verdict::NotSent { due }, _) => {
-                exchange.due = due;
-                if exchange.outcome == Outcome::Ok {
-                    exchange.outcome = failed(
-                        FailureClass::NotSent,
-                        "it was due, but no slot came free before the run ended",
-                    );
-                }
-                let _ = self.exchanges.send(exchange);
-            }
-        }
+        .conduct(preparation)
+        .await
     }
 }
