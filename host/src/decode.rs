@@ -208,7 +208,20 @@ impl Decoder {
     }
 
     /// Puts the exchange together and judges how it went.
-    fn close(&mut self, mut exchange: Box<Exchange>, answer: Answer, end: End) -> Box<Exchange> {
+    fn close(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        mut answer: Answer,
+        end: End,
+    ) -> Box<Exchange> {
+        if matches!(end, End::Whole { ends_answer: true })
+            && answer.fault.is_none()
+            && !answer.whole
+            && let Some(at) = exchange.ended
+        {
+            let event = answer.add(at, Meaning::End);
+            answer.events.push(event);
+        }
         let outcome = match (answer.fault, end) {
             (Some((class, message)), _) => Some((class, message)),
             (None, End::Broke(class, message)) => match answer.whole {
@@ -221,11 +234,11 @@ impl Decoder {
                 let said = self.dialect.explain(status, &body);
                 Some((FailureClass::HttpStatus, format!("HTTP {status}: {said}")))
             }
-            (None, End::Whole) if !answer.whole => Some((
+            (None, End::Whole { .. }) if !answer.whole => Some((
                 FailureClass::CutOff,
                 "the reply ended without its end marker".to_owned(),
             )),
-            (None, End::Whole) => None,
+            (None, End::Whole { .. }) => None,
         };
         let counted = answer.usage.and_then(|usage| usage.output_tokens);
         let has_output = answer.events.iter().any(|event| event.bytes > 0)

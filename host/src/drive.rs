@@ -92,7 +92,11 @@ pub enum Report {
 #[derive(Debug)]
 pub enum End {
     /// A successful status, and the body came to its proper end.
-    Whole,
+    Whole {
+        /// Whether that is the answer's end too, as where a reply is not streamed; else the
+        /// backend says where the answer ends.
+        ends_answer: bool,
+    },
     /// Another status, with the beginning of the body.
     Status(Vec<u8>),
     /// It did not.
@@ -417,7 +421,10 @@ impl<C: Connect> Reading<'_, C> {
             .await;
         framer.into_inner().finish(at, &mut frames.borrow_mut());
         report();
-        (broke.unwrap_or(End::Whole), at)
+        let whole = End::Whole {
+            ends_answer: framing == Framing::Whole,
+        };
+        (broke.unwrap_or(whole), at)
     }
 
     /// Reads the beginning of an error reply.

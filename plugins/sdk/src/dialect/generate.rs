@@ -132,12 +132,7 @@ impl Reply {
             output_tokens: meta.completion_tokens,
             reasoning_tokens: meta.reasoning_tokens,
         }));
-        let (finish, failed) = finished(reason);
-        events.push(finish);
-        // A body that is not streamed is one frame with everything in it, and no marker follows it.
-        if first && !failed {
-            self.end(events);
-        }
+        events.push(finished(reason));
     }
 
     /// The part of `text` that is new.
@@ -209,8 +204,8 @@ fn digest(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Why the server stopped, `{"type": …}` or only the word, and whether that is a failure.
-fn finished(reason: &RawValue) -> (Meaning, bool) {
+/// Why the server stopped, `{"type": …}` or only the word; to abort is a failure.
+fn finished(reason: &RawValue) -> Meaning {
     let reason: Value = serde_json::from_str(reason.get()).unwrap_or_default();
     let kind = reason
         .as_str()
@@ -222,10 +217,10 @@ fn finished(reason: &RawValue) -> (Meaning, bool) {
                 .unwrap_or_else(|| {
                     format!("the server gave up on the answer (finish reason `{kind}`)")
                 });
-            (Meaning::Failure(message), true)
+            Meaning::Failure(message)
         }
-        Some(kind) => (Meaning::Finish(kind.to_owned()), false),
-        None => (Meaning::Finish(reason.to_string()), false),
+        Some(kind) => Meaning::Finish(kind.to_owned()),
+        None => Meaning::Finish(reason.to_string()),
     }
 }
 

@@ -115,16 +115,12 @@ pub fn decode(reply: &mut Reply, frame: &Frame, events: &mut Vec<Meaning>) -> Re
 impl Reply {
     fn read(&mut self, chunk: Chunk, events: &mut Vec<Meaning>) {
         let before = events.len();
-        let first = !self.begun;
         let choices = chunk.choices.unwrap_or_default();
         let only_usage = choices.is_empty();
         let tokens = self.tokens(&choices, chunk.usage.as_ref());
-        let mut whole = false;
         let mut finishes = Vec::new();
         for choice in choices {
             let finish = choice.finish_reason.filter(|reason| !reason.is_empty());
-            whole |= choice.message.is_some()
-                || (first && choice.text.is_some() && finish.is_some() && chunk.usage.is_some());
             let delta = choice.message.or(choice.delta).unwrap_or_default();
             let text = choice.text.or(delta.content);
             let reasoning = delta.reasoning.or(delta.reasoning_content);
@@ -161,9 +157,6 @@ impl Reply {
             events.extend(counts.usage().map(Meaning::Usage));
         }
         events.extend(finishes.into_iter().map(finished));
-        if whole {
-            self.end(events);
-        }
     }
 
     /// How many tokens this chunk adds, where the server counts every piece.
