@@ -105,7 +105,8 @@ impl Preparation {
                 settings: plan.settings(),
                 target: target.clone(),
                 secrets: secrets.clone(),
-                patience: patience.clone(),
+                // Requests that can be written say nothing of replies that cannot be read.
+                patience: patience.with_own_row(),
             },
             plan: plan.clone(),
             patience: patience.clone(),
@@ -167,7 +168,7 @@ impl Preparation {
             let limit = BATCH.min(u32::try_from(planned - index).unwrap_or(BATCH));
             let samples = match self.samples.next(limit) {
                 Ok(samples) => samples,
-                Err(error) => return self.patience.end(error.to_string()),
+                Err(error) => return self.patience.end(error.into()),
             };
             if samples.is_empty() {
                 return;
