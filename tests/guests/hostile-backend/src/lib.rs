@@ -65,11 +65,12 @@ enum Answer {
     FrameBackwards,
     /// A state of 64 KiB and a byte.
     LargeState,
-    /// A megabyte of text for every frame.
+    /// Eight megabytes of text for every frame.
     Swell,
 }
 
-struct Codec(Config);
+/// The dialect, opened.
+pub struct Codec(Config);
 
 impl Codec {
     /// Whether this call, about `matter`, is the one to misbehave in; does to itself what it should.
@@ -198,7 +199,7 @@ impl backend::GuestCodec for Codec {
                 Some(Answer::FrameBackwards) if index > 0 => add(0, Meaning::Opened),
                 Some(Answer::Million) => (0..1_000_000).for_each(|_| add(index, text(""))),
                 Some(Answer::Huge) => add(index, text(&huge())),
-                Some(Answer::Swell) => add(index, text(&"x".repeat(1 << 20))),
+                Some(Answer::Swell) => add(index, text(&"x".repeat(8 << 20))),
                 Some(Answer::LargeState) => decoded.state = vec![0; (64 << 10) + 1],
                 _ => {}
             }
@@ -233,7 +234,8 @@ impl backend::GuestCodec for Codec {
     }
 }
 
-struct Component;
+/// What is exported.
+pub struct Component;
 
 impl about::Guest for Component {
     fn describe() -> about::Info {
