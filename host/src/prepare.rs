@@ -99,7 +99,8 @@ impl Preparation {
                 settings: plan.settings(),
                 target: parts.target.clone(),
                 secrets: parts.secrets.clone(),
-                patience: patience.clone(),
+                // Requests that can be written say nothing of replies that cannot be read.
+                patience: patience.with_own_row(),
             },
             plan: plan.clone(),
             patience: patience.clone(),
@@ -161,7 +162,7 @@ impl Preparation {
             let limit = BATCH.min(u32::try_from(planned - index).unwrap_or(BATCH));
             let samples = match self.samples.next(limit) {
                 Ok(samples) => samples,
-                Err(error) => return self.patience.end(error.to_string()),
+                Err(error) => return self.patience.end(error.into()),
             };
             if samples.is_empty() {
                 return;

@@ -1,5 +1,6 @@
 //! The target: where requests go, and what of them is secret.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -118,13 +119,27 @@ impl fmt::Debug for Secrets {
 impl Secrets {
     /// Takes secret values out of a text that a server or a plugin wrote.
     pub fn redact(&self, text: &str) -> String {
+        self.secrets().fold(text.to_owned(), |text, secret| {
+            text.replace(secret, "[redacted]")
+        })
+    }
+
+    /// As [`Secrets::redact`], of bytes that need not be text where nothing is secret in them.
+    pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let is_there = |secret: &str| memchr::memmem::find(bytes, secret.as_bytes()).is_some();
+        if self.secrets().any(is_there) {
+            return Cow::Owned(self.redact(&String::from_utf8_lossy(bytes)).into_bytes());
+        }
+        Cow::Borrowed(bytes)
+    }
+
+    /// The values that are secret; what is shorter is found in texts by chance.
+    fn secrets(&self) -> impl Iterator<Item = &str> {
         self.api_key
             .iter()
             .chain(self.headers.iter().map(|(_, value)| value))
+            .map(String::as_str)
             .filter(|secret| secret.len() >= 4)
-            .fold(text.to_owned(), |text, secret| {
-                text.replace(secret.as_str(), "[redacted]")
-            })
     }
 }
 

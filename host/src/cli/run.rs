@@ -137,13 +137,19 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
         started: started.to_string(),
         ended: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
-        error: ran.as_ref().err().map(ToString::to_string),
+        error: ran
+            .as_ref()
+            .err()
+            .map(|error| parts.secrets.redact(&error.to_string())),
     };
     folder.end(&status)?;
     let exchanges = folder.exchanges()?;
     let assessment = assess(&exchanges, &tokenizer, &scorers);
     folder.write_assessment(&assessment)?;
-    folder.write_log(&log.drain())?;
+    let lines: Vec<String> = (log.drain().iter())
+        .map(|line| parts.secrets.redact(line))
+        .collect();
+    folder.write_log(&lines)?;
     let scorer_errors = assessment.errors.clone();
     let summary = summarize(&plan, &exchanges, assessment, &status);
     folder.write_summary(&summary)?;

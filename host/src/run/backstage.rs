@@ -80,7 +80,7 @@ impl Backstage {
         drop(self.exchanges);
         propagate(self.recorder.join())?;
         match self.patience.last_straw() {
-            Some(reason) => Err(RunError::LastStraw(reason)),
+            Some(reason) => Err(reason),
             None => Ok(()),
         }
     }
