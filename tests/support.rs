@@ -1,1 +1,3 @@
 //! What the tests share: the mock engine in memory, plans, run folders, the built binary.
+
+pub mod process;

@@ -166,7 +166,7 @@ pub async fn probe<C: Connect>(
             status,
             said,
             advice: match secrets.api_key {
-                Some(_) => "the API key that was given is not accepted".to_owned(),
+                Some(_) => "the API key in the variable OPENAI_API_KEY, or in the one named by --api-key-env, is not accepted".to_owned(),
                 None => "no API key was given: put it into the variable OPENAI_API_KEY, or into one named by --api-key-env".to_owned(),
             },
         });

@@ -45,6 +45,12 @@ impl Target {
         let not_url = || TargetError::NotUrl {
             url: url.to_owned(),
         };
+        // First, for the other refusals repeat the URL.
+        let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(TargetError::Credentials);
+        }
         if url.starts_with("https://") {
             return Err(TargetError::Tls {
                 url: url.to_owned(),
@@ -54,9 +60,6 @@ impl Target {
         let authority = uri.authority().ok_or_else(not_url)?;
         if uri.scheme_str() != Some("http") || uri.query().is_some() {
             return Err(not_url());
-        }
-        if authority.as_str().contains('@') {
-            return Err(TargetError::Credentials);
         }
         Ok(Target {
             host: authority.host().to_owned(),
@@ -170,10 +173,14 @@ mod tests {
             Target::parse("https://h"),
             Err(TargetError::Tls { .. })
         ));
-        assert_eq!(
-            Target::parse("http://me:pw@h"),
-            Err(TargetError::Credentials)
-        );
+        for url in [
+            "http://me:pw@h",
+            "https://me:pw@h",
+            "me:pw@h",
+            "ftp://me:pw@h/x",
+        ] {
+            assert_eq!(Target::parse(url), Err(TargetError::Credentials), "{url}");
+        }
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Line {
 
     fn draw(self, finished: &AtomicBool) {
         let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{prefix} {bar:24} {msg}")
+        let style = ProgressStyle::with_template("{prefix} {bar:24} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         bar.set_prefix(self.name.clone());

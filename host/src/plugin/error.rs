@@ -42,7 +42,7 @@ pub enum PluginError {
         what: String,
     },
     /// It is a plugin of another kind than the one asked for.
-    #[error("plugin `{plugin}` is a {found}, but a {expected} was asked for {place}")]
+    #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}")]
     WrongKind {
         /// The plugin.
         plugin: String,
