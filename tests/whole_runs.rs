@@ -1,1 +1,43 @@
-//! Whole runs on virtual time against the mock engine in memory, through real components and a real HTTP client and server: exact numbers.
+//! Whole runs on virtual time against the mock engine in memory, through real components and a
+//! real HTTP client and server: exact numbers.
+
+mod dialects;
+mod faults;
+mod loads;
+mod shipped;
+
+use crate::support::trial::Trial;
+
+/// Prompts of 40 tokens for answers of 11, so a reply takes 120 + 10 × 20 = 320 ms.
+pub const BASE: &str = r#"
+[target]
+model = "mock"
+[backend]
+plugin = "backends/vllm.wasm"
+[dataset]
+plugin = "datasets/random.wasm"
+[dataset.config]
+like = "vllm"
+input-len = 40
+output-len = 11
+[load]
+requests = 5
+arrival = "constant"
+rate = 10.0
+warmup = 0
+"#;
+
+/// A trial of [`BASE`].
+fn base() -> Trial {
+    Trial::of(BASE)
+}
+
+/// Equal but for the last bits of a division.
+#[track_caller]
+fn assert_close(got: Option<f64>, wanted: f64) {
+    let got = got.expect("it was measured");
+    assert!(
+        (got - wanted).abs() <= 1e-12 * wanted.abs(),
+        "got {got}, wanted {wanted}"
+    );
+}

@@ -1,0 +1,297 @@
+//! Who may do what: absences, found by looking for what must not be there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use runner::decode::{Decoder, Patience};
+use runner::drive::{End, Report};
+use runner::exchange::{FailureClass, Kind};
+use runner::frame::Frame;
+use runner::pace::Signal;
+use runner::plugin::sandbox;
+use runner::units::Nanos;
+use wasmtime::component::Component;
+
+use crate::support::trial::Trial;
+
+const SCENARIO: &str = r#"
+target.model = "mock"
+backend.plugin = "backends/openai.wasm"
+dataset.plugin = "datasets/random.wasm"
+dataset.config = { like = "vllm", input-len = 20, output-len = 5 }
+load = { requests = 3, warmup = 0 }
+"#;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The Rust files below `host/src` by their path there, without their comments.
+fn sources() -> BTreeMap<String, String> {
+    let root = root().join("host/src");
+    let mut sources = BTreeMap::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+                let name = name.replace('\\', "/");
+                sources.insert(name, std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    assert!(
+        sources.len() > 50,
+        "the sources are where they are looked for"
+    );
+    sources
+}
+
+fn without_comments(text: &str) -> String {
+    let code = text.lines().map(|line| {
+        let at = line.find("//").filter(|at| !line[..*at].ends_with(':'));
+        &line[..at.unwrap_or(line.len())]
+    });
+    code.collect::<Vec<_>>().join("\n")
+}
+
+/// The files, but for those excepted, whose code holds one of the words.
+fn holding(words: &[&str], excepted: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, text) in sources() {
+        let code = without_comments(&text);
+        for word in words {
+            if !excepted(&name) && code.contains(word) {
+                found.push(format!("{name}: {word}"));
+            }
+        }
+    }
+    found
+}
+
+/// 1. A plugin never sees a clock, a socket, a path, an environment variable or a credential: the
+/// contract has no such import.
+#[test]
+fn the_contract_has_no_way_out() {
+    let worlds = std::fs::read_to_string(root().join("wit/worlds.wit")).unwrap();
+    let mut imports: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut world = "";
+    for line in worlds.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("world ") {
+            world = name.trim_end_matches(" {");
+            imports.entry(world).or_default();
+        }
+        if let Some(name) = line.strip_prefix("import ") {
+            imports
+                .entry(world)
+                .or_default()
+                .insert(name.trim_end_matches(';'));
+        }
+        assert!(!line.starts_with("include "), "{line}");
+    }
+    let wanted = BTreeMap::from([
+        (
+            "dataset-plugin",
+            BTreeSet::from(["log", "files", "tokenizer"]),
+        ),
+        ("backend-plugin", BTreeSet::from(["log"])),
+        ("scorer-plugin", BTreeSet::from(["log", "tokenizer"])),
+    ]);
+    assert_eq!(imports, wanted);
+}
+
+/// 1. And what ships imports nothing else, in any version.
+#[test]
+fn shipped_components_import_nothing_else() {
+    let mut examined = 0;
+    for name in runner::shipped::plugins() {
+        let bytes = runner::shipped::plugin(name).unwrap();
+        let component = Component::new(sandbox::engine(), bytes).unwrap();
+        let mut allowed = vec!["types", "log"];
+        if name.starts_with("datasets/") {
+            allowed.extend(["files", "tokenizer"]);
+        }
+        if name.starts_with("scorers/") {
+            allowed.push("tokenizer");
+        }
+        for (import, _) in component.component_type().imports(sandbox::engine()) {
+            let interface = import
+                .strip_prefix("runner:plugin/")
+                .and_then(|rest| rest.split('@').next());
+            assert!(
+                interface.is_some_and(|i| allowed.contains(&i)),
+                "{name} imports {import}"
+            );
+        }
+        examined += 1;
+    }
+    assert!(examined >= 8, "{examined} components ship");
+}
+
+/// 1. The host adds the API key after `encode`: requests are the same with and without it, the
+/// server gets it, and no file of the run holds it.
+#[tokio::test(start_paused = true)]
+async fn the_key_goes_to_the_server_and_nowhere_else() {
+    const KEY: &str = "sk-do-not-tell-7391";
+    let locked = format!("api-key = '{KEY}'");
+    let open = Trial::of(SCENARIO).run().await;
+    let trial = Trial::of(SCENARIO).against(&locked);
+    let refused = trial.run().await;
+    assert_eq!(
+        refused.failures(),
+        [0, 1, 2].map(|index| (index, FailureClass::HttpStatus))
+    );
+    let admitted = trial.api_key(KEY).run().await;
+    assert_eq!(admitted.failures(), []);
+    for (with, without) in admitted.exchanges.iter().zip(&open.exchanges) {
+        assert_eq!(with.sample.request_digest, without.sample.request_digest);
+    }
+    let mut files = 0;
+    for entry in std::fs::read_dir(admitted.folder()).unwrap() {
+        let text = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(!String::from_utf8_lossy(&text).contains(KEY));
+        files += 1;
+    }
+    assert!(files >= 5, "{files} files");
+    for exchange in &admitted.exchanges {
+        assert!(!serde_json::to_string(exchange).unwrap().contains(KEY));
+    }
+}
+
+/// 2. Instants are read before any plugin code runs: a reply that is decoded in one go, long after
+/// it came, has the instants at which its frames were read.
+#[test]
+fn decoding_late_moves_no_instant() {
+    let resolved = Trial::of(SCENARIO).resolve();
+    let data = |text: &str| {
+        format!(
+            r#"{{"id":"c","object":"chat.completion.chunk","choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#
+        )
+    };
+    let frame = |at: u64, data: String| Frame {
+        at: Nanos(at),
+        name: None,
+        data: data.into_bytes(),
+        unfinished: false,
+    };
+    let frames = vec![
+        frame(1_000, data("one")),
+        frame(2_500, data(" two")),
+        frame(2_500, data(" three")),
+        frame(7_000, "[DONE]".to_owned()),
+    ];
+    let mut exchange = Box::new(blank_exchange());
+    exchange.sent = Some(Nanos(500));
+    let (reports, receiver) = crossbeam_channel::unbounded();
+    let (sender, exchanges) = crossbeam_channel::unbounded();
+    for frame in frames {
+        let frames = vec![frame];
+        reports.send(Report::Frames { key: 1, frames }).unwrap();
+    }
+    let end = End::Whole { ends_answer: false };
+    reports
+        .send(Report::Closed {
+            key: 1,
+            exchange,
+            end,
+        })
+        .unwrap();
+    drop(reports);
+    let decoder = Decoder {
+        dialect: resolved.parts.backend.open().unwrap(),
+        patience: Patience::new(Signal::for_task()),
+        secrets: resolved.parts.secrets.clone(),
+        output_events: Arc::new(AtomicU64::new(0)),
+    };
+    let counted = Arc::clone(&decoder.output_events);
+    decoder.run(&receiver, &sender);
+    let exchange = exchanges.recv().unwrap();
+    assert_eq!(exchange.output, "one two three");
+    let texts: Vec<u64> = exchange
+        .events
+        .iter()
+        .filter(|event| event.kind == Kind::Text)
+        .map(|event| event.at.0)
+        .collect();
+    assert_eq!(texts, [1_000, 2_500, 2_500]);
+    assert_eq!(exchange.events.at.last(), Some(&Nanos(7_000)));
+    assert_eq!(counted.load(Ordering::Relaxed), 3);
+}
+
+fn blank_exchange() -> runner::exchange::Exchange {
+    serde_json::from_value(serde_json::json!({
+        "index": 0,
+        "phase": "measure",
+        "sample": { "id": "a", "request-bytes": 1, "request-digest": "00" },
+        "due": 500,
+        "events": { "at": [], "kind": "", "bytes": [] },
+        "output": "",
+        "outcome": { "result": "ok" }
+    }))
+    .unwrap()
+}
+
+/// 2. Nor could decoding: it has no clock. 6. And what runs between due and sent calls no plugin,
+/// takes no lock and writes no line.
+#[test]
+fn what_waits_sends_and_reads_knows_no_plugin() {
+    let sources = sources();
+    for name in ["drive.rs", "transport.rs", "frame.rs", "pace.rs"] {
+        let code = without_comments(&sources[name]);
+        for word in [
+            "plugin", "Mutex", "RwLock", "log::", "LogBook", "tracing", "std::fs",
+        ] {
+            assert!(!code.contains(word), "{name} has `{word}`");
+        }
+    }
+    let code = without_comments(&sources["decode.rs"]);
+    for word in ["Clock", "Instant", "now()"] {
+        assert!(!code.contains(word), "decode.rs has `{word}`");
+    }
+}
+
+/// 11. stdout carries the result, stderr everything else: only `cli` prints.
+#[test]
+fn only_the_command_line_prints() {
+    let words = ["println!", "print!", "dbg!", "stdout()", "stderr()"];
+    let found = holding(&words, |name| name.starts_with("cli/") || name == "main.rs");
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn only_the_plugin_module_knows_wasmtime() {
+    let found = holding(&["wasmtime"], |name| {
+        name.starts_with("plugin/") || name == "plugin.rs"
+    });
+    assert_eq!(found, [""; 0]);
+}
+
+/// Instants of a run come from `clock` alone. Others have their own: the mock engine is a server
+/// of its own, the recorder flushes by the wall, progress is drawn by the wall, and a run's date
+/// is asked of the system.
+#[test]
+fn only_the_clock_reads_a_clock() {
+    let words = ["Instant::now", "SystemTime", "Timestamp::now", ".elapsed()"];
+    let found = holding(&words, |name| {
+        ["clock.rs", "record.rs", "mock.rs"].contains(&name)
+            || name.starts_with("mock/")
+            || name.starts_with("cli/")
+    });
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn no_file_is_long() {
+    let long: Vec<String> = sources()
+        .into_iter()
+        .map(|(name, text)| (name, text.lines().count()))
+        .filter(|(_, lines)| *lines > 500)
+        .map(|(name, lines)| format!("{name}: {lines} lines"))
+        .collect();
+    assert_eq!(long, [""; 0]);
+}

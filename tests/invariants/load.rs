@@ -1,0 +1,284 @@
+//! The load is the plan's: when it is due, what it asks, and how it may be cut.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use runner::arrival::Due;
+use runner::assess::assess;
+use runner::exchange::{Exchange, FailureClass, Phase};
+use runner::finding::{Id, Severity};
+use runner::folder::{self, RunFolder};
+use runner::mock::Engine;
+use runner::pace::Signal;
+use runner::run::{Control, Live, on_threads};
+use runner::summary::Summary;
+use runner::transport::Tcp;
+use runner::units::Nanos;
+
+use crate::support::trial::{Ran, Trial};
+
+const SCENARIO: &str = r#"
+target.model = "mock"
+backend.plugin = "backends/vllm.wasm"
+dataset.plugin = "datasets/random.wasm"
+dataset.config = { like = "vllm", input-len = 40, output-len = 11, range-ratio = 0.5 }
+load = { requests = 30, arrival = "poisson", rate = 40.0, warmup = 0, seed = 7 }
+"#;
+
+fn trial() -> Trial {
+    Trial::of(SCENARIO)
+}
+
+/// When the plan's requests are due, from the start of the measurement.
+fn planned() -> Vec<Nanos> {
+    let due_times = trial().resolve().plan.due_times();
+    due_times
+        .map(|due| match due {
+            Due::At(at) => at,
+            Due::WhenFree => panic!("an open loop"),
+        })
+        .collect()
+}
+
+fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
+    let start = exchanges.iter().map(|e| e.due).min().unwrap();
+    exchanges.iter().map(|e| e.due.since(start)).collect()
+}
+
+fn digests(exchanges: &[Exchange]) -> Vec<(u64, String)> {
+    exchanges
+        .iter()
+        .map(|e| (e.index, e.sample.request_digest.clone()))
+        .collect()
+}
+
+/// 3. Due times are a function of the plan alone: not of how fast the server is, how much it does
+/// at a time, whether it fails, or how many requests the client may have in flight. 7. Nor are the requests.
+#[tokio::test(start_paused = true)]
+async fn due_times_and_requests_are_the_plans() {
+    let quiet = trial().run().await;
+    assert_eq!(due(&quiet.exchanges), planned());
+    for other in [
+        trial().against("max-concurrency = 1"),
+        trial().against("[[fault]]\nkind = 'slow-headers'\nfor = '3s'"),
+        trial().against("[[fault]]\nkind = 'hang-up'\nevery = 2"),
+        trial().against("tokens-per-chunk = 11\nrole-chunk = 'at-once'"),
+        trial().with("load.max-in-flight = 1"),
+        trial().with("load.warmup = 4"),
+    ] {
+        let ran = other.run().await;
+        let measured: Vec<Exchange> = ran.measured().cloned().collect();
+        assert_eq!(due(&measured), planned());
+        assert_eq!(digests(&measured), digests(&quiet.exchanges));
+    }
+}
+
+/// 3 and 7 on threads of their own, in real time and over TCP: the same due times, to the
+/// nanosecond, and the same requests.
+#[test]
+fn threads_and_real_time_change_neither() {
+    let resolved = trial().resolve();
+    let (address, stop) = serve("ttft = '2ms'\nitl = '1ms'");
+    let temporary = tempfile::tempdir().unwrap();
+    let control = Control {
+        signal: Signal::for_thread(),
+        live: Arc::new(Live::default()),
+    };
+    on_threads(
+        &resolved.plan,
+        &resolved.parts,
+        &Tcp(vec![address]),
+        temporary.path(),
+        &control,
+    )
+    .unwrap();
+    drop(stop);
+    let exchanges = RunFolder::at(temporary.path()).exchanges().unwrap();
+    assert_eq!(due(&exchanges), planned());
+    assert!(exchanges.iter().all(Exchange::is_ok));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let virtually = runtime.block_on(trial().run());
+    assert_eq!(digests(&exchanges), digests(&virtually.exchanges));
+    for (real, exact) in exchanges.iter().zip(&virtually.exchanges) {
+        assert_eq!(real.output, exact.output);
+        assert!(real.sent.unwrap() >= real.due, "never early");
+    }
+}
+
+/// A mock engine on a thread of its own, until the sender is dropped.
+fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()>) {
+    let script = toml::from_str(script).unwrap();
+    let (ready, address) = std::sync::mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let engine = Engine::new(script).unwrap();
+            let listener = runner::mock::listen(([127, 0, 0, 1], 0).into()).unwrap();
+            ready.send(listener.local_addr().unwrap()).unwrap();
+            let shutdown = async {
+                let _ = stopped.await;
+            };
+            runner::mock::serve(listener, engine, shutdown).await;
+        });
+    });
+    (address.recv().unwrap(), stop)
+}
+
+/// 4. Latency is told from due and from sent; what lies between is queueing and send lag, and a
+/// large lag is a finding.
+#[tokio::test(start_paused = true)]
+async fn lateness_of_ours_is_told() {
+    let ran = trial().with("load.max-in-flight = 3").run().await;
+    let parts = |exchange: &Exchange| {
+        let (due, sent) = (exchange.due, exchange.sent.unwrap());
+        let granted = exchange.granted.unwrap();
+        assert!(due <= granted && granted <= sent);
+        sent.since(due).as_millis_f64()
+    };
+    let late: Vec<f64> = ran.measured().map(parts).collect();
+    let mean = late.iter().sum::<f64>() / late.len() as f64;
+    assert!(mean > 100.0, "the cap held requests back");
+    for (from_due, from_sent) in [("ttft-from-due", "ttft"), ("e2e-from-due", "e2e")] {
+        let apart = ran.metric(from_due).mean - ran.metric(from_sent).mean;
+        assert!((apart - mean).abs() < 1e-6, "{from_due}");
+    }
+    let parted = ran.metric("queue").mean + ran.metric("send-lag").mean;
+    assert!((parted - mean).abs() < 1e-6);
+
+    let on_time = trial().run().await;
+    let finding = |summary: &Summary| {
+        let mut findings = summary.findings.iter();
+        findings.find(|finding| finding.id == Id::SendLag).cloned()
+    };
+    assert_eq!(finding(&on_time.summary), None);
+    // The same run, had every request left half a second late.
+    let mut late = on_time.exchanges.clone();
+    for exchange in &mut late {
+        let by = Nanos(500_000_000);
+        exchange.sent = exchange.sent.map(|at| at + by);
+        exchange.ended = exchange.ended.map(|at| at + by);
+        exchange.events.at.iter_mut().for_each(|at| *at = *at + by);
+    }
+    let summary = Summary::of(&on_time.facts, &late);
+    let found = finding(&summary).expect("half a second is a finding");
+    assert!(found.severity > Severity::Note, "{found:?}");
+    assert_eq!(summary.metric("ttft"), on_time.summary.metric("ttft"));
+}
+
+/// 5. Load that could not be offered is recorded: whatever is due has a record, sent or not.
+#[tokio::test(start_paused = true)]
+async fn nothing_due_is_without_a_record() {
+    let over = "load.duration = '2s'\nload.max-in-flight = 2";
+    let ran = trial().with(over).run().await;
+    let arrival = ran.plan.load.arrival;
+    let due_within = arrival
+        .due_times(7)
+        .take_while(|due| matches!(due, Due::At(at) if at.0 < 2_000_000_000))
+        .count();
+    assert_eq!(ran.measured().count(), due_within);
+    let indexes: Vec<u64> = ran.measured().map(|e| e.index).collect();
+    assert_eq!(indexes, (0..due_within as u64).collect::<Vec<_>>());
+    let failures = &ran.summary.requests.failures;
+    let not_sent = failures[&FailureClass::NotSent].count;
+    assert_eq!(not_sent as usize + ran.truths.len(), due_within);
+    assert!(not_sent > 0);
+}
+
+/// 5. No hidden retries: the server sees every request once, answered or not.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_tried_twice() {
+    for fault in ["kind = 'hang-up'", "kind = 'http-error'\nstatus = 503"] {
+        let fault = format!("[[fault]]\n{fault}\nevery = 3");
+        let ran = trial().against(&fault).run().await;
+        assert_eq!(ran.truths.len(), 30);
+        assert_eq!(ran.summary.requests.failed, 10);
+        assert_eq!(ran.summary.requests.sent, 30);
+    }
+}
+
+/// 13. Slices of a plan hold their own samples and due times, together they are the plan, and the
+/// summary of their records is the summary of the whole.
+#[tokio::test(start_paused = true)]
+async fn slices_make_the_whole() {
+    let whole = trial().run().await;
+    let mut merged: Vec<Exchange> = Vec::new();
+    for index in 0..3 {
+        let slice = trial().slice(index, 3).run().await;
+        let expected = (0..30).filter(|number| number % 3 == u64::from(index));
+        let held: Vec<u64> = slice.measured().map(|e| e.index).collect();
+        assert_eq!(held, expected.collect::<Vec<_>>());
+        merged.extend(on_the_clock_of(&whole, slice));
+    }
+    merged.sort_by_key(|exchange| exchange.index);
+    assert_eq!(digests(&merged), digests(&whole.exchanges));
+    assert_eq!(due(&merged), planned());
+    assert_eq!(merged, whole.exchanges);
+
+    let resolved = trial().resolve();
+    let assessment = assess(&merged, &resolved.tokenizer, &resolved.scorers);
+    let facts = folder::facts(&whole.plan, &merged, assessment, false);
+    merged.reverse();
+    assert_eq!(Summary::of(&facts, &merged), whole.summary);
+}
+
+/// The records of a slice as if all had begun at the same instant: a slice's clock is its own, and
+/// the plan says when its first request was due.
+fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
+    let first = slice.measured().next().unwrap();
+    let began = first.due.0 - planned()[first.index as usize].0;
+    let whole_began = whole.facts.run.measure_start.0;
+    let moved = |at: Nanos| Nanos(at.0 - began + whole_began);
+    let mut exchanges = slice.exchanges;
+    for exchange in &mut exchanges {
+        exchange.due = moved(exchange.due);
+        exchange.granted = exchange.granted.map(moved);
+        exchange.sent = exchange.sent.map(moved);
+        exchange.headers = exchange.headers.map(moved);
+        exchange.ended = exchange.ended.map(moved);
+        exchange
+            .events
+            .at
+            .iter_mut()
+            .for_each(|at| *at = moved(*at));
+    }
+    exchanges
+}
+
+/// 13. Also where the cap or the users of a closed loop are shared out.
+#[test]
+fn slices_share_the_places() {
+    for over in ["load.max-in-flight = 7", "load.concurrency = 7"] {
+        let plan = |index| trial().with(over).slice(index, 3).resolve().plan;
+        let places: Vec<_> = (0..3).map(|index| plan(index).slots()).collect();
+        assert_eq!(places, [Some(3), Some(2), Some(2)]);
+    }
+}
+
+/// 7. The seed decides, and nothing else.
+#[tokio::test(start_paused = true)]
+async fn another_seed_is_another_load() {
+    let (once, again) = (trial().run().await, trial().run().await);
+    assert_eq!(once.exchanges, again.exchanges);
+    assert_eq!(once.text, again.text);
+    let other = trial().with("load.seed = 8").run().await;
+    assert_ne!(due(&other.exchanges), due(&once.exchanges));
+    let known: BTreeMap<_, _> = digests(&once.exchanges)
+        .into_iter()
+        .map(|(i, d)| (d, i))
+        .collect();
+    let same = digests(&other.exchanges)
+        .into_iter()
+        .filter(|(_, d)| known.contains_key(d));
+    assert_eq!(same.count(), 0);
+    assert!(once.exchanges.iter().all(|e| e.phase == Phase::Measure));
+    assert!(Path::new(once.folder()).join("plan.json").exists());
+}

@@ -1,0 +1,262 @@
+//! A trial: a scenario's text, what flags would say over it, and a mock engine's script, run whole
+//! on virtual time. Everything between the scenario and the report is the real thing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runner::assess::assess;
+use runner::clock::Clock;
+use runner::environment::Environment;
+use runner::exchange::{Exchange, FailureClass, Outcome, Phase};
+use runner::folder::{RunFolder, Status};
+use runner::mock::{Engine, Truth};
+use runner::pace::Signal;
+use runner::plan::{Plan, Slice};
+use runner::preflight;
+use runner::report::text;
+use runner::resolve::{Resolved, Source, resolve};
+use runner::run::{Control, Live, RunError, on_paused_clock};
+use runner::scenario::{Said, Scenario};
+use runner::summary::{Distribution, RunFacts, Summary};
+use tempfile::TempDir;
+
+use super::memory::Memory;
+
+/// A run to make.
+#[derive(Clone, Default)]
+pub struct Trial {
+    scenario: String,
+    over: Vec<String>,
+    plugins: Vec<String>,
+    dataset_file: Option<PathBuf>,
+    api_key: Option<String>,
+    slice: Option<Slice>,
+    script: String,
+}
+
+/// What came of it.
+pub struct Ran {
+    /// The plan, with the model's name in it.
+    pub plan: Plan,
+    /// How the run ended.
+    pub ended: Result<(), RunError>,
+    /// All exchanges as they were read back from the folder, ordered by phase and index.
+    pub exchanges: Vec<Exchange>,
+    /// What the summary was made of beside them.
+    pub facts: RunFacts,
+    /// The summary.
+    pub summary: Summary,
+    /// The block of text that is printed.
+    pub text: String,
+    /// What the server did.
+    pub truths: Vec<Truth>,
+    /// Connections that were opened.
+    pub connections: usize,
+    /// The run's folder; it goes when this does.
+    folder: TempDir,
+}
+
+impl Trial {
+    /// Of a scenario's text.
+    pub fn of(scenario: &str) -> Self {
+        Trial {
+            scenario: scenario.to_owned(),
+            ..Trial::default()
+        }
+    }
+
+    /// Lays more of a scenario over it, as flags do.
+    pub fn with(mut self, over: &str) -> Self {
+        self.over.push(over.to_owned());
+        self
+    }
+
+    /// Names a plugin as `--plugin` does.
+    pub fn plugin(mut self, name: &str) -> Self {
+        self.plugins.push(name.to_owned());
+        self
+    }
+
+    /// Names the dataset's file as `--dataset-path` does.
+    pub fn dataset_file(mut self, path: &Path) -> Self {
+        self.dataset_file = Some(path.to_owned());
+        self
+    }
+
+    /// Gives the key that a variable would hold.
+    pub fn api_key(mut self, key: &str) -> Self {
+        self.api_key = Some(key.to_owned());
+        self
+    }
+
+    /// Runs a part of the plan only.
+    pub fn slice(mut self, index: u32, of: u32) -> Self {
+        self.slice = Some(Slice { index, of });
+        self
+    }
+
+    /// Adds to the mock engine's script. Without any: a first token after 120 ms, then one every 20 ms.
+    pub fn against(mut self, script: &str) -> Self {
+        self.script.push_str(script);
+        self.script.push('\n');
+        self
+    }
+
+    /// The scenario with everything laid over it, resolved.
+    pub fn resolve(&self) -> Resolved {
+        let parse = |name: &str, text: &str| {
+            Scenario::parse(name, text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+        };
+        let mut scenario = parse("scenario.toml", &self.scenario);
+        for over in &self.over {
+            scenario = scenario.overlay(parse("flags", over));
+        }
+        if let Some(path) = &self.dataset_file {
+            let said = Said::flag("--dataset-path", path.clone());
+            scenario.dataset.files.insert("data".to_owned(), said);
+        }
+        let source = Source {
+            scenario,
+            name: "trial".to_owned(),
+            plugins: self
+                .plugins
+                .iter()
+                .map(|name| Said::flag("--plugin", name.clone()))
+                .collect(),
+            ..Source::default()
+        };
+        let mut resolved = resolve(&source).unwrap_or_else(|faults| panic!("{faults:?}"));
+        resolved.plan.slice = self.slice;
+        if let Some(key) = &self.api_key {
+            resolved.parts.secrets.api_key = Some(key.clone());
+            resolved.plan.target.api_key = true;
+        }
+        resolved
+    }
+
+    /// Makes the run, on the calling task's runtime, whose clock must be paused.
+    pub async fn run(&self) -> Ran {
+        let mut resolved = self.resolve();
+        let script = format!("{SPEED}{}", self.script);
+        let script = toml::from_str(&script).unwrap_or_else(|error| panic!("{error}\n{script}"));
+        let engine = Engine::with_truth(script).unwrap();
+        let memory = Memory::to(&engine);
+        if resolved.plan.target.model.is_none() {
+            resolved.plan.target.model = Some(ask_for_model(&resolved, &memory).await);
+        }
+        let Resolved {
+            plan,
+            parts,
+            scorers,
+            tokenizer,
+            ..
+        } = resolved;
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = RunFolder::at(temporary.path());
+        folder
+            .begin(&plan, &Environment::look(std::iter::empty(), None))
+            .unwrap();
+        let control = Control {
+            signal: Signal::for_task(),
+            live: Arc::new(Live::default()),
+        };
+        let ended = on_paused_clock(&plan, &parts, &memory, folder.path(), &control).await;
+        folder
+            .end(&Status {
+                started: "virtual".to_owned(),
+                ended: "virtual".to_owned(),
+                interrupted: false,
+                error: ended.as_ref().err().map(ToString::to_string),
+            })
+            .unwrap();
+        let exchanges = folder.exchanges().unwrap();
+        let assessment = assess(&exchanges, &tokenizer, &scorers);
+        assert_eq!(assessment.errors, [""; 0]);
+        folder.write_assessment(&assessment).unwrap();
+        let facts = folder.facts(&exchanges).unwrap();
+        let summary = Summary::of(&facts, &exchanges);
+        folder.write_summary(&summary).unwrap();
+        Ran {
+            text: text::text(&summary),
+            truths: engine.truths(),
+            connections: memory.opened(),
+            plan,
+            ended,
+            exchanges,
+            facts,
+            summary,
+            folder: temporary,
+        }
+    }
+}
+
+/// The speed of the mock engine where a trial says nothing else.
+const SPEED: &str = "ttft = '120ms'\nitl = '20ms'\n";
+
+async fn ask_for_model(resolved: &Resolved, memory: &Memory) -> String {
+    let mut dialect = resolved.parts.backend.open().unwrap();
+    let found = preflight::probe(
+        memory,
+        Clock::start(),
+        &resolved.plan.timeouts,
+        &resolved.parts.target,
+        &resolved.parts.secrets,
+        &mut dialect,
+        None,
+    );
+    found.await.unwrap().model
+}
+
+impl Ran {
+    /// The run's folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The measured exchanges in the order of their samples.
+    pub fn measured(&self) -> impl Iterator<Item = &Exchange> {
+        self.exchanges
+            .iter()
+            .filter(|exchange| exchange.phase == Phase::Measure)
+    }
+
+    /// The exchanges before the measurement.
+    pub fn warmup(&self) -> impl Iterator<Item = &Exchange> {
+        self.exchanges
+            .iter()
+            .filter(|exchange| exchange.phase == Phase::Warmup)
+    }
+
+    /// The distribution of a metric.
+    pub fn metric(&self, name: &str) -> &Distribution {
+        self.summary
+            .metric(name)
+            .unwrap_or_else(|| panic!("no `{name}` was measured\n{}", self.text))
+    }
+
+    /// A metric that has the same value everywhere, and how many samples it has.
+    pub fn everywhere(&self, name: &str) -> (f64, u64) {
+        let metric = self.metric(name);
+        assert_eq!(metric.min, metric.max, "`{name}`\n{}", self.text);
+        assert_eq!(metric.mean, metric.min, "`{name}`");
+        (metric.mean, metric.count)
+    }
+
+    /// Milliseconds from the start of the measurement to an instant of each measured exchange.
+    pub fn since_start(&self, at: impl Fn(&Exchange) -> Option<runner::units::Nanos>) -> Vec<f64> {
+        let start = self.facts.run.measure_start;
+        self.measured()
+            .map(|exchange| at(exchange).unwrap().since(start).as_millis_f64())
+            .collect()
+    }
+
+    /// Failures of the measured exchanges by index; the others are successes.
+    pub fn failures(&self) -> Vec<(u64, FailureClass)> {
+        self.measured()
+            .filter_map(|exchange| match &exchange.outcome {
+                Outcome::Ok => None,
+                Outcome::Failed { class, .. } => Some((exchange.index, *class)),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,394 @@
+//! Every shipped backend on every route it knows, streamed and not, and what servers do to a
+//! stream without any fault: reasoning, role-only chunks, several tokens an event, usage here or there.
+
+use runner::exchange::Kind;
+use runner::metric::Source;
+
+use super::{assert_close, base};
+use crate::support::trial::{Ran, Trial};
+
+/// A backend, its configuration and the server's script; and where counts of tokens then come from.
+struct Dialect {
+    plugin: &'static str,
+    config: &'static str,
+    script: &'static str,
+    input: Source,
+    output: Source,
+}
+
+const fn dialect(
+    plugin: &'static str,
+    config: &'static str,
+    script: &'static str,
+    input: Source,
+    output: Source,
+) -> Dialect {
+    Dialect {
+        plugin,
+        config,
+        script,
+        input,
+        output,
+    }
+}
+
+const DIALECTS: [Dialect; 13] = {
+    use Source::{Dataset, Length, Usage};
+    let lmdeploy = "generate = 'lmdeploy'";
+    [
+        dialect("backends/openai.wasm", "", "", Usage, Usage),
+        dialect(
+            "backends/openai.wasm",
+            "backend.config.route = 'completions'",
+            "",
+            Usage,
+            Usage,
+        ),
+        dialect(
+            "backends/openai.wasm",
+            "backend.config.include-usage = false",
+            "",
+            Dataset,
+            Length,
+        ),
+        dialect("backends/vllm.wasm", "", "", Usage, Usage),
+        dialect(
+            "backends/vllm.wasm",
+            "backend.config.route = 'chat'",
+            "",
+            Usage,
+            Usage,
+        ),
+        dialect(
+            "backends/vllm.wasm",
+            "backend.config.continuous-usage = true",
+            "",
+            Usage,
+            Usage,
+        ),
+        dialect("backends/sglang.wasm", "", "", Usage, Usage),
+        dialect(
+            "backends/sglang.wasm",
+            "",
+            "incremental = true",
+            Usage,
+            Usage,
+        ),
+        dialect(
+            "backends/sglang.wasm",
+            "backend.config.route = 'chat'",
+            "",
+            Usage,
+            Usage,
+        ),
+        dialect("backends/lmdeploy.wasm", "", lmdeploy, Dataset, Length),
+        dialect(
+            "backends/lmdeploy.wasm",
+            "backend.config.route = 'chat'",
+            lmdeploy,
+            Dataset,
+            Length,
+        ),
+        dialect(
+            "backends/lmdeploy.wasm",
+            "backend.config.include-usage = true",
+            lmdeploy,
+            Usage,
+            Usage,
+        ),
+        dialect(
+            "backends/lmdeploy.wasm",
+            "backend.config.route = 'generate'",
+            lmdeploy,
+            Usage,
+            Usage,
+        ),
+    ]
+};
+
+impl Dialect {
+    fn trial(&self) -> Trial {
+        base()
+            .plugin(self.plugin)
+            .with(self.config)
+            .against(self.script)
+    }
+
+    fn check_counts(&self, ran: &Ran) {
+        let about = format!("{} {}\n{}", self.plugin, self.config, ran.text);
+        ran.ended.as_ref().unwrap();
+        assert_eq!(ran.failures(), [], "{about}");
+        let tokens = &ran.summary.tokens;
+        assert_eq!(tokens.input.total, Some(200), "{about}");
+        assert_eq!(tokens.output.total, Some(55), "{about}");
+        let sources = |source| [(source, 5)].into_iter().collect();
+        assert_eq!(
+            tokens.input.exchanges_by_source,
+            sources(self.input),
+            "{about}"
+        );
+        assert_eq!(
+            tokens.output.exchanges_by_source,
+            sources(self.output),
+            "{about}"
+        );
+        for exchange in ran.measured() {
+            assert_eq!(exchange.output.len(), 11, "{about}");
+            assert_eq!(exchange.finish.as_deref(), Some("length"), "{about}");
+        }
+        let name = self
+            .plugin
+            .trim_start_matches("backends/")
+            .trim_end_matches(".wasm");
+        assert_eq!(ran.summary.run.backend, name);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn streamed() {
+    for dialect in &DIALECTS {
+        let ran = dialect.trial().run().await;
+        dialect.check_counts(&ran);
+        for (name, value, count) in [
+            ("ttft", 120.0, 5),
+            ("tpot", 20.0, 5),
+            ("itl", 20.0, 50),
+            ("e2e", 320.0, 5),
+        ] {
+            assert_eq!(ran.everywhere(name), (value, count), "{name}\n{}", ran.text);
+        }
+        assert_close(ran.summary.throughput.duration_s, 0.72);
+        assert_eq!(ran.summary.concurrency.peak, Some(4));
+    }
+}
+
+/// A reply in one piece comes when its last token would have; of a first token nothing is known.
+#[tokio::test(start_paused = true)]
+async fn not_streamed() {
+    for dialect in &DIALECTS {
+        let ran = dialect.trial().with("request.stream = false").run().await;
+        // Whole replies hold usage, asked for or not.
+        let dialect = Dialect {
+            input: Source::Usage,
+            output: Source::Usage,
+            ..*dialect
+        };
+        dialect.check_counts(&ran);
+        assert_eq!(ran.everywhere("e2e"), (320.0, 5));
+        assert_eq!(ran.everywhere("e2e-from-due"), (320.0, 5));
+        for absent in [
+            "ttft",
+            "ttft-any",
+            "ttft-answer",
+            "ttft-from-due",
+            "tpot",
+            "itl",
+        ] {
+            assert!(
+                ran.summary.metric(absent).is_none(),
+                "{absent}\n{}",
+                ran.text
+            );
+        }
+        assert_eq!(ran.summary.tokens.per_event, None);
+    }
+}
+
+/// Four tokens an event after the first: tokens 1, 2–5, 6–9, 10–11 come at 120, 200, 280, 320 ms.
+#[tokio::test(start_paused = true)]
+async fn several_tokens_an_event() {
+    for dialect in &DIALECTS {
+        let ran = dialect.trial().against("tokens-per-chunk = 4").run().await;
+        dialect.check_counts(&ran);
+        assert_eq!(ran.everywhere("ttft"), (120.0, 5));
+        assert_eq!(ran.everywhere("e2e"), (320.0, 5));
+        assert_eq!(
+            ran.everywhere("tpot"),
+            (20.0, 5),
+            "TPOT counts tokens, not events"
+        );
+        let itl = ran.metric("itl");
+        assert_eq!((itl.count, itl.min, itl.max), (15, 40.0, 80.0));
+        assert_close(Some(itl.mean), 200.0 / 3.0);
+        assert_close(ran.summary.tokens.per_event, 11.0 / 4.0);
+    }
+}
+
+/// Servers that say how many tokens an event stands for give a latency for each token.
+#[tokio::test(start_paused = true)]
+async fn tokens_of_each_event() {
+    let stated = [
+        ("backends/sglang.wasm", "", ""),
+        ("backends/sglang.wasm", "", "incremental = true"),
+        (
+            "backends/vllm.wasm",
+            "backend.config.continuous-usage = true",
+            "",
+        ),
+        ("backends/vllm.wasm", "", "usage = 'continuous'"),
+        (
+            "backends/lmdeploy.wasm",
+            "backend.config.route = 'generate'",
+            "generate = 'lmdeploy'",
+        ),
+    ];
+    for (plugin, config, script) in stated {
+        let trial = base().plugin(plugin).with(config).against(script);
+        let ran = trial.against("tokens-per-chunk = 4").run().await;
+        assert_eq!(ran.everywhere("itl-token"), (20.0, 50), "{plugin} {config}");
+        for exchange in ran.measured() {
+            let tokens: Vec<u32> = exchange.events.iter().filter_map(|e| e.tokens).collect();
+            assert_eq!(tokens, [1, 4, 4, 2], "{plugin} {config}");
+        }
+    }
+    let ran = base().against("tokens-per-chunk = 4").run().await;
+    assert!(ran.summary.metric("itl-token").is_none());
+}
+
+/// Wherever usage stands in a stream, it is found, and where there is none, none is made up.
+#[tokio::test(start_paused = true)]
+async fn usage_here_or_there() {
+    for (usage, input, output) in [
+        ("final", Source::Usage, Source::Usage),
+        ("always", Source::Usage, Source::Usage),
+        ("last-chunk", Source::Usage, Source::Usage),
+        ("continuous", Source::Usage, Source::Usage),
+        ("none", Source::Dataset, Source::Length),
+    ] {
+        for route in ["chat", "completions"] {
+            let dialect = Dialect {
+                plugin: "backends/vllm.wasm",
+                config: "",
+                script: "",
+                input,
+                output,
+            };
+            let ran = dialect
+                .trial()
+                .with(&format!("backend.config.route = '{route}'"))
+                .against(&format!("usage = '{usage}'"))
+                .run()
+                .await;
+            dialect.check_counts(&ran);
+            assert_eq!(ran.everywhere("e2e"), (320.0, 5), "{usage} {route}");
+            let told = ran.measured().all(|exchange| exchange.usage.is_some());
+            assert_eq!(told, usage != "none");
+        }
+    }
+}
+
+/// Four tokens of reasoning come first: the first of them at 120 ms, the first of the answer at 200 ms.
+#[tokio::test(start_paused = true)]
+async fn reasoning() {
+    for field in ["reasoning", "reasoning_content"] {
+        for plugin in [
+            "backends/openai.wasm",
+            "backends/vllm.wasm",
+            "backends/sglang.wasm",
+            "backends/lmdeploy.wasm",
+        ] {
+            let ran = base()
+                .plugin(plugin)
+                .with("backend.config.route = 'chat'")
+                .against(&format!(
+                    "reasoning-tokens = 4\nreasoning-field = '{field}'"
+                ))
+                .run()
+                .await;
+            assert_eq!(ran.failures(), [], "{plugin}");
+            assert_eq!(ran.everywhere("ttft"), (120.0, 5), "{plugin}");
+            assert_eq!(ran.everywhere("ttft-answer"), (200.0, 5), "{plugin}");
+            assert_eq!(ran.everywhere("itl"), (20.0, 50), "{plugin}");
+            assert_eq!(ran.everywhere("tpot"), (20.0, 5), "{plugin}");
+            for exchange in ran.measured() {
+                assert_eq!((exchange.reasoning.len(), exchange.output.len()), (4, 7));
+            }
+        }
+    }
+}
+
+/// A chunk that holds a role alone is an event, and no token.
+#[tokio::test(start_paused = true)]
+async fn role_only_chunks() {
+    for (role_chunk, any) in [("at-once", 0.0), ("first-token", 120.0), ("none", 120.0)] {
+        let ran = base()
+            .with("backend.config.route = 'chat'")
+            .against(&format!("role-chunk = '{role_chunk}'"))
+            .run()
+            .await;
+        assert_eq!(ran.everywhere("ttft-any"), (any, 5), "{role_chunk}");
+        assert_eq!(ran.everywhere("ttft"), (120.0, 5), "{role_chunk}");
+        assert_eq!(ran.everywhere("itl"), (20.0, 50), "{role_chunk}");
+        let roles = ran.exchanges[0]
+            .events
+            .iter()
+            .filter(|e| e.kind == Kind::Role);
+        assert_eq!(roles.count() > 0, role_chunk != "none");
+    }
+}
+
+/// Headers tell nothing of tokens.
+#[tokio::test(start_paused = true)]
+async fn headers_with_the_first_token() {
+    for (headers, at) in [("at-once", 0.0), ("first-token", 120.0)] {
+        let ran = base()
+            .against(&format!("headers = '{headers}'"))
+            .run()
+            .await;
+        let first = &ran.exchanges[0];
+        let waited = first.headers.unwrap().since(first.sent.unwrap());
+        assert_eq!(waited.as_millis_f64(), at);
+        assert_eq!(ran.everywhere("ttft"), (120.0, 5));
+    }
+}
+
+/// Answers of one token have no time per further token, and none is made up.
+#[tokio::test(start_paused = true)]
+async fn answers_of_one_token() {
+    let ran = base().with("dataset.config.output-len = 1").run().await;
+    assert_eq!(ran.everywhere("ttft"), (120.0, 5));
+    assert_eq!(ran.everywhere("e2e"), (120.0, 5));
+    assert!(ran.summary.metric("tpot").is_none());
+    assert!(ran.summary.metric("itl").is_none());
+    assert_eq!(ran.summary.tokens.output.total, Some(5));
+}
+
+/// Characters of several bytes come apart over tokens and frames, and whole into the record.
+#[tokio::test(start_paused = true)]
+async fn characters_of_several_bytes() {
+    let answer = "größer 東京 🚀";
+    for bytes in [1, 2, 3, 7, 4096] {
+        let ran = base()
+            .with("dataset.config.output-len = 50\nrequest.ignore-eos = false")
+            .against(&format!("answer = {{ text = '{answer}' }}"))
+            .against(&format!("[[fault]]\nkind = 'split'\nbytes = {bytes}"))
+            .run()
+            .await;
+        assert_eq!(ran.failures(), []);
+        for exchange in ran.measured() {
+            assert_eq!(exchange.output, answer, "{bytes} bytes a write");
+            assert_eq!(exchange.finish.as_deref(), Some("stop"));
+        }
+        assert_eq!(ran.everywhere("output-tokens").0, answer.len() as f64);
+    }
+}
+
+/// A plugin named on the command line takes the place of the scenario's own: the same load, another engine.
+#[tokio::test(start_paused = true)]
+async fn another_engine_for_the_same_scenario() {
+    let vllm = base().run().await;
+    let sglang = base().plugin("backends/sglang.wasm").run().await;
+    assert_eq!(vllm.plan.backend.name, "vllm");
+    assert_eq!(sglang.plan.backend.name, "sglang");
+    assert_eq!(vllm.truths[0].path, "/v1/completions");
+    assert_eq!(sglang.truths[0].path, "/generate");
+    let asked = |ran: &Ran| -> Vec<_> {
+        ran.truths
+            .iter()
+            .map(|truth| (truth.prompt_tokens, truth.output_tokens))
+            .collect()
+    };
+    assert_eq!(asked(&vllm), asked(&sglang));
+    assert_eq!(vllm.plan.load, sglang.plan.load);
+    assert_eq!(vllm.plan.dataset, sglang.plan.dataset);
+}

@@ -1,0 +1,244 @@
+//! Everything that can go wrong with a reply: it is a failure of its class, and the only one.
+
+use runner::exchange::FailureClass as Class;
+use runner::finding::Id;
+
+use super::base;
+use crate::support::trial::{Ran, Trial};
+
+/// A trial whose second request (number 1) meets this fault, with little patience.
+fn faulty(fault: &str) -> Trial {
+    base()
+        .with("timeouts.idle = '1s'")
+        .against(&format!("[[fault]]\n{fault}\nrequests = [1]"))
+}
+
+/// The other requests are answered as if nothing had been.
+fn check(ran: &Ran, class: Class, fault: &str) {
+    ran.ended.as_ref().unwrap();
+    assert_eq!(ran.failures(), [(1, class)], "{fault}\n{}", ran.text);
+    let requests = &ran.summary.requests;
+    assert_eq!(
+        (requests.total, requests.successful, requests.failed),
+        (5, 4, 1)
+    );
+    assert_eq!(requests.success_share, Some(0.8));
+    assert_eq!(requests.failures[&class].count, 1);
+    for (name, value, count) in [
+        ("ttft", 120.0, 4),
+        ("tpot", 20.0, 4),
+        ("itl", 20.0, 40),
+        ("e2e", 320.0, 4),
+        ("output-tokens", 11.0, 4),
+    ] {
+        assert_eq!(ran.everywhere(name), (value, count), "{fault}: {name}");
+    }
+    assert_eq!(ran.summary.tokens.output.total, Some(44), "{fault}");
+    let failures = ran.summary.findings.iter().find(|f| f.id == Id::Failures);
+    assert!(failures.is_some(), "{fault}\n{}", ran.text);
+    assert!(ran.text.contains(class.name()), "{fault}\n{}", ran.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_fault_is_a_failure_of_its_class() {
+    for (fault, class) in [
+        ("kind = 'http-error'", Class::HttpStatus),
+        ("kind = 'http-error'\nstatus = 429", Class::HttpStatus),
+        ("kind = 'html'", Class::CutOff),
+        ("kind = 'hang-up'", Class::Send),
+        (
+            "kind = 'in-band-error'\nafter-tokens = 0",
+            Class::InBandError,
+        ),
+        (
+            "kind = 'in-band-error'\nafter-tokens = 3",
+            Class::InBandError,
+        ),
+        ("kind = 'cut'\nafter-tokens = 0", Class::CutOff),
+        ("kind = 'cut'\nafter-tokens = 3", Class::CutOff),
+        ("kind = 'cut'\nafter-tokens = 11", Class::CutOff),
+        ("kind = 'no-done'\nafter-tokens = 0", Class::CutOff),
+        ("kind = 'no-done'\nafter-tokens = 3", Class::CutOff),
+        ("kind = 'no-done'\nafter-tokens = 11", Class::CutOff),
+        ("kind = 'stall'\nafter-tokens = 0", Class::Timeout),
+        ("kind = 'stall'\nafter-tokens = 3", Class::Timeout),
+        (
+            "kind = 'stall'\nafter-tokens = 3\nfor = '2s'",
+            Class::Timeout,
+        ),
+        ("kind = 'stop-early'\nafter-tokens = 0", Class::Empty),
+    ] {
+        check(&faulty(fault).run().await, class, fault);
+    }
+}
+
+/// On every route that streams otherwise, too.
+#[tokio::test(start_paused = true)]
+async fn each_dialect_knows_a_broken_reply() {
+    for (plugin, config, script) in [
+        ("backends/openai.wasm", "", ""),
+        ("backends/sglang.wasm", "", ""),
+        ("backends/sglang.wasm", "", "incremental = true\n"),
+        ("backends/lmdeploy.wasm", "", ""),
+        (
+            "backends/lmdeploy.wasm",
+            "backend.config.route = 'generate'",
+            "generate = 'lmdeploy'\n",
+        ),
+    ] {
+        for (fault, class) in [
+            (
+                "kind = 'in-band-error'\nafter-tokens = 3",
+                Class::InBandError,
+            ),
+            ("kind = 'cut'\nafter-tokens = 3", Class::CutOff),
+            ("kind = 'no-done'\nafter-tokens = 3", Class::CutOff),
+            ("kind = 'html'", Class::CutOff),
+        ] {
+            let trial = base().plugin(plugin).with(config).against(script);
+            let trial = trial.against(&format!("[[fault]]\n{fault}\nrequests = [1]"));
+            let about = format!("{plugin} {config} {fault}");
+            check(&trial.run().await, class, &about);
+        }
+    }
+}
+
+/// What was seen of a reply before it broke is on record.
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_before_stays() {
+    let ran = faulty("kind = 'cut'\nafter-tokens = 3").run().await;
+    let cut = &ran.exchanges[1];
+    let sent = cut.sent.unwrap();
+    let seen: Vec<f64> = cut
+        .events
+        .at
+        .iter()
+        .map(|at| at.since(sent).as_millis_f64())
+        .collect();
+    assert_eq!(seen, [120.0, 140.0, 160.0]);
+    assert_eq!(cut.output.len(), 3);
+    assert_eq!(cut.ended.unwrap().since(sent).as_millis_f64(), 180.0);
+}
+
+/// A second of nothing, counted from the last byte.
+#[tokio::test(start_paused = true)]
+async fn a_stall_ends_after_the_idle_time() {
+    let ran = faulty("kind = 'stall'\nafter-tokens = 3").run().await;
+    let stalled = &ran.exchanges[1];
+    let sent = stalled.sent.unwrap();
+    assert_eq!(stalled.ended.unwrap().since(sent).as_millis_f64(), 1160.0);
+    let ran = base().with("timeouts.request = '200ms'").run().await;
+    assert_eq!(ran.summary.requests.failures[&Class::Timeout].count, 5);
+    for exchange in ran.measured() {
+        let span = exchange.ended.unwrap().since(exchange.sent.unwrap());
+        assert_eq!(span.as_millis_f64(), 200.0);
+    }
+}
+
+/// Stalls and late headers within the time allowed are slowness, and no failure.
+#[tokio::test(start_paused = true)]
+async fn slowness_is_no_failure() {
+    let ran = faulty("kind = 'stall'\nafter-tokens = 3\nfor = '500ms'")
+        .run()
+        .await;
+    assert_eq!(ran.failures(), []);
+    let (itl, e2e) = (ran.metric("itl"), ran.metric("e2e"));
+    assert_eq!((itl.min, itl.max), (20.0, 520.0));
+    assert_eq!((e2e.min, e2e.max), (320.0, 820.0));
+    assert_eq!(ran.everywhere("ttft").0, 120.0);
+    let ran = faulty("kind = 'slow-headers'\nfor = '200ms'").run().await;
+    assert_eq!(ran.failures(), []);
+    let (ttft, e2e) = (ran.metric("ttft"), ran.metric("e2e"));
+    assert_eq!((ttft.min, ttft.max), (120.0, 200.0));
+    assert_eq!((e2e.min, e2e.max), (320.0, 320.0));
+}
+
+/// An answer that ends early is an answer; that it was to be longer is a finding.
+#[tokio::test(start_paused = true)]
+async fn short_answers_are_found() {
+    let ran = base()
+        .against("[[fault]]\nkind = 'stop-early'\nafter-tokens = 5")
+        .run()
+        .await;
+    assert_eq!(ran.failures(), []);
+    assert_eq!(ran.everywhere("output-tokens"), (5.0, 5));
+    assert_eq!(ran.summary.tokens.output.total, Some(25));
+    assert_eq!(ran.summary.tokens.output_requested, Some(55));
+    assert_eq!(ran.everywhere("e2e").0, 200.0);
+    let short = ran
+        .summary
+        .findings
+        .iter()
+        .any(|f| f.id == Id::ShortAnswers);
+    assert!(short, "{}", ran.text);
+}
+
+/// However the bytes of a stream are cut, its figures are the same.
+#[tokio::test(start_paused = true)]
+async fn cuts_between_bytes_change_nothing() {
+    for plugin in [
+        "backends/openai.wasm",
+        "backends/vllm.wasm",
+        "backends/sglang.wasm",
+        "backends/lmdeploy.wasm",
+    ] {
+        let plain = base().plugin(plugin).run().await;
+        for fault in [
+            "kind = 'split'\nbytes = 1",
+            "kind = 'split'\nbytes = 7",
+            "kind = 'crlf'",
+            "kind = 'ping'",
+            "kind = 'crlf'\n[[fault]]\nkind = 'ping'\n[[fault]]\nkind = 'split'\nbytes = 1",
+        ] {
+            let ran = base()
+                .plugin(plugin)
+                .against(&format!("[[fault]]\n{fault}"))
+                .run()
+                .await;
+            assert_eq!(ran.exchanges, plain.exchanges, "{plugin}: {fault}");
+            assert_eq!(ran.summary, plain.summary, "{plugin}: {fault}");
+            assert_eq!(ran.text, plain.text, "{plugin}: {fault}");
+        }
+    }
+}
+
+/// Events that a proxy holds back and sends three at a time come when the last of them does.
+#[tokio::test(start_paused = true)]
+async fn merged_events_come_late() {
+    let ran = base()
+        .against("[[fault]]\nkind = 'merge'\nevents = 3")
+        .run()
+        .await;
+    assert_eq!(ran.failures(), []);
+    // Tokens 1 to 3 at 160 ms, then 220, 280, and the last two with the end at 320 ms.
+    assert_eq!(ran.everywhere("ttft"), (160.0, 5));
+    assert_eq!(ran.everywhere("e2e"), (320.0, 5));
+    let itl = ran.metric("itl");
+    assert_eq!((itl.count, itl.min, itl.max), (50, 0.0, 60.0));
+}
+
+/// When everything fails, nothing is measured, and nothing is made up.
+#[tokio::test(start_paused = true)]
+async fn when_everything_fails() {
+    let ran = base().against("[[fault]]\nkind = 'http-error'").run().await;
+    ran.ended.as_ref().unwrap();
+    assert_eq!(ran.summary.requests.failures[&Class::HttpStatus].count, 5);
+    for metric in [
+        "ttft",
+        "tpot",
+        "itl",
+        "e2e",
+        "output-tokens",
+        "input-tokens",
+    ] {
+        assert!(ran.summary.metric(metric).is_none(), "{metric}");
+    }
+    assert_eq!(ran.summary.tokens.output.total, None);
+    assert_eq!(ran.summary.tokens.input.total, None);
+    assert!(
+        ran.summary
+            .findings
+            .iter()
+            .any(|f| f.id == Id::NothingAnswered)
+    );
+}

@@ -1,0 +1,303 @@
+//! When requests go out, and what is made of it: arrivals, caps, closed loops, durations, warm-up.
+
+use std::collections::BTreeSet;
+
+use runner::arrival::{Arrival, Due};
+use runner::exchange::{FailureClass, Outcome};
+use runner::finding::Id;
+use runner::units::Nanos;
+
+use super::{assert_close, base};
+use crate::support::sharegpt;
+use crate::support::trial::{Ran, Trial};
+
+fn due(ran: &Ran) -> Vec<f64> {
+    ran.since_start(|exchange| Some(exchange.due))
+}
+
+fn sent(ran: &Ran) -> Vec<f64> {
+    ran.since_start(|exchange| exchange.sent)
+}
+
+fn found(ran: &Ran, id: Id) -> bool {
+    ran.summary.findings.iter().any(|finding| finding.id == id)
+}
+
+/// Five requests, one every 100 ms, each answered in 320 ms: the last one ends at 720 ms.
+#[tokio::test(start_paused = true)]
+async fn constant_arrivals() {
+    let ran = base().run().await;
+    ran.ended.as_ref().unwrap();
+    assert_eq!(due(&ran), [0.0, 100.0, 200.0, 300.0, 400.0]);
+    assert_eq!(sent(&ran), due(&ran));
+    assert_eq!(
+        ran.since_start(|exchange| exchange.ended),
+        [320.0, 420.0, 520.0, 620.0, 720.0]
+    );
+    for (name, value, count) in [
+        ("ttft", 120.0, 5),
+        ("ttft-any", 120.0, 5),
+        ("ttft-answer", 120.0, 5),
+        ("ttft-from-due", 120.0, 5),
+        ("e2e", 320.0, 5),
+        ("e2e-last-token", 320.0, 5),
+        ("e2e-from-due", 320.0, 5),
+        ("tpot", 20.0, 5),
+        ("tpot-last-token", 20.0, 5),
+        ("tpot-with-first", 320.0 / 11.0, 5),
+        ("itl", 20.0, 50),
+        ("send-lag", 0.0, 5),
+        ("input-tokens", 40.0, 5),
+        ("output-tokens", 11.0, 5),
+    ] {
+        let (got, samples) = ran.everywhere(name);
+        assert!((got - value).abs() < 1e-12, "{name}: {got}, not {value}");
+        assert_eq!(samples, count, "{name}");
+    }
+    assert!(ran.summary.metric("queue").is_none(), "there is no cap");
+    let requests = &ran.summary.requests;
+    assert_eq!(
+        (requests.total, requests.successful, requests.sent),
+        (5, 5, 5)
+    );
+    assert_eq!((requests.failed, requests.warmup), (0, 0));
+    assert_eq!(requests.success_share, Some(1.0));
+    assert_eq!(requests.held_back, None);
+    assert_eq!(ran.summary.tokens.input.total, Some(200));
+    assert_eq!(ran.summary.tokens.output.total, Some(55));
+    assert_eq!(ran.summary.tokens.output_requested, Some(55));
+    assert_eq!(ran.summary.tokens.output_retokenized, Some(55));
+    assert_eq!(ran.summary.tokens.per_event, Some(1.0));
+    let throughput = &ran.summary.throughput;
+    assert_close(throughput.duration_s, 0.72);
+    assert_close(throughput.requests_per_s, 5.0 / 0.72);
+    assert_close(throughput.input_tokens_per_s, 200.0 / 0.72);
+    assert_close(throughput.output_tokens_per_s, 55.0 / 0.72);
+    assert_close(throughput.total_tokens_per_s, 255.0 / 0.72);
+    assert_eq!(throughput.peak_output_tokens_per_s, None, "not a second");
+    assert_close(throughput.sent_requests_per_s, 10.0);
+    assert_close(throughput.due_requests_per_s, 10.0);
+    let concurrency = &ran.summary.concurrency;
+    assert_close(concurrency.mean, 5.0 * 0.32 / 0.72);
+    assert_close(concurrency.mean_in_flight, 5.0 * 0.32 / 0.72);
+    assert_eq!(concurrency.peak, Some(4));
+}
+
+/// The server's own account agrees with ours, request by request and token by token.
+#[tokio::test(start_paused = true)]
+async fn the_servers_own_account_agrees() {
+    let ran = base().run().await;
+    assert_eq!(ran.truths.len(), 5);
+    // The engine's clock began earlier than the run's, by as much for each.
+    let apart = ran.truths[0].received.0 - ran.exchanges[0].sent.unwrap().0;
+    for (truth, exchange) in ran.truths.iter().zip(ran.measured()) {
+        assert_eq!(truth.received.0 - apart, exchange.sent.unwrap().0);
+        assert_eq!(truth.prompt_tokens, exchange.sample.input_tokens);
+        assert_eq!(truth.output_tokens, exchange.sample.output_tokens);
+        let written: Vec<u64> = truth
+            .chunks
+            .iter()
+            .filter(|chunk| chunk.tokens > 0)
+            .map(|chunk| chunk.at.0 - apart)
+            .collect();
+        let read: Vec<u64> = exchange
+            .events
+            .iter()
+            .filter(|event| event.kind.is_output() && event.bytes > 0)
+            .map(|event| event.at.0)
+            .collect();
+        assert_eq!(read, written);
+    }
+}
+
+/// In runs of a second and more, the busiest second is told. Answers of 101 tokens take 2120 ms:
+/// in the third second (2 to 3 s) the first answer ends with 7 tokens (2.0 to 2.12 s), the second,
+/// 500 ms later, has 32, the third and the fourth 50 each.
+#[tokio::test(start_paused = true)]
+async fn the_busiest_second() {
+    let over = "dataset.config.output-len = 101\nload.rate = 2.0\nload.requests = 4";
+    let ran = base().with(over).run().await;
+    assert_close(ran.summary.throughput.duration_s, 1.5 + 2.12);
+    assert_eq!(
+        ran.summary.throughput.peak_output_tokens_per_s,
+        Some(7.0 + 32.0 + 50.0 + 50.0)
+    );
+}
+
+/// Two at a time: the third request waits for the first to end, and so on.
+#[tokio::test(start_paused = true)]
+async fn a_cap_shows_as_queueing() {
+    let ran = base().with("load.max-in-flight = 2").run().await;
+    assert_eq!(due(&ran), [0.0, 100.0, 200.0, 300.0, 400.0]);
+    let granted = ran.since_start(|exchange| exchange.granted);
+    assert_eq!(granted, [0.0, 100.0, 320.0, 420.0, 640.0]);
+    assert_eq!(sent(&ran), granted);
+    let queue = ran.metric("queue");
+    assert_eq!((queue.min, queue.median, queue.max), (0.0, 120.0, 240.0));
+    assert_eq!(ran.everywhere("send-lag").0, 0.0);
+    assert_eq!(ran.everywhere("e2e").0, 320.0);
+    assert_eq!(ran.everywhere("ttft").0, 120.0);
+    let from_due = ran.metric("e2e-from-due");
+    assert_eq!((from_due.min, from_due.max), (320.0, 560.0));
+    assert_close(
+        Some(from_due.mean),
+        (320.0 * 2.0 + 440.0 * 2.0 + 560.0) / 5.0,
+    );
+    assert_eq!(ran.metric("ttft-from-due").max, 360.0);
+    assert_eq!(ran.summary.requests.held_back, Some(3));
+    assert_eq!(ran.summary.concurrency.peak, Some(2));
+    assert_close(ran.summary.throughput.duration_s, 0.96);
+    assert!(found(&ran, Id::CapReached));
+}
+
+/// Here the server holds requests back, and the client does not: they are sent when due, and
+/// their first tokens are late.
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_shows_in_the_latencies() {
+    let ran = base().against("max-concurrency = 2").run().await;
+    assert_eq!(sent(&ran), [0.0, 100.0, 200.0, 300.0, 400.0]);
+    let ttft: Vec<f64> = ran
+        .measured()
+        .map(|e| e.events.at[0].since(e.sent.unwrap()).as_millis_f64())
+        .collect();
+    assert_eq!(ttft, [120.0, 120.0, 240.0, 240.0, 360.0]);
+    assert_eq!(ran.metric("ttft").mean, 216.0);
+    assert_eq!(ran.everywhere("tpot").0, 20.0);
+    assert_eq!(ran.summary.concurrency.peak, Some(4));
+    assert!(!found(&ran, Id::CapReached));
+}
+
+/// Two users, each sending its next request when the last one is answered.
+#[tokio::test(start_paused = true)]
+async fn a_closed_loop() {
+    let ran = base().with("load.concurrency = 2").run().await;
+    assert_eq!(sent(&ran), [0.0, 0.0, 320.0, 320.0, 640.0]);
+    assert_eq!(due(&ran), sent(&ran));
+    assert!(ran.measured().all(|exchange| exchange.granted.is_none()));
+    assert_eq!(ran.summary.concurrency.peak, Some(2));
+    assert_close(ran.summary.concurrency.mean, 5.0 * 0.32 / 0.96);
+    assert_close(ran.summary.throughput.duration_s, 0.96);
+    assert_eq!(ran.summary.throughput.due_requests_per_s.unwrap(), 6.25);
+    assert_eq!(ran.everywhere("ttft-from-due").0, 120.0);
+    assert_eq!(ran.connections, 2, "a connection a user, kept alive");
+}
+
+/// NumPy's instants. Timers of the runtime tick in milliseconds, so a request leaves at the next
+/// whole one, and how late that is, is on record.
+#[tokio::test(start_paused = true)]
+async fn poisson_arrivals() {
+    let over = "load.requests = 40\nload.arrival = 'poisson'\nload.seed = 1";
+    let ran = base().with(over).run().await;
+    let start = ran.facts.run.measure_start;
+    let planned: Vec<Nanos> = Arrival::Poisson { rate: 10.0 }
+        .due_times(1)
+        .take(40)
+        .map(|due| match due {
+            Due::At(at) => at,
+            Due::WhenFree => panic!("an open loop"),
+        })
+        .collect();
+    let due: Vec<Nanos> = ran.measured().map(|e| e.due.since(start)).collect();
+    assert_eq!(due, planned);
+    assert_eq!(due[1].0, 53_960_584, "np.random.seed(1)");
+    for exchange in ran.measured() {
+        let tick = exchange.due.0.div_ceil(1_000_000) * 1_000_000;
+        assert_eq!(exchange.sent, Some(Nanos(tick)));
+    }
+    assert_eq!(ran.everywhere("ttft").0, 120.0);
+    let lag = ran.metric("send-lag");
+    assert!(lag.min >= 0.0 && lag.max < 1.0);
+    let late = ran.metric("ttft-from-due").mean - 120.0;
+    assert!((late - lag.mean).abs() < 1e-9);
+}
+
+/// Ten requests are due within a second, the last of them at 900 ms; all are answered.
+#[tokio::test(start_paused = true)]
+async fn a_duration() {
+    let ran = base().with("load.duration = '1s'").run().await;
+    assert_eq!(due(&ran).len(), 10);
+    assert_eq!(due(&ran).last(), Some(&900.0));
+    assert_eq!(ran.summary.requests.successful, 10);
+    assert_eq!(ran.summary.run.planned, None);
+    assert_close(ran.summary.throughput.duration_s, 1.22);
+    // 10 answers of 11 tokens; of the last, which ends at 1220 ms, none came in the first second;
+    // of those due at 800, 700, 600 ms: 4, 9 and all.
+    assert_eq!(
+        ran.summary.throughput.peak_output_tokens_per_s,
+        Some(7.0 * 11.0 + 9.0 + 4.0)
+    );
+}
+
+/// One at a time and a second's time: whatever was due and found no place is on record.
+#[tokio::test(start_paused = true)]
+async fn what_was_not_sent_is_on_record() {
+    let over = "load.duration = '1s'\nload.max-in-flight = 1";
+    let ran = base().with(over).run().await;
+    assert_eq!(due(&ran).len(), 10);
+    let requests = &ran.summary.requests;
+    assert_eq!((requests.total, requests.successful), (10, 4));
+    assert_eq!(requests.failures[&FailureClass::NotSent].count, 6);
+    let sent: Vec<f64> = ran
+        .measured()
+        .filter_map(|e| Some(e.sent?.since(ran.facts.run.measure_start).as_millis_f64()))
+        .collect();
+    assert_eq!(sent, [0.0, 320.0, 640.0, 960.0]);
+    assert_eq!(requests.held_back, Some(9), "three waited, six for nothing");
+    assert!(found(&ran, Id::NotSent));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_loop_of_a_duration() {
+    let over = "load.concurrency = 3\nload.duration = '500ms'";
+    let ran = base().with(over).run().await;
+    assert_eq!(sent(&ran), [0.0, 0.0, 0.0, 320.0, 320.0, 320.0]);
+    assert_eq!(ran.summary.requests.successful, 6);
+}
+
+/// Warm-up requests are sent and recorded before the measurement and counted in nothing, and the
+/// measured prompts are those of the run without it.
+#[tokio::test(start_paused = true)]
+async fn warm_up_counts_in_nothing() {
+    let plain = base().run().await;
+    let warmed = base().with("load.warmup = 3").run().await;
+    assert_eq!(warmed.warmup().count(), 3);
+    assert_eq!(warmed.summary.requests.warmup, 3);
+    assert!(warmed.warmup().all(|e| e.outcome == Outcome::Ok));
+    let over = warmed.warmup().map(|e| e.ended.unwrap()).max().unwrap();
+    assert!(warmed.measured().all(|e| e.sent.unwrap() >= over));
+    assert_eq!(warmed.summary.metrics, plain.summary.metrics);
+    assert_eq!(warmed.summary.throughput, plain.summary.throughput);
+    assert_eq!(warmed.summary.concurrency, plain.summary.concurrency);
+    let digests = |ran: &Ran| -> Vec<String> {
+        ran.measured()
+            .map(|e| e.sample.request_digest.clone())
+            .collect()
+    };
+    assert_eq!(digests(&warmed), digests(&plain));
+    let all: BTreeSet<&str> = warmed
+        .exchanges
+        .iter()
+        .map(|e| e.sample.request_digest.as_str())
+        .collect();
+    assert_eq!(all.len(), 8, "no prompt is sent twice");
+    assert_eq!(warmed.truths.len(), 8);
+}
+
+/// A file with fewer conversations than asked for ends the run early, and says how many there were.
+#[tokio::test(start_paused = true)]
+async fn a_dataset_may_be_shorter_than_asked() {
+    let file = sharegpt::file(4);
+    let scenario = r#"
+        target.model = "mock"
+        backend.plugin = "backends/vllm.wasm"
+        dataset.plugin = "datasets/sharegpt.wasm"
+        dataset.config.like = "lmdeploy"
+        load.requests = 10
+    "#;
+    let ran = Trial::of(scenario).dataset_file(file.path()).run().await;
+    ran.ended.as_ref().unwrap();
+    assert_eq!(ran.warmup().count(), 0, "all four are measured");
+    assert_eq!(ran.summary.requests.total, 4);
+    assert_eq!(ran.summary.requests.successful, 4);
+    assert_eq!(ran.summary.run.planned, Some(10));
+}
