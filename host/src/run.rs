@@ -4,32 +4,31 @@
 //! [`on_threads`] is the real one. [`on_paused_clock`] runs the same parts on one task and virtual
 //! time, for tests with exact numbers.
 
+mod conduct;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::arrival::{Arrival, Due};
+use conduct::Conductor;
+
 use crate::clock::Clock;
-use crate::decode::{Decoder, Patience, failed};
-use crate::drive::{Job, Opened, Order, Report, Worker};
-use crate::exchange::{Exchange, FailureClass, Outcome, Phase};
-use crate::frame::Framing;
-use crate::pace::{Pacing, Release, Signal, Verdict, drain, pace};
-use crate::plan::{Amount, Plan};
+use crate::decode::{Decoder, Patience};
+use crate::drive::{Opened, Order, Report, Worker};
+use crate::exchange::{Exchange, Phase};
+use crate::pace::Signal;
+use crate::plan::Plan;
 use crate::plugin::PluginError;
 use crate::plugin::backend::Backend;
 use crate::plugin::dataset::Dataset;
-use crate::prepare::{Feed, Item, Preparation};
+use crate::prepare::Preparation;
 use crate::record::{RecordError, Recorder};
 use crate::target::{Secrets, Target};
 use crate::transport::Connect;
-use crate::units::Nanos;
 
-/// How many seconds' worth of requests lie ready before a run held to a rate begins.
-const READY_SECONDS: f64 = 2.0;
 /// Connections opened ahead for a run held to a rate, at most.
 const SPARE_CONNECTIONS: usize = 256;
 
@@ -374,173 +373,5 @@ fn worker<C>(
         timeouts: plan.timeouts,
         spare,
         opened: Arc::clone(opened),
-    }
-}
-
-/// Conducts the phases.
-struct Conductor<'r> {
-    plan: &'r Plan,
-    clock: Clock,
-    control: &'r Control,
-    orders: &'r [UnboundedSender<Order>],
-    opened: &'r Opened,
-    exchanges: &'r Sender<Box<Exchange>>,
-    target: &'r Target,
-}
-
-impl Conductor<'_> {
-    async fn conduct(&self, mut preparation: Preparation) -> Result<(), RunError> {
-        let framing = preparation.framing();
-        let warmup = preparation.warmup()?;
-        let feed = preparation.start().map_err(RunError::Thread)?;
-        self.stock(&feed);
-        self.open_connections(warmup.len()).await?;
-        let mut key = 0;
-        if !warmup.is_empty() {
-            let mut items = warmup.into_iter();
-            let all_at_once = std::iter::repeat(Due::At(Nanos::ZERO));
-            self.phase(None, all_at_once, || items.next(), framing, &mut key)
-                .await;
-        }
-        if !self.control.signal.is_stopped() {
-            let duration = match self.plan.load.amount {
-                Amount::Requests(_) => None,
-                Amount::Duration(duration) => Some(duration),
-            };
-            let since = self.clock.now().0.max(1);
-            self.control
-                .live
-                .measuring_since
-                .store(since, Ordering::Relaxed);
-            let due_times = self.plan.due_times();
-            self.phase(duration, due_times, || feed.next(), framing, &mut key)
-                .await;
-        }
-        Ok(())
-    }
-
-    /// Waits until enough requests lie ready: all of them where they are due at once.
-    fn stock(&self, feed: &Feed) {
-        let requests = self.plan.requests().unwrap_or(u64::MAX);
-        let wanted = match self.plan.load.arrival {
-            Arrival::Inf => requests,
-            Arrival::Closed { concurrency } => requests.min(2 * u64::from(concurrency)),
-            Arrival::Constant { rate } | Arrival::Poisson { rate } => {
-                requests.min((rate * READY_SECONDS).ceil() as u64 + 16)
-            }
-        };
-        let live = &self.control.live;
-        feed.wait(wanted, |ready| {
-            live.ready.store(ready as u64, Ordering::Relaxed);
-            !self.control.signal.is_stopped()
-        });
-    }
-
-    /// Opens the connections that will be needed first, before anything is due.
-    async fn open_connections(&self, warmup: usize) -> Result<(), RunError> {
-        let requests = self.plan.requests().unwrap_or(u64::MAX).max(warmup as u64);
-        let wanted = match (self.plan.slots(), self.plan.load.arrival.rate()) {
-            (Some(slots), _) => slots as u64,
-            (None, Some(rate)) if rate.is_finite() => {
-                (rate.ceil() as u64).clamp(4, SPARE_CONNECTIONS as u64)
-            }
-            _ => requests,
-        };
-        let wanted = wanted.min(requests) as usize;
-        let workers = self.orders.len();
-        for (number, orders) in self.orders.iter().enumerate() {
-            let share = wanted / workers + usize::from(number < wanted % workers);
-            let _ = orders.send(Order::Open(share));
-        }
-        let settled = || self.opened.settled.load(Ordering::Acquire);
-        while settled() < wanted && !self.control.signal.is_stopped() {
-            let glance = self.clock.now() + Nanos(1_000_000);
-            self.control.signal.wait(&self.clock, Some(glance)).await;
-        }
-        let failed = self.opened.failed.load(Ordering::Acquire);
-        if failed > 0 && failed == settled() {
-            return Err(RunError::Connections {
-                target: self.target.to_string(),
-                failed,
-                wanted,
-            });
-        }
-        Ok(())
-    }
-
-    /// Paces one phase and waits for its replies.
-    async fn phase(
-        &self,
-        duration: Option<Nanos>,
-        due_times: impl Iterator<Item = Due>,
-        next: impl FnMut() -> Option<Item>,
-        framing: Framing,
-        key: &mut u64,
-    ) {
-        let slots = self.plan.slots();
-        let pacing = Pacing {
-            origin: self.clock.now(),
-            duration,
-            slots,
-            capped: self.plan.load.arrival.is_open() && slots.is_some(),
-        };
-        let signal = &self.control.signal;
-        pace(
-            &self.clock,
-            signal,
-            &pacing,
-            due_times,
-            next,
-            |item, verdict| {
-                *key += 1;
-                self.hand_on(item, verdict, framing, *key);
-            },
-        )
-        .await;
-        drain(&self.clock, signal, || signal.is_aborted()).await;
-        if signal.is_aborted() {
-            for orders in self.orders {
-                let _ = orders.send(Order::Abort);
-            }
-            drain(&self.clock, signal, || false).await;
-        }
-    }
-
-    fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) {
-        let (mut exchange, request) = match item {
-            Item::Ready { exchange, request } => (exchange, Some(request)),
-            Item::Faulty(exchange) => (exchange, None),
-        };
-        let signal = &self.control.signal;
-        match (verdict, request) {
-            (Verdict::Send(release), Some(request)) => {
-                let Release { due, granted } = release;
-                (exchange.due, exchange.granted) = (due, granted);
-                let job = Box::new(Job {
-                    key,
-                    exchange,
-                    request,
-                    framing,
-                });
-                let orders = &self.orders[(key % self.orders.len() as u64) as usize];
-                // A worker leaves only when the orders end.
-                let _ = orders.send(Order::Send(job));
-            }
-            (Verdict::Send(Release { due, .. }), None) => {
-                exchange.due = due;
-                signal.release();
-                let _ = self.exchanges.send(exchange);
-            }
-            (Verdict::NotSent { due }, _) => {
-                exchange.due = due;
-                if exchange.outcome == Outcome::Ok {
-                    exchange.outcome = failed(
-                        FailureClass::NotSent,
-                        "it was due, but no slot came free before the run ended",
-                    );
-                }
-                let _ = self.exchanges.send(exchange);
-            }
-        }
     }
 }
