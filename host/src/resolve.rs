@@ -2,6 +2,8 @@
 //! loads plugins, compares their configurations with their schemas, opens the tokenizer and
 //! looks at input files. Everything that is wrong is told at once.
 
+mod defaults;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,30 +11,24 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::arrival;
-use crate::drive::Timeouts;
+use defaults::{limits, load_of, percentiles, request_options, timeouts};
+
 use crate::plan::{
-    Amount, Load, Plan, PlannedDataset, PlannedFile, PlannedPlugin, PlannedTarget,
-    PlannedTokenizer, RequestOptions,
+    Plan, PlannedDataset, PlannedFile, PlannedPlugin, PlannedTarget, PlannedTokenizer,
 };
 use crate::plugin::backend::Backend;
 use crate::plugin::dataset::Dataset;
 use crate::plugin::load::{self, Kind, Plugin, SearchPath, hex};
-use crate::plugin::sandbox::{Grants, Limits, LogBook};
+use crate::plugin::sandbox::{Grants, LogBook};
 use crate::plugin::scorer::Scorer;
 use crate::plugin::{Info, PluginError};
 use crate::run::Parts;
-use crate::scenario::{
-    Arrival, ConfigTable, Place, Problem, Said, Scenario, ScenarioError, check_config,
-};
+use crate::scenario::{ConfigTable, Place, Problem, Said, Scenario, ScenarioError, check_config};
 use crate::target::{Secrets, Target, TargetError};
 use crate::tokenizer::Tokenizer;
-use crate::units::Nanos;
 
 /// The variable that holds the API key when nobody names another.
 const API_KEY_ENV: &str = "OPENAI_API_KEY";
-/// Requests when nobody says how many, as `vllm bench serve` and SGLang's client have it.
-const REQUESTS: u64 = 1000;
 
 /// A scenario and where it comes from.
 #[derive(Clone, Debug, Default)]
@@ -455,38 +451,6 @@ impl<'s> Resolution<'s> {
     }
 }
 
-fn load_of(scenario: &Scenario) -> Load {
-    let load = &scenario.load;
-    let rate = load.rate.as_ref().map_or(f64::INFINITY, |said| said.value);
-    let arrival = match load.meant_arrival().unwrap_or(Arrival::Inf) {
-        Arrival::Inf => arrival::Arrival::Inf,
-        Arrival::Constant => arrival::Arrival::Constant { rate },
-        Arrival::Poisson => arrival::Arrival::Poisson { rate },
-        Arrival::Closed => arrival::Arrival::Closed {
-            concurrency: load
-                .concurrency
-                .as_ref()
-                .map_or(1, |said| narrow(said.value)),
-        },
-    };
-    let amount = match (&load.duration, &load.requests) {
-        (Some(duration), _) => Amount::Duration(duration.value.0.into()),
-        (None, Some(requests)) => Amount::Requests(requests.value),
-        (None, None) => Amount::Requests(REQUESTS),
-    };
-    Load {
-        amount,
-        arrival,
-        max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
-        warmup: load.warmup.as_ref().map_or(1, |said| narrow(said.value)),
-        seed: load.seed.as_ref().map_or(1, |said| said.value),
-    }
-}
-
-fn narrow(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
 fn config_json(config: &ConfigTable) -> serde_json::Value {
     serde_json::Value::Object(config.to_json())
 }
@@ -507,58 +471,5 @@ fn measure(path: &Path) -> std::io::Result<(u64, String)> {
         }
         hash.update(&buffer[..read]);
         bytes += read as u64;
-    }
-}
-
-fn request_options(scenario: &Scenario) -> RequestOptions {
-    let request = &scenario.request;
-    RequestOptions {
-        stream: request.stream.as_ref().is_none_or(|said| said.value),
-        ignore_eos: request.ignore_eos.as_ref().is_none_or(|said| said.value),
-        temperature: request.temperature.as_ref().map(|said| said.value),
-        extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
-    }
-}
-
-fn timeouts(scenario: &Scenario) -> Timeouts {
-    let said = &scenario.timeouts;
-    let or = |span: &Option<Said<crate::duration::Span>>, seconds: u64| {
-        span.as_ref()
-            .map_or(Nanos(seconds * 1_000_000_000), |said| said.value.0.into())
-    };
-    Timeouts {
-        connect: or(&said.connect, 10),
-        idle: or(&said.idle, 600),
-        request: or(&said.request, 6 * 3600),
-    }
-}
-
-fn percentiles(scenario: &Scenario) -> Vec<f64> {
-    match &scenario.report.percentiles {
-        Some(said) => said.value.iter().map(|said| said.value).collect(),
-        None => vec![90.0, 95.0, 99.0],
-    }
-}
-
-fn limits(scenario: &Scenario) -> Limits {
-    let said = &scenario.sandbox;
-    let default = Limits::default();
-    let span = |span: &Option<Said<crate::duration::Span>>, default: u64| {
-        span.as_ref().map_or(default, |said| {
-            u64::try_from(said.value.0.as_millis()).unwrap_or(u64::MAX)
-        })
-    };
-    Limits {
-        memory_bytes: said
-            .memory
-            .as_ref()
-            .map_or(default.memory_bytes, |s| s.value.0),
-        returned_bytes: said
-            .returned
-            .as_ref()
-            .map_or(default.returned_bytes, |s| s.value.0),
-        backend_call_ms: span(&said.backend_call, default.backend_call_ms),
-        dataset_call_ms: span(&said.dataset_call, default.dataset_call_ms),
-        scorer_call_ms: span(&said.scorer_call, default.scorer_call_ms),
     }
 }

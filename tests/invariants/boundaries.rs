@@ -74,7 +74,7 @@ fn holding(words: &[&str], excepted: impl Fn(&str) -> bool) -> Vec<String> {
     found
 }
 
-/// 1. A plugin never sees a clock, a socket, a path, an environment variable or a credential: the
+/// (1) A plugin never sees a clock, a socket, a path, an environment variable or a credential: the
 /// contract has no such import.
 #[test]
 fn the_contract_has_no_way_out() {
@@ -105,7 +105,7 @@ fn the_contract_has_no_way_out() {
     assert_eq!(imports, wanted);
 }
 
-/// 1. And what ships imports nothing else, in any version.
+/// (1) And what ships imports nothing else, in any version.
 #[test]
 fn shipped_components_import_nothing_else() {
     let mut examined = 0;
@@ -133,7 +133,7 @@ fn shipped_components_import_nothing_else() {
     assert!(examined >= 8, "{examined} components ship");
 }
 
-/// 1. The host adds the API key after `encode`: requests are the same with and without it, the
+/// (1) The host adds the API key after `encode`: requests are the same with and without it, the
 /// server gets it, and no file of the run holds it.
 #[tokio::test(start_paused = true)]
 async fn the_key_goes_to_the_server_and_nowhere_else() {
@@ -163,7 +163,7 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     }
 }
 
-/// 2. Instants are read before any plugin code runs: a reply that is decoded in one go, long after
+/// (2) Instants are read before any plugin code runs: a reply that is decoded in one go, long after
 /// it came, has the instants at which its frames were read.
 #[test]
 fn decoding_late_moves_no_instant() {
@@ -236,7 +236,7 @@ fn blank_exchange() -> runner::exchange::Exchange {
     .unwrap()
 }
 
-/// 2. Nor could decoding: it has no clock. 6. And what runs between due and sent calls no plugin,
+/// (2) Nor could decoding: it has no clock. (6) And what runs between due and sent calls no plugin,
 /// takes no lock and writes no line.
 #[test]
 fn what_waits_sends_and_reads_knows_no_plugin() {
@@ -255,7 +255,7 @@ fn what_waits_sends_and_reads_knows_no_plugin() {
     }
 }
 
-/// 11. stdout carries the result, stderr everything else: only `cli` prints.
+/// (11) stdout carries the result, stderr everything else: only `cli` prints.
 #[test]
 fn only_the_command_line_prints() {
     let words = ["println!", "print!", "dbg!", "stdout()", "stderr()"];

@@ -53,8 +53,8 @@ fn digests(exchanges: &[Exchange]) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// 3. Due times are a function of the plan alone: not of how fast the server is, how much it does
-/// at a time, whether it fails, or how many requests the client may have in flight. 7. Nor are the requests.
+/// (3) Due times are a function of the plan alone: not of how fast the server is, how much it does
+/// at a time, whether it fails, or how many requests the client may have in flight. (7) Nor are the requests.
 #[tokio::test(start_paused = true)]
 async fn due_times_and_requests_are_the_plans() {
     let quiet = trial().run().await;
@@ -133,7 +133,7 @@ fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()
     (address.recv().unwrap(), stop)
 }
 
-/// 4. Latency is told from due and from sent; what lies between is queueing and send lag, and a
+/// (4) Latency is told from due and from sent; what lies between is queueing and send lag, and a
 /// large lag is a finding.
 #[tokio::test(start_paused = true)]
 async fn lateness_of_ours_is_told() {
@@ -174,7 +174,7 @@ async fn lateness_of_ours_is_told() {
     assert_eq!(summary.metric("ttft"), on_time.summary.metric("ttft"));
 }
 
-/// 5. Load that could not be offered is recorded: whatever is due has a record, sent or not.
+/// (5) Load that could not be offered is recorded: whatever is due has a record, sent or not.
 #[tokio::test(start_paused = true)]
 async fn nothing_due_is_without_a_record() {
     let over = "load.duration = '2s'\nload.max-in-flight = 2";
@@ -193,7 +193,7 @@ async fn nothing_due_is_without_a_record() {
     assert!(not_sent > 0);
 }
 
-/// 5. No hidden retries: the server sees every request once, answered or not.
+/// (5) No hidden retries: the server sees every request once, answered or not.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_tried_twice() {
     for fault in ["kind = 'hang-up'", "kind = 'http-error'\nstatus = 503"] {
@@ -205,7 +205,7 @@ async fn nothing_is_tried_twice() {
     }
 }
 
-/// 13. Slices of a plan hold their own samples and due times, together they are the plan, and the
+/// (13) Slices of a plan hold their own samples and due times, together they are the plan, and the
 /// summary of their records is the summary of the whole.
 #[tokio::test(start_paused = true)]
 async fn slices_make_the_whole() {
@@ -253,7 +253,7 @@ fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
     exchanges
 }
 
-/// 13. Also where the cap or the users of a closed loop are shared out.
+/// (13) Also where the cap or the users of a closed loop are shared out.
 #[test]
 fn slices_share_the_places() {
     for over in ["load.max-in-flight = 7", "load.concurrency = 7"] {
@@ -263,7 +263,7 @@ fn slices_share_the_places() {
     }
 }
 
-/// 7. The seed decides, and nothing else.
+/// (7) The seed decides, and nothing else.
 #[tokio::test(start_paused = true)]
 async fn another_seed_is_another_load() {
     let (once, again) = (trial().run().await, trial().run().await);

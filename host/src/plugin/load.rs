@@ -1,7 +1,9 @@
 //! From a plugin's name as the user gives it to a compiled component whose kind and
 //! version are known.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
@@ -95,14 +97,7 @@ pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
     let digest = hex(&Sha256::digest(&bytes));
     let size = bytes.len() as u64;
     check_container(asked, &bytes)?;
-    let component =
-        Component::new(sandbox::engine(), &bytes).map_err(|cause| PluginError::NotComponent {
-            plugin: asked.to_owned(),
-            what: format!(
-                "is not a valid WebAssembly component: {}",
-                cause.root_cause()
-            ),
-        })?;
+    let component = compile(asked, &digest, &bytes)?;
     let kind = kind_of(asked, &component)?;
     Ok(Plugin {
         asked: asked.to_owned(),
@@ -112,6 +107,26 @@ pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
         kind,
         component,
     })
+}
+
+/// Compiles a component, once a process: the scenarios of a folder share their plugins.
+fn compile(asked: &str, digest: &str, bytes: &[u8]) -> Result<Component, PluginError> {
+    static COMPILED: Mutex<BTreeMap<String, Component>> = Mutex::new(BTreeMap::new());
+    let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = compiled().get(digest).cloned();
+    if let Some(component) = known {
+        return Ok(component);
+    }
+    let component =
+        Component::new(sandbox::engine(), bytes).map_err(|cause| PluginError::NotComponent {
+            plugin: asked.to_owned(),
+            what: format!(
+                "is not a valid WebAssembly component: {}",
+                cause.root_cause()
+            ),
+        })?;
+    compiled().insert(digest.to_owned(), component.clone());
+    Ok(component)
 }
 
 fn find(asked: &str, search: &SearchPath) -> Result<(String, Vec<u8>), PluginError> {
