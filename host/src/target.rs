@@ -193,6 +193,8 @@ mod tests {
             secrets.redact("bad key sk-12345 at t0p"),
             "bad key [redacted] at t0p"
         );
+        assert_eq!(&*secrets.redact_bytes(b"key sk-12345"), b"key [redacted]");
+        assert_eq!(&*secrets.redact_bytes(b"\xff t0p"), b"\xff t0p");
         assert_eq!(format!("{secrets:?}"), "Secrets(…)");
     }
 }
