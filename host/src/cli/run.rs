@@ -153,7 +153,10 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     let (exchanges, ran) = match (folder.exchanges(), ran) {
         (Ok(exchanges), ran) => (exchanges, ran),
         // It ended before anything was recorded: why matters more than that there is nothing.
-        (Err(_), Err(why)) => return Err(unbegun(why, &plan)),
+        (Err(_), Err(why)) => {
+            folder.discard_unbegun();
+            return Err(unbegun(why, &plan));
+        }
         (Err(error), Ok(())) => return Err(error.into()),
     };
     let assessment = assess(&exchanges, &tokenizer, &scorers);
