@@ -239,7 +239,7 @@ impl<'p> SmallDisk<'p> {
         mount
             .status()
             .is_ok_and(|status| status.success())
-            .then_some(SmallDisk(path))
+            .then(|| SmallDisk(path))
     }
 }
 
