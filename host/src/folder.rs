@@ -133,6 +133,19 @@ impl RunFolder {
         RunFolder(path.to_owned())
     }
 
+    /// Removes what was written before the first request, where neither a record nor a plugin's
+    /// words followed.
+    pub fn discard_unbegun(&self) {
+        let begun = [record::FILE, LOG];
+        if !begun.iter().any(|name| self.0.join(name).exists()) {
+            for name in [PLAN, ENVIRONMENT, STATUS] {
+                let _ = std::fs::remove_file(self.0.join(name));
+            }
+            // Fails, as it should, where anything else lies there.
+            let _ = std::fs::remove_dir(&self.0);
+        }
+    }
+
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.0

@@ -3,10 +3,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = runner::cli::Cli::parse();
+    let cli = runner::cli::Cli::read();
     match cli.exec() {
         Ok(code) => code,
         Err(failure) => failure.report(),

@@ -295,8 +295,13 @@ impl<'s> Resolution<'s> {
                 let shipped: Vec<&str> = crate::shipped::plugins()
                     .filter(|plugin| plugin.starts_with(kind.folder()))
                     .collect();
+                let short = match kind {
+                    Kind::Backend => "--backend NAME or ",
+                    Kind::Dataset => "--dataset-name NAME or ",
+                    Kind::Scorer => "",
+                };
                 let problem = Problem::new(format!("no {name} is named")).help(format!(
-                    "give one with --plugin, or as `plugin` under [{name}]; shipped are {}",
+                    "give one with {short}--plugin FILE, or as `plugin` under [{name}]; shipped are {}",
                     shipped.join(", ")
                 ));
                 self.faults.scenario.push(problem);
@@ -405,7 +410,11 @@ impl<'s> Resolution<'s> {
             .as_ref()
             .map_or(API_KEY_ENV, |said| said.value.as_str());
         let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
-        if let (None, Some(said)) = (&api_key, &target.api_key_env) {
+        // What is no variable's name may be the key itself; the scenario's check has refused it already.
+        let is_name = variable
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if let (None, Some(said), true) = (&api_key, &target.api_key_env, is_name) {
             let error =
                 format!("the variable `{variable}`, which should hold the API key, is not set");
             self.problem(&error, &said.place);

@@ -116,6 +116,9 @@ fn told(name: &str, case: &Case, servers: &[(&str, String)]) -> String {
     for (server, url) in servers {
         stderr = stderr.replace(url, server);
     }
+    let run_was_made =
+        std::fs::read_dir(folder.path().join("runs")).is_ok_and(|mut runs| runs.next().is_some());
+    assert_eq!(run_was_made, case.measures, "{name}: folders of runs");
     let last = case.last.as_ref().map(|last| format!(" '{last}'"));
     let line = format!("{}{}", case.run, last.unwrap_or_default());
     format!("$ runner {line}\n{stderr}exit code {}\n", case.exit)

@@ -107,7 +107,7 @@ fn handler() -> miette::GraphicalReportHandler {
         true => miette::GraphicalTheme::unicode(),
         false => miette::GraphicalTheme::unicode_nocolor(),
     };
-    miette::GraphicalReportHandler::new_themed(theme).with_width(100)
+    miette::GraphicalReportHandler::new_themed(theme).with_wrap_lines(false)
 }
 
 impl From<Faults> for Failure {
@@ -174,7 +174,7 @@ impl From<super::mock::Error> for Failure {
     fn from(error: super::mock::Error) -> Self {
         Failure {
             exit: error.exit_code(),
-            words: Words::Plain(vec![error.to_string()]),
+            words: Words::Plain(vec![error.to_string().trim_end().to_owned()]),
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct Flags {
         help_heading = "Plugins"
     )]
     pub plugins: Vec<String>,
-    /// Folders to look for plugins in, as in PATH
+    /// Folders to look for plugins in, set apart as in PATH
     #[arg(
         long,
         value_name = "FOLDERS",
@@ -324,8 +324,9 @@ impl Flags {
         }
         request.temperature = said("--temperature", &self.temperature);
         if let Some(text) = &self.extra_body {
-            let fields: Map<String, Value> = serde_json::from_str(text)
-                .map_err(|cause| format!("--extra-body takes a JSON object: {cause}"))?;
+            let fields: Map<String, Value> = serde_json::from_str(text).map_err(|cause| {
+                format!("--extra-body takes a JSON object such as {{\"top_k\": 1}}: {cause}")
+            })?;
             request.extra_body =
                 ConfigTable::from_json(fields, &Place::Flag("--extra-body".into()));
         }

@@ -15,7 +15,10 @@ pub mod sources;
 
 use std::process::ExitCode;
 
-use failure::Failure;
+use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory, Parser};
+
+use failure::{Failure, tell};
 
 /// Benchmark LLM serving engines, with plugins for data sets, dialects and scores
 ///
@@ -54,6 +57,22 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the command line and the variables that stand for flags; prints help or what is wrong,
+    /// and exits, where that is asked for or due.
+    pub fn read() -> Self {
+        Cli::try_parse().unwrap_or_else(|error| {
+            let refused = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+            if let (ErrorKind::ValueValidation, Some(refused)) = (error.kind(), refused)
+                && let Some(variable) = variable_for(&refused)
+            {
+                tell(format_args!(
+                    "note: the variable {variable} stands for {refused}"
+                ));
+            }
+            error.exit()
+        })
+    }
+
     /// Does what was asked.
     ///
     /// # Errors
@@ -69,4 +88,24 @@ impl Cli {
             Some(Command::Completions(args)) => completions::exec(&args),
         }
     }
+}
+
+/// The variable that a flag (`--seed <SEED>`) was taken from, if it is not on the command line itself.
+fn variable_for(flag: &str) -> Option<String> {
+    let long = flag.split_whitespace().next()?.strip_prefix("--")?;
+    let given = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy().into_owned();
+        word.split('=').next() == Some(&format!("--{long}"))
+    };
+    if std::env::args_os().any(given) {
+        return None;
+    }
+    let cli = Cli::command();
+    let commands = std::iter::once(&cli).chain(cli.get_subcommands());
+    let variables = commands.flat_map(clap::Command::get_arguments);
+    variables
+        .filter(|argument| argument.get_long() == Some(long))
+        .filter_map(clap::Arg::get_env)
+        .find(|variable| std::env::var_os(variable).is_some())
+        .map(|variable| variable.to_string_lossy().into_owned())
 }

@@ -20,6 +20,7 @@ use crate::exchange::{Exchange, Outcome, Phase};
 use crate::folder::{self, RunFolder, Status};
 use crate::pace::Signal;
 use crate::plan::Plan;
+use crate::plugin::PluginError;
 use crate::preflight;
 use crate::report::{json, text};
 use crate::resolve::{Resolved, resolve};
@@ -125,7 +126,10 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     } = resolved;
     let descriptors = raise_descriptors(&plan);
     let started = jiff::Timestamp::now();
-    let folder = RunFolder::create(&output.output_dir, &plan.name, &started)?;
+    let folder = RunFolder::create(&output.output_dir, &plan.name, &started).map_err(|error| {
+        let advice = "give a folder that can be written with --output-dir";
+        Failure::new(Exit::Input, format!("{error}; {advice}"))
+    })?;
     folder.begin(&plan, &Environment::look(std::env::args(), descriptors))?;
 
     let control = Control {
@@ -151,7 +155,10 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     let (exchanges, ran) = match (folder.exchanges(), ran) {
         (Ok(exchanges), ran) => (exchanges, ran),
         // It ended before anything was recorded: why matters more than that there is nothing.
-        (Err(_), Err(why)) => return Err(why.into()),
+        (Err(_), Err(why)) => {
+            folder.discard_unbegun();
+            return Err(unbegun(why, &plan));
+        }
         (Err(error), Ok(())) => return Err(error.into()),
     };
     let assessment = assess(&exchanges, &tokenizer, &scorers);
@@ -167,6 +174,19 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     let code = conclude(ran, &exchanges, &scorer_errors, interrupt)?;
     kept?;
     Ok(code)
+}
+
+/// Why a run ended before its first record. A dataset knows its files by the scenario's names for
+/// them; the user knows them by their paths.
+fn unbegun(why: run::RunError, plan: &Plan) -> Failure {
+    let run::RunError::Plugin(PluginError::Input { .. }) = &why else {
+        return why.into();
+    };
+    let files = plan.dataset.files.iter();
+    let files: Vec<String> = files
+        .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
+        .collect();
+    Failure::new(Exit::Input, format!("{why} ({})", files.join(", ")))
 }
 
 impl Output {

@@ -103,18 +103,15 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
             matches!(uri.scheme_str(), Some("http" | "https"))
                 && uri.host().is_some_and(|h| !h.is_empty())
         });
-        if uri.is_none_or(|uri| uri.query().is_some()) {
+        // What may hold a password is the target's to refuse, without repeating it.
+        if uri.is_none_or(|uri| uri.query().is_some()) && !value.contains('@') {
             let expected = "a URL such as \"http://127.0.0.1:8000\"";
-            let credentials = value.contains('@');
-            let found = match credentials {
-                true => "something that may hold a password".to_owned(),
-                false => format!("{value:?}"),
-            };
-            let problem = wrong("target.base-url", place, expected, found);
-            problems.push(match credentials {
-                true => problem.secret(),
-                false => problem,
-            });
+            problems.push(wrong(
+                "target.base-url",
+                place,
+                expected,
+                format!("{value:?}"),
+            ));
         }
     }
     if let Some(Said { value, place }) = &target.api_key_env {
@@ -232,7 +229,7 @@ fn arrival(load: &Load, problems: &mut Vec<Problem>) {
         && meant != Some(Arrival::Closed)
     {
         let help = "`concurrency` is how many requests a closed loop keeps in flight \
-                    (`arrival` = \"closed\"); to cap an open loop use `max-in-flight`";
+                    (`arrival` = \"closed\"); to cap an open loop use `max-in-flight` (--max-concurrency)";
         clash("concurrency", &concurrency.place, help);
     }
     if let Some(cap) = &load.max_in_flight
@@ -325,11 +322,16 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
         return Vec::new();
     };
     let (key, example) = match arrival {
-        Arrival::Constant | Arrival::Poisson if load.rate.is_none() => ("rate", "rate = 10.0"),
-        Arrival::Closed if load.concurrency.is_none() => ("concurrency", "concurrency = 64"),
+        Arrival::Constant | Arrival::Poisson if load.rate.is_none() => {
+            ("rate", "`rate = 10.0` to [load], or --request-rate 10")
+        }
+        Arrival::Closed if load.concurrency.is_none() => (
+            "concurrency",
+            "`concurrency = 64` to [load], or --concurrency 64",
+        ),
         _ => return Vec::new(),
     };
     let message = format!("`load.arrival` = \"{}\" needs a `{key}`", arrival.name());
     let problem = Problem::new(message).at(place.clone(), format!("without a {key}"));
-    vec![problem.help(format!("add for instance `{example}` to [load]"))]
+    vec![problem.help(format!("add for instance {example}"))]
 }
