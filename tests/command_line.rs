@@ -1,1 +1,23 @@
 //! The built binary as its users meet it: help, wrong input, exit codes, reports.
+//!
+//! Transcripts lie in `command_line/snapshots`; `INSTA_UPDATE=always` writes them anew, to be read
+//! as a user would before they are kept.
+
+mod help;
+mod plugins;
+mod reports;
+mod secrets;
+mod wrong_input;
+
+/// Compares a transcript with the one that is kept.
+#[track_caller]
+fn transcript(name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/command_line/snapshots"
+    ));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}

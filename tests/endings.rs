@@ -1,1 +1,381 @@
 //! However a run ends, what was measured is on disk: real processes, interrupted, killed, starved.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use runner::exchange::{Exchange, FailureClass, Outcome, Phase};
+use runner::folder::RunFolder;
+use tempfile::TempDir;
+
+use crate::support::process::{
+    Ended, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
+};
+
+/// Where a run's folder is made.
+const RUNS: &str = "runs";
+
+/// A run of the random dataset against a mock engine.
+fn line(mut command: Command, mock: &Mock, folder: &Path, flags: &str) -> Command {
+    let line = "--backend vllm --dataset-name random --random-input-len 8 --warmup-requests 0";
+    command.args(words(line)).args(words(flags));
+    command.args(["--base-url", &mock.url]).current_dir(folder);
+    command
+}
+
+fn exchanges(folder: &Path) -> Vec<Exchange> {
+    let run = only_run(&folder.join(RUNS)).unwrap();
+    RunFolder::at(&run).exchanges().unwrap()
+}
+
+/// What `runner report` says of the only run.
+fn report(folder: &Path) -> Ended {
+    let run_folder = only_run(&folder.join(RUNS)).unwrap();
+    run(runner().arg("report").arg(run_folder)).with_code(0)
+}
+
+/// The failures' classes; absent for a success.
+fn class(exchange: &Exchange) -> Option<FailureClass> {
+    match &exchange.outcome {
+        Outcome::Ok => None,
+        Outcome::Failed { class, .. } => Some(*class),
+    }
+}
+
+fn count(exchanges: &[Exchange], wanted: Option<FailureClass>) -> usize {
+    exchanges
+        .iter()
+        .filter(|exchange| class(exchange) == wanted)
+        .count()
+}
+
+#[test]
+fn one_interrupt_finishes_what_is_in_flight() {
+    for (signal, load) in [("INT", "--concurrency 4"), ("TERM", "--request-rate 100")] {
+        let (folder, mock) = (
+            TempDir::new().unwrap(),
+            Mock::start(&["--ttft", "20ms", "--itl", "5ms"]),
+        );
+        let flags = format!("--num-prompts 100000 --random-output-len 20 {load}");
+        let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
+        process.until("records are flushed", |_| {
+            has_records(&folder.path().join(RUNS))
+        });
+        process.signal(signal);
+        let ended = process.end().with_code(130);
+        assert!(
+            ended
+                .stderr
+                .contains("interrupted: waiting for what is in flight"),
+            "{ended:#?}"
+        );
+        assert!(
+            ended
+                .stdout
+                .contains("suspect interrupted: the run was stopped"),
+            "{ended:#?}"
+        );
+        let exchanges = exchanges(folder.path());
+        let answered = count(&exchanges, None);
+        assert!(answered > 0);
+        assert_eq!(
+            answered,
+            exchanges.len(),
+            "everything that was sent was answered: {exchanges:#?}"
+        );
+        assert!(
+            exchanges
+                .iter()
+                .all(|e| e.phase == Phase::Measure && e.ended.is_some())
+        );
+        let indices: Vec<u64> = exchanges.iter().map(|e| e.index).collect();
+        assert_eq!(
+            indices,
+            (0..answered as u64).collect::<Vec<_>>(),
+            "none is missing"
+        );
+        assert_eq!(report(folder.path()).stdout, ended.stdout);
+    }
+}
+
+#[test]
+fn a_cap_leaves_what_was_due_not_sent() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "1ms", "--itl", "500ms"]),
+    );
+    let flags = "--num-prompts 500 --random-output-len 4 --request-rate 1000 --max-concurrency 2";
+    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&folder.path().join(RUNS))
+    });
+    process.signal("INT");
+    let ended = process.end().with_code(130);
+    let exchanges = exchanges(folder.path());
+    let (answered, not_sent) = (
+        count(&exchanges, None),
+        count(&exchanges, Some(FailureClass::NotSent)),
+    );
+    assert!(
+        answered > 0 && not_sent > 0,
+        "{answered} answered, {not_sent} not sent"
+    );
+    assert_eq!(answered + not_sent, exchanges.len());
+    assert!(
+        ended.stdout.contains("Failed requests (not-sent):"),
+        "{ended:#?}"
+    );
+    assert_eq!(report(folder.path()).stdout, ended.stdout);
+}
+
+#[test]
+fn a_second_interrupt_stops_at_once() {
+    for signal in ["INT", "TERM"] {
+        let (folder, mock) = (
+            TempDir::new().unwrap(),
+            Mock::start(&["--ttft", "1ms", "--itl", "10m"]),
+        );
+        let flags = "--concurrency 4 --num-prompts 1000 --random-output-len 50";
+        let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
+        process.until("four are in flight", |_| {
+            let metrics = mock.metrics();
+            let running = metrics
+                .lines()
+                .find(|line| line.starts_with("vllm:num_requests_running"));
+            running.is_some_and(|line| line.ends_with(" 4.0") || line.ends_with(" 4"))
+        });
+        process.signal(signal);
+        process.until("the first one is heard", |p| {
+            p.stderr().contains("once more stops at once")
+        });
+        process.signal(signal);
+        let ended = process.end().with_code(130);
+        assert!(ended.stderr.contains("stopping: "), "{ended:#?}");
+        assert!(
+            ended
+                .stdout
+                .contains("Failed requests (interrupted):           4\n"),
+            "{ended:#?}"
+        );
+        let exchanges = exchanges(folder.path());
+        assert_eq!(count(&exchanges, Some(FailureClass::Interrupted)), 4);
+        assert_eq!(exchanges.len(), 4);
+        assert!(
+            exchanges
+                .iter()
+                .all(|e| e.sent.is_some() && e.ended.is_some()),
+            "{exchanges:#?}"
+        );
+        assert_eq!(report(folder.path()).stdout, ended.stdout);
+    }
+}
+
+#[test]
+fn a_killed_run_can_be_reported() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "1ms", "--itl", "1ms"]),
+    );
+    let flags = "--request-rate 200 --num-prompts 100000 --random-output-len 5";
+    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&folder.path().join(RUNS))
+    });
+    process.signal("KILL");
+    let ended = process.end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (None, ""));
+    let exchanges = exchanges(folder.path());
+    assert!(count(&exchanges, None) > 0);
+    let report = report(folder.path());
+    assert!(report.stderr.contains("did not finish"), "{report:#?}");
+    let successes = format!("{:<40} {}\n", "Successful requests:", exchanges.len());
+    assert!(report.stdout.contains(&successes), "{report:#?}");
+    assert!(report.stdout.contains("suspect interrupted"), "{report:#?}");
+}
+
+#[test]
+fn a_server_that_dies_leaves_failures_by_class() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "5ms", "--itl", "20ms"]),
+    );
+    let flags = "--request-rate 100 --num-prompts 300 --random-output-len 10";
+    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&folder.path().join(RUNS))
+    });
+    mock.kill();
+    let ended = process.end().with_code(0);
+    let exchanges = exchanges(folder.path());
+    assert_eq!(exchanges.len(), 300);
+    let answered = count(&exchanges, None);
+    let by_class: Vec<usize> = [
+        FailureClass::Connect,
+        FailureClass::Send,
+        FailureClass::CutOff,
+    ]
+    .map(|class| count(&exchanges, Some(class)))
+    .into();
+    assert!(answered > 0 && by_class[0] > 0, "{answered} {by_class:?}");
+    assert_eq!(
+        answered + by_class.iter().sum::<usize>(),
+        300,
+        "{by_class:?}"
+    );
+    let connect = format!("{:<40} {}\n", "Failed requests (connect):", by_class[0]);
+    assert!(ended.stdout.contains(&connect), "{ended:#?}");
+    assert_eq!(report(folder.path()).stdout, ended.stdout);
+}
+
+/// A file system of 64 KiB, as long as this lives.
+struct SmallDisk<'p>(&'p Path);
+
+impl<'p> SmallDisk<'p> {
+    fn mount(path: &'p Path) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", "size=64k", "none"])
+            .arg(path);
+        mount.stderr(Stdio::null());
+        mount
+            .status()
+            .is_ok_and(|status| status.success())
+            .then_some(SmallDisk(path))
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_run_in_words() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "1ms", "--itl", "1ms"]),
+    );
+    let runs = folder.path().join(RUNS);
+    std::fs::create_dir(&runs).unwrap();
+    let Some(_disk) = SmallDisk::mount(&runs) else {
+        eprintln!("skipped: only root may mount a small disk");
+        return;
+    };
+    let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
+    let ended = run(&mut line(runner(), &mock, folder.path(), flags)).with_code(3);
+    assert!(
+        ended
+            .stderr
+            .contains("records.jsonl.zst`: No space left on device"),
+        "{ended:#?}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("what was written before is kept and readable"),
+        "{ended:#?}"
+    );
+    let kept = count(&exchanges(folder.path()), None);
+    assert!(kept > 0);
+    let successes = format!("{:<40} {kept}\n", "Successful requests:");
+    assert!(ended.stdout.contains(&successes), "{ended:#?}");
+    assert!(report(folder.path()).stdout.contains(&successes));
+}
+
+#[test]
+fn nobody_who_listens_is_no_reason_to_panic() {
+    for pipes in ["| head -n 1", "2>&1 >/dev/null | true", "2>&1 | true"] {
+        let (folder, mock) = (
+            TempDir::new().unwrap(),
+            Mock::start(&["--ttft", "50ms", "--itl", "1ms"]),
+        );
+        let shell = format!("{{ \"$@\"; echo $? > code; }} {pipes}");
+        let flags = "--num-prompts 2 --random-output-len 4";
+        run(&mut line(
+            runner_behind(&shell),
+            &mock,
+            folder.path(),
+            flags,
+        ));
+        let code = std::fs::read_to_string(folder.path().join("code")).unwrap();
+        assert_eq!(code, "0\n", "{pipes}");
+        assert_eq!(count(&exchanges(folder.path()), None), 3 - 1);
+    }
+}
+
+#[test]
+fn ten_thousand_at_once_are_all_answered() {
+    let allowed = rlimit::Resource::NOFILE.get_hard().unwrap();
+    if allowed < 10_200 {
+        eprintln!("skipped: {allowed} file descriptors may be open here, 10,200 are needed");
+        return;
+    }
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "2s", "--itl", "10ms"]),
+    );
+    let flags = "--num-prompts 10000 --random-output-len 3";
+    let ended = run(&mut line(runner(), &mock, folder.path(), flags)).with_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains("Successful requests:                     10000\n"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        ended
+            .stdout
+            .contains("Peak concurrent requests:                10000\n"),
+        "{}",
+        ended.stdout
+    );
+    assert!(!ended.stderr.contains("warning"), "{}", ended.stderr);
+}
+
+#[test]
+fn too_few_descriptors_are_told_and_recorded() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "1s", "--itl", "1ms"]),
+    );
+    let starved = runner_behind("ulimit -n 256; exec \"$@\"");
+    let flags = "--num-prompts 500 --random-output-len 3";
+    let ended = run(&mut line(starved, &mock, folder.path(), flags)).with_code(0);
+    for part in [
+        "500 connections",
+        "only 256 file descriptors are allowed and the limit cannot be raised",
+        "ulimit -Hn",
+        "--max-concurrency 128",
+    ] {
+        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+    let exchanges = exchanges(folder.path());
+    let (answered, failed) = (
+        count(&exchanges, None),
+        count(&exchanges, Some(FailureClass::Connect)),
+    );
+    assert!(
+        answered > 128 && failed > 128,
+        "{answered} answered, {failed} failed"
+    );
+    assert_eq!(answered + failed, 500);
+    assert!(
+        ended.stdout.contains("connect: Too many open files"),
+        "{}",
+        ended.stdout
+    );
+    let capped = runner_behind("ulimit -n 256; exec \"$@\"");
+    let elsewhere = TempDir::new().unwrap();
+    let flags = format!("{flags} --max-concurrency 128");
+    let ended = run(&mut line(capped, &mock, elsewhere.path(), &flags)).with_code(0);
+    assert!(
+        !ended.stderr.contains("warning"),
+        "the advice helps: {}",
+        ended.stderr
+    );
+    assert_eq!(
+        count(&crate::endings::exchanges(elsewhere.path()), None),
+        500
+    );
+}

@@ -13,21 +13,26 @@ use crate::frame::Frame;
 use crate::pace::Signal;
 use crate::plugin::PluginError;
 use crate::plugin::backend::{self, Dialect, Meaning};
+use crate::run::RunError;
 use crate::target::Secrets;
 use crate::units::Nanos;
 
-/// How many calls of a plugin may go wrong in a row before the run ends.
+/// How many requests or replies a plugin may spoil in a row before the run ends.
 const TOLERATED: u32 = 10;
 /// Most frames handed to the plugin in one call.
 const BATCH: usize = 256;
+/// What may be made of one reply, in bytes: a plugin can return far more than it was given.
+const ANSWER_BYTES: usize = 64 << 20;
+/// What an event counts for among them.
+const EVENT_BYTES: usize = 32;
 /// Longest message kept of a failure, in bytes.
 const MESSAGE_BYTES: usize = 1_000;
 
-/// Counts a plugin's failures in a row, and ends the run when there are too many.
+/// Counts what a plugin spoils in a row, and ends the run when it is too much.
 #[derive(Clone)]
 pub struct Patience {
     row: Arc<AtomicU32>,
-    last_straw: Arc<Mutex<Option<String>>>,
+    last_straw: Arc<Mutex<Option<RunError>>>,
     signal: Signal,
 }
 
@@ -41,22 +46,31 @@ impl Patience {
         }
     }
 
-    /// A call went well.
+    /// The same, but for what goes wrong in another kind of call, counted for itself.
+    pub fn with_own_row(&self) -> Self {
+        Patience {
+            row: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// A request was written, or a reply read to its end.
     pub fn restored(&self) {
         if self.row.load(Ordering::Relaxed) != 0 {
             self.row.store(0, Ordering::Relaxed);
         }
     }
 
-    /// A call went wrong.
+    /// It could not be, because of the plugin.
     pub fn tried(&self, error: &PluginError) {
         if self.row.fetch_add(1, Ordering::Relaxed) + 1 >= TOLERATED {
-            self.end(format!("{error} ({TOLERATED} times in a row)"));
+            let reason = format!("{error} ({TOLERATED} times in a row)");
+            self.end(RunError::LastStraw(reason));
         }
     }
 
     /// Ends the run at once, for a reason that cannot pass.
-    pub fn end(&self, reason: String) {
+    pub fn end(&self, reason: RunError) {
         self.last_straw
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -64,12 +78,12 @@ impl Patience {
         self.signal.stop();
     }
 
-    /// Why the run was ended, if it was.
-    pub fn last_straw(&self) -> Option<String> {
+    /// Why the run was ended, if it was. Told once.
+    pub fn last_straw(&self) -> Option<RunError> {
         self.last_straw
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .clone()
+            .take()
     }
 }
 
@@ -81,8 +95,8 @@ pub struct Decoder {
     pub patience: Patience,
     /// Taken out of what the server and the plugin say.
     pub secrets: Secrets,
-    /// Output events so far, for the progress line.
-    pub output_events: Arc<AtomicU64>,
+    /// Output tokens so far, for the progress line: what events state, one an event where they do not.
+    pub output_tokens: Arc<AtomicU64>,
 }
 
 /// A reply that is being put together.
@@ -96,6 +110,7 @@ struct Answer {
     finish: Option<String>,
     usage: Option<Usage>,
     whole: bool,
+    decoded: bool,
     fault: Option<(FailureClass, String)>,
 }
 
@@ -192,7 +207,7 @@ impl Decoder {
         frames: &[backend::Frame],
     ) -> Result<(), PluginError> {
         let decoded = self.dialect.decode(&answer.state, frames)?;
-        self.patience.restored();
+        answer.decoded = true;
         answer.state = decoded.state;
         let mut outputs = 0;
         for (frame, meaning) in decoded.events {
@@ -200,11 +215,37 @@ impl Decoder {
                 break;
             }
             let event = answer.add(instants[frame].0, meaning);
-            outputs += u64::from(event.kind.is_output());
+            if event.kind.is_output() {
+                outputs += u64::from(event.tokens.unwrap_or(1));
+            }
             answer.events.push(event);
         }
-        self.output_events.fetch_add(outputs, Ordering::Relaxed);
+        self.output_tokens.fetch_add(outputs, Ordering::Relaxed);
+        if answer.size() > ANSWER_BYTES {
+            return Err(PluginError::Contract {
+                plugin: self.dialect.name().to_owned(),
+                call: "decode",
+                what: format!("it makes more than {} MiB of one reply", ANSWER_BYTES >> 20),
+            });
+        }
         Ok(())
+    }
+
+    /// The backend's words for an error reply; a server may repeat the key, which is no plugin's business.
+    fn explain(&mut self, status: u16, body: &[u8]) -> String {
+        match self
+            .dialect
+            .explain(status, &self.secrets.redact_bytes(body))
+        {
+            Ok(said) => {
+                self.patience.restored();
+                said
+            }
+            Err(error) => {
+                self.patience.tried(&error);
+                error.to_string()
+            }
+        }
     }
 
     /// Puts the exchange together and judges how it went.
@@ -222,6 +263,10 @@ impl Decoder {
             let event = answer.add(at, Meaning::End);
             answer.events.push(event);
         }
+        let is_spoilt = matches!(answer.fault, Some((FailureClass::Plugin, _)));
+        if answer.decoded && !is_spoilt {
+            self.patience.restored();
+        }
         let outcome = match (answer.fault, end) {
             (Some((class, message)), _) => Some((class, message)),
             (None, End::Broke(class, message)) => match answer.whole {
@@ -231,7 +276,7 @@ impl Decoder {
             },
             (None, End::Status(body)) => {
                 let status = exchange.status.unwrap_or_default();
-                let said = self.dialect.explain(status, &body);
+                let said = self.explain(status, &body);
                 Some((FailureClass::HttpStatus, format!("HTTP {status}: {said}")))
             }
             (None, End::Whole { .. }) if !answer.whole => Some((
@@ -275,6 +320,15 @@ pub fn failed(class: FailureClass, message: &str) -> Outcome {
 }
 
 impl Answer {
+    /// How much memory it takes, more or less.
+    fn size(&self) -> usize {
+        self.output.len()
+            + self.reasoning.len()
+            + self.tool_calls.len()
+            + self.finish.as_ref().map_or(0, String::len)
+            + self.events.len() * EVENT_BYTES
+    }
+
     /// Takes one meaning in and gives the event to record of it.
     fn add(&mut self, at: Nanos, meaning: Meaning) -> Event {
         let event = |kind, tokens, bytes: usize| Event {

@@ -16,7 +16,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use http_body_util::Full;
-use hyper::Request;
+use hyper::header::CONTENT_TYPE;
+use hyper::{HeaderMap, Request};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 
@@ -267,6 +268,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         };
         exchange.status = Some(head.status().as_u16());
         let success = head.status().is_success();
+        if success && let Some(wrong) = not_a_stream(head.headers(), framing) {
+            return End::Broke(FailureClass::Protocol, wrong);
+        }
         let mut reading = Reading {
             worker: self,
             outlet,
@@ -442,6 +446,23 @@ impl<C: Connect> Reading<'_, C> {
             .await;
         (End::Status(body), at)
     }
+}
+
+/// What a reply is that was to be streamed and is plainly something else.
+fn not_a_stream(headers: &HeaderMap, framing: Framing) -> Option<String> {
+    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let (what, advice) = match (kind, framing) {
+        ("text/html", _) => ("a web page", "is it the engine's port and path?"),
+        ("application/json", Framing::EventStream) => (
+            "one whole JSON document instead of a stream",
+            "if the server does not stream, ask for whole replies (--disable-stream)",
+        ),
+        _ => return None,
+    };
+    Some(format!(
+        "the server answered with {what} ({kind}); {advice}"
+    ))
 }
 
 /// An error of the connection, with what lies beneath it.

@@ -204,6 +204,14 @@ impl RunFolder {
         self.read_json(PLAN)
     }
 
+    /// How the run ended; absent where it was killed or has not ended.
+    ///
+    /// # Errors
+    /// Where the file is there but cannot be read.
+    pub fn status(&self) -> Result<Option<Status>, FolderError> {
+        self.read_if_there(STATUS)
+    }
+
     /// All exchanges, ordered by phase and index.
     ///
     /// # Errors
@@ -221,7 +229,7 @@ impl RunFolder {
     pub fn facts(&self, exchanges: &[Exchange]) -> Result<RunFacts, FolderError> {
         let plan = self.plan()?;
         // A run that was killed has neither of these, and is reported all the same.
-        let status: Option<Status> = self.read_if_there(STATUS)?;
+        let status = self.status()?;
         let assessment: Assessment = self.read_if_there(ASSESSMENT)?.unwrap_or_default();
         let interrupted = status.is_none_or(|status| status.interrupted || status.error.is_some());
         Ok(facts(&plan, exchanges, assessment, interrupted))
@@ -235,7 +243,13 @@ impl RunFolder {
                 cause: cause.to_string(),
             })?;
         text.push('\n');
-        std::fs::write(&path, text).map_err(|cause| FolderError::Write { path, cause })
+        // Whole or not at all: half a file, from a full disk or a kill, would keep a report from being drawn.
+        let part = self.0.join(format!("{name}.part"));
+        let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &path));
+        written.map_err(|cause| {
+            let _ = std::fs::remove_file(&part);
+            FolderError::Write { path, cause }
+        })
     }
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, FolderError> {

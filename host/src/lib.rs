@@ -1,4 +1,4 @@
-//! The runner as a library. `ARCHITECTURE.md` beside the sources says how the parts hang together.
+#![doc = include_str!("../ARCHITECTURE.md")]
 #![forbid(unsafe_code)]
 
 pub mod arrival;

@@ -160,13 +160,13 @@ pub async fn probe<C: Connect>(
         });
     }
     if status == 401 || status == 403 {
-        let said = secrets.redact(&short(&dialect.explain(status, &body)));
+        let said = short(&explained(dialect, secrets, status, &body)?);
         return Err(PreflightError::Unauthorized {
             target: target.to_string(),
             status,
             said,
             advice: match secrets.api_key {
-                Some(_) => "the API key that was given is not accepted".to_owned(),
+                Some(_) => "the API key in the variable OPENAI_API_KEY, or in the one named by --api-key-env, is not accepted".to_owned(),
                 None => "no API key was given: put it into the variable OPENAI_API_KEY, or into one named by --api-key-env".to_owned(),
             },
         });
@@ -174,7 +174,7 @@ pub async fn probe<C: Connect>(
     let served = if (200..300).contains(&status) {
         dialect.read_models(&body)
     } else {
-        let said = secrets.redact(&short(&dialect.explain(status, &body)));
+        let said = short(&explained(dialect, secrets, status, &body)?);
         let remark = format!("{target} does not list its models (HTTP {status}: {said})");
         return match model {
             Some(model) => Ok(Found {
@@ -209,6 +209,16 @@ pub async fn probe<C: Connect>(
             "answered {path} with something else ({error})"
         ))),
     }
+}
+
+/// The backend's words for an error reply; a server may repeat the key, which is no plugin's business.
+fn explained(
+    dialect: &mut Dialect,
+    secrets: &Secrets,
+    status: u16,
+    body: &[u8],
+) -> Result<String, PluginError> {
+    dialect.explain(status, &secrets.redact_bytes(body))
 }
 
 fn plain(model: &str) -> Found {

@@ -16,9 +16,10 @@ use crate::exchange::{Events, Exchange, FailureClass, Outcome, Phase, SampleFact
 use crate::frame::Framing;
 use crate::plan::Plan;
 use crate::plugin::PluginError;
-use crate::plugin::backend::{self, Backend, Dialect, Sample, Settings};
-use crate::plugin::dataset::{Dataset, Samples};
+use crate::plugin::backend::{self, Dialect, Sample, Settings};
+use crate::plugin::dataset::Samples;
 use crate::plugin::load::hex;
+use crate::run::Parts;
 use crate::target::{Secrets, Target};
 use crate::units::Nanos;
 
@@ -84,28 +85,22 @@ impl Preparation {
     ///
     /// # Errors
     /// Where a plugin refuses its configuration or input, or traps.
-    pub fn open(
-        plan: &Plan,
-        backend: &Backend,
-        dataset: &Dataset,
-        target: &Target,
-        secrets: &Secrets,
-        patience: &Patience,
-    ) -> Result<Self, PluginError> {
-        let mut dialect = backend.open()?;
+    pub fn open(plan: &Plan, parts: &Parts, patience: &Patience) -> Result<Self, PluginError> {
+        let mut dialect = parts.backend.open()?;
         let framing = match dialect.framing(plan.request.stream)? {
             backend::Framing::EventStream => Framing::EventStream,
             backend::Framing::Lines => Framing::Lines,
             backend::Framing::Whole => Framing::Whole,
         };
         Ok(Preparation {
-            samples: dataset.open(plan.load.seed, plan.requests())?,
+            samples: parts.dataset.open(plan.load.seed, plan.requests())?,
             writer: Writer {
                 dialect,
                 settings: plan.settings(),
-                target: target.clone(),
-                secrets: secrets.clone(),
-                patience: patience.clone(),
+                target: parts.target.clone(),
+                secrets: parts.secrets.clone(),
+                // Requests that can be written say nothing of replies that cannot be read.
+                patience: patience.with_own_row(),
             },
             plan: plan.clone(),
             patience: patience.clone(),
@@ -167,7 +162,7 @@ impl Preparation {
             let limit = BATCH.min(u32::try_from(planned - index).unwrap_or(BATCH));
             let samples = match self.samples.next(limit) {
                 Ok(samples) => samples,
-                Err(error) => return self.patience.end(error.to_string()),
+                Err(error) => return self.patience.end(error.into()),
             };
             if samples.is_empty() {
                 return;

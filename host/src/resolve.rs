@@ -24,7 +24,7 @@ use crate::plugin::scorer::Scorer;
 use crate::plugin::{Info, PluginError};
 use crate::run::Parts;
 use crate::scenario::{ConfigTable, Place, Problem, Said, Scenario, ScenarioError, check_config};
-use crate::target::{Secrets, Target};
+use crate::target::{Secrets, Target, TargetError};
 use crate::tokenizer::Tokenizer;
 
 /// The variable that holds the API key when nobody names another.
@@ -439,7 +439,12 @@ impl<'s> Resolution<'s> {
             Err(error) => {
                 let place = said.map(|said| said.place.clone());
                 let problem = Problem::new(error.to_string()).at(place, "this");
-                self.faults.scenario.push(problem);
+                match (&error, said) {
+                    // The scenario's own check has said so already.
+                    (TargetError::NotUrl { .. }, Some(_)) => {}
+                    (TargetError::Credentials, _) => self.faults.scenario.push(problem.secret()),
+                    _ => self.faults.scenario.push(problem),
+                }
                 None
             }
         }

@@ -4,20 +4,15 @@
 //! [`on_threads`] is the real one. [`on_paused_clock`] runs the same parts on one task and virtual
 //! time, for tests with exact numbers.
 
-mod conduct;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crossbeam_channel::Sender;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-
-use conduct::Conductor;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::clock::Clock;
-use crate::decode::{Decoder, Patience};
-use crate::drive::{Opened, Order, Report, Worker};
+use crate::decode::Patience;
+use crate::drive::{Opened, Order, Worker};
 use crate::exchange::{Exchange, Phase};
 use crate::pace::Signal;
 use crate::plan::Plan;
@@ -25,9 +20,15 @@ use crate::plugin::PluginError;
 use crate::plugin::backend::Backend;
 use crate::plugin::dataset::Dataset;
 use crate::prepare::Preparation;
-use crate::record::{RecordError, Recorder};
+use crate::record::RecordError;
 use crate::target::{Secrets, Target};
 use crate::transport::Connect;
+
+mod backstage;
+mod conductor;
+
+use backstage::{Alarm, Backstage, propagate, thread};
+use conductor::Conductor;
 
 /// Connections opened ahead for a run held to a rate, at most.
 const SPARE_CONNECTIONS: usize = 256;
@@ -54,8 +55,8 @@ pub struct Live {
     pub done: AtomicU64,
     /// Of these, those that failed.
     pub failed: AtomicU64,
-    /// Output events so far.
-    pub output_events: Arc<AtomicU64>,
+    /// Output tokens so far: what events state, one an event where they do not.
+    pub output_tokens: Arc<AtomicU64>,
     /// Sum of the times to the first output, in nanoseconds.
     pub first_output_sum: AtomicU64,
     /// Over how many exchanges.
@@ -102,92 +103,6 @@ pub struct Control {
     pub live: Arc<Live>,
 }
 
-/// The threads behind the workers.
-struct Backstage {
-    reports: Vec<Sender<Report>>,
-    exchanges: Sender<Box<Exchange>>,
-    decoders: Vec<std::thread::JoinHandle<()>>,
-    recorder: std::thread::JoinHandle<Result<(), RecordError>>,
-    patience: Patience,
-}
-
-impl Backstage {
-    fn start(
-        parts: &Parts,
-        folder: &Path,
-        threads: usize,
-        control: &Control,
-        patience: Patience,
-    ) -> Result<Self, RunError> {
-        let recorder = Recorder::create(folder)?;
-        let (exchanges, finished) = crossbeam_channel::unbounded::<Box<Exchange>>();
-        let seen = {
-            let live = Arc::clone(&control.live);
-            move |exchange: &Exchange| live.count(exchange)
-        };
-        let signal = control.signal.clone();
-        let recorder = thread("record", move || {
-            let recorded = recorder.run(&finished, seen);
-            if recorded.is_err() {
-                signal.stop();
-            }
-            recorded
-        })?;
-        let mut reports = Vec::new();
-        let mut decoders = Vec::new();
-        for number in 0..threads {
-            let (sender, receiver) = crossbeam_channel::unbounded();
-            let decoder = Decoder {
-                dialect: parts.backend.open()?,
-                patience: patience.clone(),
-                secrets: parts.secrets.clone(),
-                output_events: Arc::clone(&control.live.output_events),
-            };
-            let exchanges = exchanges.clone();
-            reports.push(sender);
-            decoders.push(thread(&format!("decode-{number}"), move || {
-                decoder.run(&receiver, &exchanges);
-            })?);
-        }
-        Ok(Backstage {
-            reports,
-            exchanges,
-            decoders,
-            recorder,
-            patience,
-        })
-    }
-
-    /// Waits until everything reported is on disk.
-    fn finish(self) -> Result<(), RunError> {
-        drop(self.reports);
-        for decoder in self.decoders {
-            propagate(decoder.join());
-        }
-        drop(self.exchanges);
-        propagate(self.recorder.join())?;
-        match self.patience.last_straw() {
-            Some(reason) => Err(RunError::LastStraw(reason)),
-            None => Ok(()),
-        }
-    }
-}
-
-fn thread<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<std::thread::JoinHandle<T>, RunError> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body)
-        .map_err(RunError::Thread)
-}
-
-/// A panic of a thread is a bug, and goes on being one.
-fn propagate<T>(joined: std::thread::Result<T>) -> T {
-    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
 impl Live {
     fn count(&self, exchange: &Exchange) {
         if exchange.phase != Phase::Measure {
@@ -205,17 +120,6 @@ impl Live {
             self.first_output_sum
                 .fetch_add(first.at.since(sent).0, Ordering::Relaxed);
             self.first_output_count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Ends the waiting for a thread that panics.
-struct Alarm(Signal);
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.break_down();
         }
     }
 }
@@ -240,32 +144,13 @@ where
     C: Connect + Clone + Send + 'static,
 {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let patience = Patience::new(control.signal.clone());
-    let preparation = Preparation::open(
-        plan,
-        &parts.backend,
-        &parts.dataset,
-        &parts.target,
-        &parts.secrets,
-        &patience,
-    )?;
-    let backstage = Backstage::start(parts, folder, workers(cores), control, patience)?;
-    let clock = Clock::start();
-    let opened = Arc::new(Opened::default());
+    let (stage, preparation) = Stage::set(plan, parts, folder, control, workers(cores))?;
     let mut orders = Vec::new();
     let mut threads = Vec::new();
-    for number in 0..workers(cores) {
+    for number in 0..stage.workers {
         let (sender, receiver) = unbounded_channel();
-        let worker = worker(
-            plan,
-            connect.clone(),
-            clock,
-            control,
-            &backstage,
-            &opened,
-            workers(cores),
-        );
         orders.push(sender);
+        let worker = stage.worker(connect);
         let alarm = Alarm(control.signal.clone());
         threads.push(thread(&format!("read-{number}"), move || {
             let _alarm = alarm;
@@ -276,21 +161,12 @@ where
         })?);
     }
     control.signal.attach();
-    let conductor = Conductor {
-        plan,
-        clock,
-        control,
-        orders: &orders,
-        opened: &opened,
-        exchanges: &backstage.exchanges,
-        target: &parts.target,
-    };
-    let conducted = pollster::block_on(conductor.conduct(preparation));
+    let conducted = pollster::block_on(stage.conduct(&orders, preparation));
     drop(orders);
     for thread in threads {
         propagate(thread.join()).map_err(RunError::Thread)?;
     }
-    backstage.finish().and(conducted)
+    stage.backstage.finish().and(conducted)
 }
 
 /// Runs a plan on the calling task, for a runtime whose clock is paused.
@@ -307,71 +183,85 @@ pub async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
-    let patience = Patience::new(control.signal.clone());
-    let preparation = Preparation::open(
-        plan,
-        &parts.backend,
-        &parts.dataset,
-        &parts.target,
-        &parts.secrets,
-        &patience,
-    )?;
-    let backstage = Backstage::start(parts, folder, 1, control, patience)?;
-    let clock = Clock::start();
-    let opened = Arc::new(Opened::default());
-    let (sender, receiver): (_, UnboundedReceiver<Order>) = unbounded_channel();
-    let orders = vec![sender];
-    let worker = worker(
-        plan,
-        connect.clone(),
-        clock,
-        control,
-        &backstage,
-        &opened,
-        1,
-    );
-    let exchanges = backstage.exchanges.clone();
+    let (stage, preparation) = Stage::set(plan, parts, folder, control, 1)?;
+    let (sender, receiver) = unbounded_channel();
+    let worker = stage.worker(connect);
     let conduct = async {
-        let conductor = Conductor {
-            plan,
-            clock,
-            control,
-            orders: &orders,
-            opened: &opened,
-            exchanges: &exchanges,
-            target: &parts.target,
-        };
-        let conducted = conductor.conduct(preparation).await;
-        drop(orders);
-        conducted
+        // The worker leaves when the orders end, so they end with the conducting.
+        let orders = [sender];
+        stage.conduct(&orders, preparation).await
     };
     let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
-    drop(exchanges);
-    backstage.finish().and(conducted)
+    stage.backstage.finish().and(conducted)
 }
 
-fn worker<C>(
-    plan: &Plan,
-    connect: C,
-    clock: Clock,
-    control: &Control,
-    backstage: &Backstage,
-    opened: &Arc<Opened>,
+/// A run with everything in its place.
+struct Stage<'r> {
+    plan: &'r Plan,
+    parts: &'r Parts,
+    control: &'r Control,
     workers: usize,
-) -> Worker<C> {
-    let spare = match (plan.load.arrival.rate(), plan.slots()) {
-        (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
-            .clamp(4, SPARE_CONNECTIONS)
-            .div_ceil(workers),
-        _ => 0,
-    };
-    Worker {
-        connect,
-        clock,
-        signal: control.signal.clone(),
-        reports: backstage.reports.clone(),
-        timeouts: plan.timeouts,
-        spare,
-        opened: Arc::clone(opened),
+    clock: Clock,
+    opened: Arc<Opened>,
+    backstage: Backstage,
+}
+
+impl<'r> Stage<'r> {
+    /// Opens the plugins and starts the threads behind so many workers.
+    fn set(
+        plan: &'r Plan,
+        parts: &'r Parts,
+        folder: &Path,
+        control: &'r Control,
+        workers: usize,
+    ) -> Result<(Self, Preparation), RunError> {
+        let patience = Patience::new(control.signal.clone());
+        let preparation = Preparation::open(plan, parts, &patience)?;
+        let stage = Stage {
+            plan,
+            parts,
+            control,
+            workers,
+            clock: Clock::start(),
+            opened: Arc::default(),
+            backstage: Backstage::start(parts, folder, workers, control, patience)?,
+        };
+        Ok((stage, preparation))
+    }
+
+    fn worker<C: Clone>(&self, connect: &C) -> Worker<C> {
+        let spare = match (self.plan.load.arrival.rate(), self.plan.slots()) {
+            (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
+                .clamp(4, SPARE_CONNECTIONS)
+                .div_ceil(self.workers),
+            _ => 0,
+        };
+        Worker {
+            connect: connect.clone(),
+            clock: self.clock,
+            signal: self.control.signal.clone(),
+            reports: self.backstage.reports.clone(),
+            timeouts: self.plan.timeouts,
+            spare,
+            opened: Arc::clone(&self.opened),
+        }
+    }
+
+    async fn conduct(
+        &self,
+        orders: &[UnboundedSender<Order>],
+        preparation: Preparation,
+    ) -> Result<(), RunError> {
+        Conductor {
+            plan: self.plan,
+            clock: self.clock,
+            control: self.control,
+            orders,
+            opened: &self.opened,
+            exchanges: &self.backstage.exchanges,
+            target: &self.parts.target,
+        }
+        .conduct(preparation)
+        .await
     }
 }

@@ -1,5 +1,6 @@
 //! The target: where requests go, and what of them is secret.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -44,6 +45,12 @@ impl Target {
         let not_url = || TargetError::NotUrl {
             url: url.to_owned(),
         };
+        // First, for the other refusals repeat the URL.
+        let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(TargetError::Credentials);
+        }
         if url.starts_with("https://") {
             return Err(TargetError::Tls {
                 url: url.to_owned(),
@@ -53,9 +60,6 @@ impl Target {
         let authority = uri.authority().ok_or_else(not_url)?;
         if uri.scheme_str() != Some("http") || uri.query().is_some() {
             return Err(not_url());
-        }
-        if authority.as_str().contains('@') {
-            return Err(TargetError::Credentials);
         }
         Ok(Target {
             host: authority.host().to_owned(),
@@ -118,13 +122,27 @@ impl fmt::Debug for Secrets {
 impl Secrets {
     /// Takes secret values out of a text that a server or a plugin wrote.
     pub fn redact(&self, text: &str) -> String {
+        self.secrets().fold(text.to_owned(), |text, secret| {
+            text.replace(secret, "[redacted]")
+        })
+    }
+
+    /// As [`Secrets::redact`], of bytes that need not be text where nothing is secret in them.
+    pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let is_there = |secret: &str| memchr::memmem::find(bytes, secret.as_bytes()).is_some();
+        if self.secrets().any(is_there) {
+            return Cow::Owned(self.redact(&String::from_utf8_lossy(bytes)).into_bytes());
+        }
+        Cow::Borrowed(bytes)
+    }
+
+    /// The values that are secret; what is shorter is found in texts by chance.
+    fn secrets(&self) -> impl Iterator<Item = &str> {
         self.api_key
             .iter()
             .chain(self.headers.iter().map(|(_, value)| value))
+            .map(String::as_str)
             .filter(|secret| secret.len() >= 4)
-            .fold(text.to_owned(), |text, secret| {
-                text.replace(secret.as_str(), "[redacted]")
-            })
     }
 }
 
@@ -155,10 +173,14 @@ mod tests {
             Target::parse("https://h"),
             Err(TargetError::Tls { .. })
         ));
-        assert_eq!(
-            Target::parse("http://me:pw@h"),
-            Err(TargetError::Credentials)
-        );
+        for url in [
+            "http://me:pw@h",
+            "https://me:pw@h",
+            "me:pw@h",
+            "ftp://me:pw@h/x",
+        ] {
+            assert_eq!(Target::parse(url), Err(TargetError::Credentials), "{url}");
+        }
     }
 
     #[test]

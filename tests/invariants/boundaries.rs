@@ -206,9 +206,9 @@ fn decoding_late_moves_no_instant() {
         dialect: resolved.parts.backend.open().unwrap(),
         patience: Patience::new(Signal::for_task()),
         secrets: resolved.parts.secrets.clone(),
-        output_events: Arc::new(AtomicU64::new(0)),
+        output_tokens: Arc::new(AtomicU64::new(0)),
     };
-    let counted = Arc::clone(&decoder.output_events);
+    let counted = Arc::clone(&decoder.output_tokens);
     decoder.run(&receiver, &sender);
     let exchange = exchanges.recv().unwrap();
     assert_eq!(exchange.output, "one two three");

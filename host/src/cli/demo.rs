@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, tell};
 use super::run::{Output, measure_all};
 use crate::mock::{self, Engine, Script};
 use crate::resolve::{Source, resolve};
@@ -30,7 +30,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let address = start_engine().map_err(|cause| {
         Failure::new(Exit::Bug, format!("cannot start the mock engine: {cause}"))
     })?;
-    eprintln!("mock engine: http://{address}; scenario: {SCENARIO}");
+    tell(format_args!(
+        "mock engine: http://{address}; scenario: {SCENARIO}"
+    ));
     let text = shipped::scenario(SCENARIO)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} does not ship inside")))?;
     let mut scenario =

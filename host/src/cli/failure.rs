@@ -1,6 +1,7 @@
 //! How the program says that something went wrong: in words on stderr, and as an exit code.
 
-use std::io::IsTerminal;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use crate::folder::FolderError;
@@ -9,6 +10,7 @@ use crate::preflight::PreflightError;
 use crate::record::RecordError;
 use crate::resolve::Faults;
 use crate::run::RunError;
+use crate::scenario::Place;
 
 /// Exit codes: part of the stable surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ use crate::run::RunError;
 pub enum Exit {
     /// A bug.
     Bug = 1,
+    /// A wrong command line.
+    CommandLine = 2,
     /// A wrong scenario or input.
     Input = 3,
     /// A plugin would not load or broke its contract.
@@ -63,7 +67,7 @@ impl Failure {
         match &self.words {
             Words::Plain(words) => {
                 for word in words {
-                    eprintln!("error: {word}");
+                    tell(format_args!("error: {word}"));
                 }
             }
             Words::Faults(faults) => {
@@ -71,17 +75,28 @@ impl Failure {
                 for problem in &faults.scenario {
                     let mut text = String::new();
                     match handler.render_report(&mut text, problem) {
-                        Ok(()) => eprintln!("{}", text.trim_end()),
-                        Err(_) => eprintln!("error: {}", problem.message()),
+                        Ok(()) => tell(text.trim_end()),
+                        Err(_) => tell(format_args!("error: {}", problem.message())),
+                    }
+                    // A place in a file is drawn; one on the command line has to be told.
+                    if let Some(flag @ Place::Flag(_)) = problem.place()
+                        && !problem.to_string().starts_with(&flag.to_string())
+                    {
+                        tell(format_args!("  given by {flag}"));
                     }
                 }
                 for error in &faults.plugins {
-                    eprintln!("error: {error}");
+                    tell(format_args!("error: {error}"));
                 }
             }
         }
         self.code()
     }
+}
+
+/// Writes a line to stderr. That whoever read it has gone away is no error.
+pub fn tell(words: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{words}");
 }
 
 /// Draws a problem with the lines it is about; colours on a terminal only, and never where
@@ -123,7 +138,9 @@ impl From<PreflightError> for Failure {
     fn from(error: PreflightError) -> Self {
         match error {
             PreflightError::Plugin(error) => error.into(),
-            PreflightError::NoModel { .. } => Failure::new(Exit::Input, error.to_string()),
+            PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => {
+                Failure::new(Exit::Input, error.to_string())
+            }
             _ => Failure::new(Exit::Target, error.to_string()),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::FalseyValueParser;
 use serde_json::{Map, Value};
 
 use crate::duration::Span;
@@ -129,10 +130,10 @@ pub struct Flags {
     )]
     tokenizer: Option<PathBuf>,
     /// Let the model end its answers when it likes
-    #[arg(long, env = "RUNNER_DISABLE_IGNORE_EOS", help_heading = "Requests")]
+    #[arg(long, env = "RUNNER_DISABLE_IGNORE_EOS", value_parser = FalseyValueParser::new(), help_heading = "Requests")]
     disable_ignore_eos: bool,
     /// Ask for whole replies instead of streams
-    #[arg(long, env = "RUNNER_DISABLE_STREAM", help_heading = "Requests")]
+    #[arg(long, env = "RUNNER_DISABLE_STREAM", value_parser = FalseyValueParser::new(), help_heading = "Requests")]
     disable_stream: bool,
     /// Sampling temperature
     #[arg(long, env = "RUNNER_TEMPERATURE", help_heading = "Requests")]
@@ -266,6 +267,7 @@ impl Flags {
             let (name, value) = field
                 .split_once(':')
                 .or_else(|| field.split_once('='))
+                .filter(|(name, _)| !name.trim().is_empty())
                 .ok_or("--header takes `Name: value` or `Name=value`")?;
             let value = Said::flag("--header", value.trim().to_owned());
             target

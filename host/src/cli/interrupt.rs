@@ -5,8 +5,13 @@ use std::io;
 use std::process;
 use std::sync::{Arc, Mutex};
 
-use super::failure::Exit;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::failure::{Exit, tell};
 use crate::pace::Signal;
+
+/// SIGXFSZ: a file would outgrow `ulimit -f`.
+const FILE_SIZE_LIMIT: i32 = 25;
 
 /// Passes interrupts on to the run that is under way.
 #[derive(Clone, Default)]
@@ -22,34 +27,38 @@ impl Interrupt {
     /// Listens from now on.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// Where signals cannot be listened to, or no thread can be started.
     pub fn listen() -> io::Result<Self> {
         let interrupt = Interrupt::default();
         let heard = interrupt.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
+        let [mut interrupts, mut terminations, _file_size] = {
+            let _entered = runtime.enter();
+            [
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+                // Someone listening turns it from a kill into a write that fails, which is reported.
+                signal(SignalKind::from_raw(FILE_SIZE_LIMIT))?,
+            ]
+        };
+        let attend = async move {
+            loop {
+                let came = tokio::select! {
+                    came = interrupts.recv() => came,
+                    came = terminations.recv() => came,
+                };
+                if came.is_none() {
+                    return;
+                }
+                heard.heard();
+            }
+        };
         std::thread::Builder::new()
             .name("interrupt".into())
-            .spawn(move || runtime.block_on(heard.attend()))?;
+            .spawn(move || runtime.block_on(attend))?;
         Ok(interrupt)
-    }
-
-    async fn attend(self) {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-            return;
-        };
-        loop {
-            let heard = tokio::select! {
-                heard = tokio::signal::ctrl_c() => heard.is_ok(),
-                heard = terminate.recv() => heard.is_some(),
-            };
-            if !heard {
-                return;
-            }
-            self.heard();
-        }
     }
 
     fn heard(&self) {
@@ -57,13 +66,13 @@ impl Interrupt {
         state.count += 1;
         match (&state.run, state.count) {
             (Some(run), 1) => {
-                eprintln!(
-                    "\ninterrupted: waiting for what is in flight, then reporting; once more stops at once"
+                tell(
+                    "\ninterrupted: waiting for what is in flight, then reporting; once more stops at once",
                 );
                 run.stop();
             }
             (Some(run), 2) => {
-                eprintln!("\nstopping");
+                tell("\nstopping: what is in flight is given up");
                 run.abort();
             }
             _ => process::exit(i32::from(Exit::Interrupted as u8)),

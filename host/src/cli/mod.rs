@@ -32,7 +32,7 @@ use failure::Failure;
         runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
         runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
-        runner report runs/LATEST                       redraw a result from its records\n\n\
+        runner report runs/20260102-030405-quick-start  redraw a result from its records\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
         5 target not reachable or every request failed, 130 interrupted (what was measured is saved)"
 )]

@@ -66,7 +66,7 @@ impl Line {
 
     fn draw(self, finished: &AtomicBool) {
         let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{prefix} {bar:24} {msg}")
+        let style = ProgressStyle::with_template("{prefix} {bar:24} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         bar.set_prefix(self.name.clone());
@@ -102,10 +102,10 @@ impl Line {
         if failed > 0 {
             parts.push(format!("{failed} failed"));
         }
-        let events = live.output_events.load(Ordering::Relaxed) as f64;
+        let tokens = live.output_tokens.load(Ordering::Relaxed) as f64;
         let seconds = elapsed.as_secs_f64();
         if seconds > 0.5 {
-            parts.push(format!("{:.0} events/s", events / seconds));
+            parts.push(format!("{:.0} tok/s", tokens / seconds));
         }
         let count = live.first_output_count.load(Ordering::Relaxed);
         if count > 0 {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, tell};
 use super::run::write_stdout;
-use crate::folder::RunFolder;
+use crate::folder::{RunFolder, Status};
 use crate::report::{csv, json, text};
 use crate::summary::Summary;
 
@@ -15,8 +15,8 @@ pub struct Args {
     /// Folders of runs
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
-    /// How
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// In which form
+    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
@@ -38,7 +38,22 @@ enum Format {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for run in &args.runs {
         let folder = RunFolder::at(run);
+        // First, so that what is no run's folder is called so.
+        folder.plan()?;
         let exchanges = folder.exchanges()?;
+        match folder.status()? {
+            None => tell(format_args!(
+                "note: the run in {} did not finish: it was killed, or goes on still; this is what it had written",
+                run.display()
+            )),
+            Some(Status {
+                error: Some(error), ..
+            }) => tell(format_args!(
+                "note: the run in {} ended early: {error}",
+                run.display()
+            )),
+            Some(_) => {}
+        }
         let facts = folder.facts(&exchanges)?;
         let bug =
             |cause: String| Failure::new(Exit::Bug, format!("cannot write the report: {cause}"));

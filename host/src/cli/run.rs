@@ -1,11 +1,14 @@
 //! `runner run`: resolves every scenario, then measures one after the other.
 
+use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::failure::{Exit, Failure};
+use clap::builder::FalseyValueParser;
+
+use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
@@ -60,7 +63,7 @@ pub struct Output {
     )]
     output_file: Option<PathBuf>,
     /// Print the summary as JSON instead of the text block
-    #[arg(long, env = "RUNNER_JSON", help_heading = "Result")]
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     json: bool,
 }
 
@@ -71,7 +74,7 @@ pub struct Output {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.scenarios.is_empty() && args.flags.named_plugins().is_empty() {
         return Err(Failure::new(
-            Exit::Input,
+            Exit::CommandLine,
             "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, `runner --help` lists all",
         ));
     }
@@ -93,7 +96,7 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
     let mut first_failure: Option<ExitCode> = None;
     for resolved in runs {
         if several {
-            eprintln!("== {} ==", resolved.plan.name);
+            tell(format_args!("== {} ==", resolved.plan.name));
         }
         let code = match measure(resolved, output, &interrupt) {
             Ok(0) => continue,
@@ -110,6 +113,7 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
 
 /// Measures one run, from preflight to result.
 fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Result<u8, Failure> {
+    let lines = output.lines()?;
     let connect = reach(&resolved)?;
     probe(&mut resolved, &connect)?;
     let Resolved {
@@ -137,18 +141,51 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
         started: started.to_string(),
         ended: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
-        error: ran.as_ref().err().map(ToString::to_string),
+        error: ran
+            .as_ref()
+            .err()
+            .map(|error| parts.secrets.redact(&error.to_string())),
     };
-    folder.end(&status)?;
-    let exchanges = folder.exchanges()?;
+    // What cannot be kept, as on a full disk, is no reason to withhold what can be shown.
+    let mut kept = folder.end(&status);
+    let (exchanges, ran) = match (folder.exchanges(), ran) {
+        (Ok(exchanges), ran) => (exchanges, ran),
+        // It ended before anything was recorded: why matters more than that there is nothing.
+        (Err(_), Err(why)) => return Err(why.into()),
+        (Err(error), Ok(())) => return Err(error.into()),
+    };
     let assessment = assess(&exchanges, &tokenizer, &scorers);
-    folder.write_assessment(&assessment)?;
-    folder.write_log(&log.drain())?;
+    kept = kept.and(folder.write_assessment(&assessment));
+    let logged: Vec<String> = (log.drain().iter())
+        .map(|line| parts.secrets.redact(line))
+        .collect();
+    kept = kept.and(folder.write_log(&logged));
     let scorer_errors = assessment.errors.clone();
     let summary = summarize(&plan, &exchanges, assessment, &status);
-    folder.write_summary(&summary)?;
-    print(&summary, output, &folder)?;
-    conclude(ran, &exchanges, &scorer_errors, interrupt)
+    kept = kept.and(folder.write_summary(&summary));
+    print(&summary, output, lines, &folder)?;
+    let code = conclude(ran, &exchanges, &scorer_errors, interrupt)?;
+    kept?;
+    Ok(code)
+}
+
+impl Output {
+    /// Opens the file that summaries are appended to, before anything is measured in vain.
+    fn lines(&self) -> Result<Option<File>, Failure> {
+        let Some(path) = &self.output_file else {
+            return Ok(None);
+        };
+        let opened = File::options().append(true).create(true).open(path);
+        opened.map(Some).map_err(|cause| {
+            Failure::new(
+                Exit::Input,
+                format!(
+                    "cannot append to `{}`: {cause}; give a file that can be written with --output-file",
+                    path.display()
+                ),
+            )
+        })
+    }
 }
 
 fn summarize(
@@ -201,7 +238,7 @@ fn probe(resolved: &mut Resolved, connect: &Tcp) -> Result<(), Failure> {
         resolved.plan.target.model.as_deref(),
     ))?;
     if let Some(remark) = found.remark {
-        eprintln!("note: {remark}");
+        tell(format_args!("note: {remark}"));
     }
     resolved.plan.target.model = Some(found.model);
     Ok(())
@@ -217,16 +254,21 @@ fn raise_descriptors(plan: &Plan) -> Option<u64> {
     let needed = most + OTHER_DESCRIPTORS;
     let limit = rlimit::increase_nofile_limit(needed).ok()?;
     if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {
-        eprintln!(
+        tell(format_args!(
             "warning: {most} connections may be open at the same time, but only {limit} file descriptors are allowed and the limit cannot be raised further; \
              requests beyond it will fail as `connect`. Raise it (ulimit -Hn, LimitNOFILE), or cap requests in flight with --max-concurrency {}",
-            limit.saturating_sub(OTHER_DESCRIPTORS)
-        );
+            limit.saturating_sub(OTHER_DESCRIPTORS).max(1)
+        ));
     }
     Some(limit)
 }
 
-fn print(summary: &Summary, output: &Output, folder: &RunFolder) -> Result<(), Failure> {
+fn print(
+    summary: &Summary,
+    output: &Output,
+    lines: Option<File>,
+    folder: &RunFolder,
+) -> Result<(), Failure> {
     let cannot =
         |what: &str, cause: String| Failure::new(Exit::Bug, format!("cannot {what}: {cause}"));
     let as_json =
@@ -236,16 +278,15 @@ fn print(summary: &Summary, output: &Output, folder: &RunFolder) -> Result<(), F
         false => text::text(summary),
     };
     write_stdout(&shown)?;
-    eprintln!("records: {}", folder.path().display());
-    if let Some(path) = &output.output_file {
+    tell(format_args!("records: {}", folder.path().display()));
+    if let Some(mut lines) = lines {
         let line = serde_json::to_string(summary)
             .map_err(|cause| cannot("write JSON", cause.to_string()))?;
-        append(path, &line).map_err(|cause| {
+        writeln!(lines, "{line}").map_err(|cause| {
             Failure::new(
                 Exit::Input,
                 format!(
-                    "cannot append to `{}`: {cause}; the summary is in {}",
-                    path.display(),
+                    "cannot append to the --output-file: {cause}; the summary is in {}",
                     folder.path().display()
                 ),
             )
@@ -266,14 +307,6 @@ pub fn write_stdout(text: &str) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
-}
-
-fn append(path: &Path, line: &str) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)?;
-    writeln!(file, "{line}")
 }
 
 /// The exit code of a run that was reported.

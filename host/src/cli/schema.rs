@@ -9,7 +9,7 @@ use crate::report::schema::{NAMES, schema};
 /// Print the JSON Schema of a result file
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Which
+    /// Of which file: summary.json, or a line of records.jsonl.zst
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
     name: String,
 }

@@ -22,7 +22,7 @@ struct Text {
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
     let over = flags
         .scenario()
-        .map_err(|what| Failure::new(Exit::Input, what))?;
+        .map_err(|what| Failure::new(Exit::CommandLine, what))?;
     let source = |scenario: Scenario, name: String, folder: Option<PathBuf>| Source {
         scenario: scenario.overlay(over.clone()),
         name,

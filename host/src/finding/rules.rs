@@ -199,10 +199,18 @@ fn approximate_tokens(summary: &Summary) -> Option<Finding> {
         } else {
             Severity::Note
         },
-        seen: format!(
-            "tokens of {input} prompts and {output} answers were counted with {name}, which is not the model's tokenizer"
-        ),
-        why: "token counts, and throughput and TPOT made from them, are estimates".into(),
+        seen: if counted {
+            format!(
+                "tokens of {input} prompts and {output} answers were counted with {name}, which is not the model's tokenizer"
+            )
+        } else {
+            format!("answers were tokenized again with {name}, which is not the model's tokenizer")
+        },
+        why: if counted {
+            "token counts, and throughput and TPOT made from them, are estimates".into()
+        } else {
+            "the retokenized total is an estimate, and so are the lengths the dataset aimed at; the other counts are the server's".into()
+        },
         advice: "give the served model's tokenizer.json, or have the server state usage".into(),
     })
 }

@@ -191,7 +191,7 @@ impl Dialect {
         PluginError::Contract {
             plugin: self.name().to_owned(),
             call,
-            what,
+            what: words(&what),
         }
     }
 
@@ -296,21 +296,25 @@ impl Dialect {
     }
 
     /// What a reply with an error status says, for people.
-    pub fn explain(&mut self, status: u16, body: &[u8]) -> String {
-        match self.call("explain", |codec, store, handle| {
+    ///
+    /// # Errors
+    /// Where the plugin traps.
+    pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<String, PluginError> {
+        self.call("explain", |codec, store, handle| {
             codec.call_explain(store, handle, status, body)
-        }) {
-            Ok(text) => words(&text),
-            Err(error) => error.to_string(),
-        }
+        })
+        .map(|text| words(&text))
     }
 
     /// A request must stay below the target and leave the host's headers alone.
     fn check_request(&self, call: &'static str, request: &Request) -> Result<(), PluginError> {
         let path = &request.path;
         let fault = if !path.starts_with('/') || path.starts_with("//") {
-            Some(format!("the path `{path}` must begin with one `/`"))
-        } else if path.split(['/', '?']).any(|part| part == "..")
+            Some(format!(
+                "the path `{}` must begin with one `/`",
+                path.escape_debug()
+            ))
+        } else if path.split(['/', '?']).any(is_parent)
             || path
                 .bytes()
                 .any(|b| b <= b' ' || b >= 0x7f || b == b'\\' || b == b'#')
@@ -320,7 +324,10 @@ impl Dialect {
                 path.escape_debug()
             ))
         } else if !matches!(request.method.as_str(), "GET" | "POST" | "PUT") {
-            Some(format!("the method `{}`", request.method.escape_debug()))
+            Some(format!(
+                "the method `{}`; a backend may use GET, POST and PUT",
+                request.method.escape_debug()
+            ))
         } else {
             request.headers.iter().find_map(|(name, value)| {
                 if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
@@ -345,4 +352,9 @@ impl Dialect {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a path's segment leads upwards; to servers, an encoded dot is a dot.
+fn is_parent(segment: &str) -> bool {
+    segment.to_ascii_lowercase().replace("%2e", ".") == ".."
 }

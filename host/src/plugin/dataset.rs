@@ -6,7 +6,7 @@ use super::backend::expect_kind;
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::Sample;
 use super::error::PluginError;
-use super::instance::{Info, Live, info, instantiate};
+use super::instance::{Info, Live, info, instantiate, words};
 use super::load::{Kind, Plugin};
 use super::sandbox::{Grants, Guest, GuestData, arm, trapped};
 
@@ -151,7 +151,7 @@ impl Samples {
         let contract = |what: String| PluginError::Contract {
             plugin: self.plugin.clone(),
             call,
-            what,
+            what: words(&what),
         };
         if samples.len() > limit as usize {
             return Err(contract(format!(

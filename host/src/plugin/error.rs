@@ -1,5 +1,7 @@
 //! How a plugin can fail. A plugin's words are always attributed to it.
 
+use super::instance::words;
+
 /// Why a plugin could not be used, or a call of it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
@@ -40,7 +42,7 @@ pub enum PluginError {
         what: String,
     },
     /// It is a plugin of another kind than the one asked for.
-    #[error("plugin `{plugin}` is a {found}, but a {expected} was asked for {place}")]
+    #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}")]
     WrongKind {
         /// The plugin.
         plugin: String,
@@ -118,11 +120,17 @@ impl PluginError {
     pub(super) fn said(plugin: &str, error: super::bindings::types::Error) -> Self {
         use super::bindings::types::Error;
         let plugin = plugin.to_owned();
+        let said = match &error {
+            Error::InvalidConfig(said)
+            | Error::InvalidInput(said)
+            | Error::Protocol(said)
+            | Error::Other(said) => words(said),
+        };
         match error {
-            Error::InvalidConfig(said) => PluginError::Config { plugin, said },
-            Error::InvalidInput(said) => PluginError::Input { plugin, said },
-            Error::Protocol(said) => PluginError::Protocol { plugin, said },
-            Error::Other(said) => PluginError::Said { plugin, said },
+            Error::InvalidConfig(_) => PluginError::Config { plugin, said },
+            Error::InvalidInput(_) => PluginError::Input { plugin, said },
+            Error::Protocol(_) => PluginError::Protocol { plugin, said },
+            Error::Other(_) => PluginError::Said { plugin, said },
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use wasmtime::component::{HasSelf, Resource, ResourceTable};
@@ -19,7 +19,7 @@ use crate::tokenizer::Tokenizer;
 
 /// How often deadlines are looked at; a call may overrun its limit by this much.
 const TICK: Duration = Duration::from_millis(10);
-/// Log lines kept of one instance; the rest are counted.
+/// Log lines kept of one plugin, all its instances together; the rest are counted.
 const LOG_LINES: usize = 1000;
 /// Longest log line kept, in bytes.
 const LOG_LINE_BYTES: usize = 4096;
@@ -82,40 +82,48 @@ pub fn engine() -> &'static Engine {
     })
 }
 
-/// Where plugins' log lines go.
+/// Where plugins' log lines go: a bounded number of each plugin's.
 #[derive(Clone, Debug, Default)]
-pub struct LogBook(Arc<Mutex<Vec<String>>>);
+pub struct LogBook(Arc<Mutex<Lines>>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    kept: Vec<String>,
+    /// How many lines each plugin wrote.
+    written: BTreeMap<String, usize>,
+}
 
 impl LogBook {
-    fn push(&self, line: String) {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
         self.0
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .push(line);
     }
 
-    /// Takes the lines written so far.
+    /// Counts a line of a plugin, and keeps it unless there are too many.
+    fn write(&self, plugin: &str, line: impl FnOnce() -> String) {
+        let mut lines = self.lines();
+        let written = match lines.written.get_mut(plugin) {
+            Some(written) => written,
+            None => lines.written.entry(plugin.to_owned()).or_default(),
+        };
+        *written += 1;
+        if *written <= LOG_LINES {
+            lines.kept.push(line());
+        }
+    }
+
+    /// Takes the lines written so far, and says how many were left out.
     pub fn drain(&self) -> Vec<String> {
-        std::mem::take(
-            &mut *self
-                .0
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner()),
-        )
-    }
-
-    /// The last line that `plugin` wrote as an error: a panic's message.
-    fn last_error(&self, plugin: &str) -> Option<String> {
-        let prefix = format!("error {plugin}: ");
-        let lines = self
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        lines
-            .iter()
-            .rev()
-            .find_map(|line| line.strip_prefix(&prefix))
-            .map(str::to_owned)
+        let Lines { mut kept, written } = std::mem::take(&mut *self.lines());
+        for (plugin, written) in written {
+            if let Some(more @ 1..) = written.checked_sub(LOG_LINES) {
+                kept.push(format!(
+                    "warn {plugin}: it wrote {more} more lines, which are left out"
+                ));
+            }
+        }
+        kept
     }
 }
 
@@ -138,7 +146,8 @@ pub struct Guest {
     grants: Grants,
     store_limits: StoreLimits,
     table: ResourceTable,
-    lines_logged: usize,
+    /// The last line of this call that it wrote as an error: a panic's message.
+    last_error: Option<String>,
 }
 
 /// A file opened by a plugin.
@@ -160,7 +169,7 @@ pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
             .trap_on_grow_failure(true)
             .build(),
         table,
-        lines_logged: 0,
+        last_error: None,
     };
     let mut store = Store::new(engine(), guest);
     store.limiter(|guest| &mut guest.store_limits);
@@ -173,7 +182,9 @@ pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
         .as_millis()
         .div_ceil(TICK.as_millis());
     store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2) + 1);
-    let returned = store.data().grants.limits.returned_bytes;
+    let guest = store.data_mut();
+    guest.last_error = None;
+    let returned = guest.grants.limits.returned_bytes;
     store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
 }
 
@@ -190,7 +201,7 @@ pub fn trapped(
         Some(Trap::Interrupt) => format!(
             "it ran longer than the {limit_ms} ms allowed for a call (an endless loop, or raise the limit under [sandbox])"
         ),
-        Some(Trap::UnreachableCodeReached) => match guest.grants.log.last_error(&guest.plugin) {
+        Some(Trap::UnreachableCodeReached) => match &guest.last_error {
             Some(message) => format!("it panicked: {message}"),
             None => "it aborted without a message".to_owned(),
         },
@@ -231,36 +242,33 @@ impl types::Host for Guest {}
 
 impl log::Host for Guest {
     fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
-        self.lines_logged += 1;
-        if self.lines_logged > LOG_LINES {
-            if self.lines_logged == LOG_LINES + 1 {
-                self.grants.log.push(format!(
-                    "warn {}: more than {LOG_LINES} lines; the rest are left out",
-                    self.plugin
-                ));
-            }
-            return Ok(());
-        }
-        let level = match level {
+        let name = match level {
             log::Level::Debug => "debug",
             log::Level::Info => "info",
             log::Level::Warn => "warn",
             log::Level::Error => "error",
         };
-        let mut line: String = message
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
-        if line.len() > LOG_LINE_BYTES {
-            let cut = line.floor_char_boundary(LOG_LINE_BYTES);
-            line.truncate(cut);
-            line.push('…');
+        if level == log::Level::Error {
+            self.last_error = Some(one_line(&message));
         }
-        self.grants
-            .log
-            .push(format!("{level} {}: {line}", self.plugin));
+        self.grants.log.write(&self.plugin, || {
+            format!("{name} {}: {}", self.plugin, one_line(&message))
+        });
         Ok(())
     }
+}
+
+/// A message as a line of the log: no control characters, and not too long.
+fn one_line(message: &str) -> String {
+    let end = message.floor_char_boundary(LOG_LINE_BYTES.min(message.len()));
+    let mut line: String = message[..end]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if end < message.len() {
+        line.push('…');
+    }
+    line
 }
 
 impl files::Host for Guest {}
@@ -306,6 +314,10 @@ fn read_at(file: &File, size: u64, offset: u64, length: u32) -> std::io::Result<
     use std::io::{Read, Seek, SeekFrom};
     let left = size.saturating_sub(offset);
     let length = u64::from(length).min(left);
+    if length == 0 {
+        // Systems refuse to seek far past the end.
+        return Ok(Vec::new());
+    }
     let mut bytes = Vec::with_capacity(length as usize);
     let mut file = file;
     file.seek(SeekFrom::Start(offset))?;

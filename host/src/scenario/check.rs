@@ -105,12 +105,16 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
         });
         if uri.is_none_or(|uri| uri.query().is_some()) {
             let expected = "a URL such as \"http://127.0.0.1:8000\"";
-            problems.push(wrong(
-                "target.base-url",
-                place,
-                expected,
-                format!("{value:?}"),
-            ));
+            let credentials = value.contains('@');
+            let found = match credentials {
+                true => "something that may hold a password".to_owned(),
+                false => format!("{value:?}"),
+            };
+            let problem = wrong("target.base-url", place, expected, found);
+            problems.push(match credentials {
+                true => problem.secret(),
+                false => problem,
+            });
         }
     }
     if let Some(Said { value, place }) = &target.api_key_env {

@@ -7,29 +7,47 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::component;
+
+/// Builds the runner, from the same artifacts as `cargo test --workspace`.
+///
+/// Cargo unifies the features of dependencies over the packages and the kinds of target that a command
+/// selects. `--package runner` would therefore compile a second variant of the sandbox, the tokenizer
+/// and much else, for minutes. With every package selected and any one integration test among the
+/// targets, so that development dependencies count, the features are those of the tests; the README's
+/// test is named because nothing heavy stands behind it. Only `clippy` compiles its own: a checked
+/// dependency is another artifact than a built one, whatever is selected.
+const BUILD_RUNNER: [&str; 6] = [
+    "build",
+    "--workspace",
+    "--bin",
+    "runner",
+    "--test",
+    "readme",
+];
 
 /// Builds the plugins and the runner, and runs its demo.
 pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     component::build_all(root)?;
-    let status = Command::new("cargo")
-        .current_dir(root)
-        .args(["run", "--quiet", "--package", "runner", "--", "demo"])
-        .args(arguments)
-        .status()
-        .context("cargo does not start")?;
-    Ok(exit_code(status.code().unwrap_or(1)))
+    let code = cargo(root, &BUILD_RUNNER)?;
+    if code != 0 {
+        return Ok(exit_code(code));
+    }
+    let runner = built(root).join(format!("runner{}", std::env::consts::EXE_SUFFIX));
+    let code = run(Command::new(runner).arg("demo").args(arguments))?;
+    Ok(exit_code(code))
 }
 
 /// Runs every step until one fails; then the rest is named as not run.
 pub fn test(root: &Path) -> Result<ExitCode> {
     type Step = (&'static str, fn(&Path) -> Result<i32>);
-    let steps: [Step; 5] = [
-        ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
+    let steps: [Step; 6] = [
+        ("tools", tools),
         // Before what compiles the host, because the host embeds them.
         ("plugins", |root| component::build_all(root).map(|()| 0)),
+        ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
         ("clippy", |root| {
             let arguments = [
                 "clippy",
@@ -41,6 +59,7 @@ pub fn test(root: &Path) -> Result<ExitCode> {
             ];
             cargo(root, &arguments)
         }),
+        // Plugins run their unit tests and cases here too, natively.
         ("tests", |root| cargo(root, &["test", "--workspace"])),
         ("README", readme),
     ];
@@ -68,32 +87,66 @@ pub fn test(root: &Path) -> Result<ExitCode> {
     Ok(exit_code(failed.unwrap_or(0)))
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> Result<i32> {
-    run(Command::new("cargo").current_dir(root).args(arguments))
+/// Prints the versions of what the other steps call, so that a log says what it was made with, and fails
+/// at once where a tool is missing.
+fn tools(root: &Path) -> Result<i32> {
+    let missing =
+        "is missing: `rustup component add clippy rustfmt`, or the distribution's packages";
+    run(Command::new("rustc").arg("--version"))?;
+    for tool in [
+        ["--version"].as_slice(),
+        &["fmt", "--version"],
+        &["clippy", "--version"],
+    ] {
+        if cargo(root, tool)? != 0 {
+            bail!("`cargo {}` {missing}", tool[0]);
+        }
+    }
+    Ok(0)
 }
 
-/// Runs, with the runner just built, every line of the README's blocks that are fenced as `sh tested`.
+fn cargo(root: &Path, arguments: &[&str]) -> Result<i32> {
+    run(Command::new("cargo")
+        .current_dir(root)
+        // Where the rest of this program looks for what was built.
+        .env("CARGO_TARGET_DIR", root.join("target"))
+        .args(arguments))
+}
+
+/// Where cargo leaves binaries.
+fn built(root: &Path) -> PathBuf {
+    root.join("target/debug")
+}
+
+/// Runs every block of the README that is fenced as `sh tested`, one after the other in an empty folder,
+/// with the runner just built in the path.
 fn readme(root: &Path) -> Result<i32> {
-    let path = root.join("README.md");
-    if !path.is_file() {
-        eprintln!("no README.md");
-        return Ok(0);
+    let text = fs::read_to_string(root.join("README.md")).context("reading README.md")?;
+    let blocks = tested_blocks(&text);
+    if blocks.is_empty() {
+        bail!("README.md has no block fenced as `sh tested`");
     }
-    let text = fs::read_to_string(&path)?;
-    let code = cargo(root, &["build", "--package", "runner"])?;
+    let code = cargo(root, &BUILD_RUNNER)?;
     if code != 0 {
         return Ok(code);
     }
-    let mut search: Vec<PathBuf> = vec![root.join("target/debug")];
+    let folder = root.join("target/readme");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let mut search: Vec<PathBuf> = vec![built(root)];
     search.extend(std::env::split_paths(
         &std::env::var_os("PATH").unwrap_or_default(),
     ));
     let search = std::env::join_paths(search)?;
-    for block in tested_blocks(&text) {
+    for block in blocks {
         eprintln!("{}", block.trim_end());
+        // What a block leaves in the background ends with it, also where the block fails.
+        let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{block}");
         let code = run(Command::new("sh")
-            .current_dir(root)
-            .args(["-e", "-c", &block])
+            .current_dir(&folder)
+            .args(["-e", "-c", &script])
             .env("PATH", &search))?;
         if code != 0 {
             return Ok(code);

@@ -1,5 +1,4 @@
-//! Conducts a run: has requests and connections ready, paces warm-up and measurement, and waits for
-//! their replies.
+//! The phases of a run, one after the other: lays requests and connections ready, warms up, measures.
 
 use std::sync::atomic::Ordering;
 
@@ -22,20 +21,20 @@ use crate::units::Nanos;
 /// How many seconds' worth of requests lie ready before a run held to a rate begins.
 const READY_SECONDS: f64 = 2.0;
 
-/// Conducts the phases.
+/// Conducts the phases of one run.
 pub(super) struct Conductor<'r> {
-    pub plan: &'r Plan,
-    pub clock: Clock,
-    pub control: &'r Control,
-    pub orders: &'r [UnboundedSender<Order>],
-    pub opened: &'r Opened,
-    pub exchanges: &'r Sender<Box<Exchange>>,
-    pub target: &'r Target,
+    pub(super) plan: &'r Plan,
+    pub(super) clock: Clock,
+    pub(super) control: &'r Control,
+    pub(super) orders: &'r [UnboundedSender<Order>],
+    pub(super) opened: &'r Opened,
+    pub(super) exchanges: &'r Sender<Box<Exchange>>,
+    pub(super) target: &'r Target,
 }
 
 impl Conductor<'_> {
-    /// Waits for the first requests and connections, then runs the phases one after the other.
-    pub async fn conduct(&self, mut preparation: Preparation) -> Result<(), RunError> {
+    /// Runs the phases; returns when every reply has ended.
+    pub(super) async fn conduct(&self, mut preparation: Preparation) -> Result<(), RunError> {
         let framing = preparation.framing();
         let warmup = preparation.warmup()?;
         let feed = preparation.start().map_err(RunError::Thread)?;

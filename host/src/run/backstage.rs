@@ -1,0 +1,114 @@
+//! Behind the workers: the decode threads and the recorder, from the first report to the last record.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+
+use super::{Control, Parts, RunError};
+use crate::decode::{Decoder, Patience};
+use crate::drive::Report;
+use crate::exchange::Exchange;
+use crate::pace::Signal;
+use crate::record::{RecordError, Recorder};
+
+/// The threads behind the workers.
+pub(super) struct Backstage {
+    /// Where workers report, by request number.
+    pub(super) reports: Vec<Sender<Report>>,
+    /// Where finished exchanges go.
+    pub(super) exchanges: Sender<Box<Exchange>>,
+    decoders: Vec<std::thread::JoinHandle<()>>,
+    recorder: std::thread::JoinHandle<Result<(), RecordError>>,
+    patience: Patience,
+}
+
+impl Backstage {
+    /// Starts so many decode threads, and the recorder.
+    pub(super) fn start(
+        parts: &Parts,
+        folder: &Path,
+        threads: usize,
+        control: &Control,
+        patience: Patience,
+    ) -> Result<Self, RunError> {
+        let recorder = Recorder::create(folder)?;
+        let (exchanges, finished) = crossbeam_channel::unbounded::<Box<Exchange>>();
+        let seen = {
+            let live = Arc::clone(&control.live);
+            move |exchange: &Exchange| live.count(exchange)
+        };
+        let signal = control.signal.clone();
+        let recorder = thread("record", move || {
+            let recorded = recorder.run(&finished, seen);
+            if recorded.is_err() {
+                signal.stop();
+            }
+            recorded
+        })?;
+        let mut reports = Vec::new();
+        let mut decoders = Vec::new();
+        for number in 0..threads {
+            let (sender, receiver) = crossbeam_channel::unbounded();
+            let decoder = Decoder {
+                dialect: parts.backend.open()?,
+                patience: patience.clone(),
+                secrets: parts.secrets.clone(),
+                output_tokens: Arc::clone(&control.live.output_tokens),
+            };
+            let exchanges = exchanges.clone();
+            reports.push(sender);
+            decoders.push(thread(&format!("decode-{number}"), move || {
+                decoder.run(&receiver, &exchanges);
+            })?);
+        }
+        Ok(Backstage {
+            reports,
+            exchanges,
+            decoders,
+            recorder,
+            patience,
+        })
+    }
+
+    /// Waits until everything reported is on disk.
+    pub(super) fn finish(self) -> Result<(), RunError> {
+        drop(self.reports);
+        for decoder in self.decoders {
+            propagate(decoder.join());
+        }
+        drop(self.exchanges);
+        propagate(self.recorder.join())?;
+        match self.patience.last_straw() {
+            Some(reason) => Err(reason),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Starts a named thread.
+pub(super) fn thread<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<std::thread::JoinHandle<T>, RunError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(RunError::Thread)
+}
+
+/// A panic of a thread is a bug, and goes on being one.
+pub(super) fn propagate<T>(joined: std::thread::Result<T>) -> T {
+    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Ends the waiting for a thread that panics.
+pub(super) struct Alarm(pub(super) Signal);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.break_down();
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The documents tell the truth about the tree: what they point to exists, and what ships is named.
+//! Whether the README's commands work is for `cargo xtask test`, which runs them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// What stands between `[text](` and `)`.
+fn links(markdown: &str) -> Vec<&str> {
+    markdown
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .collect()
+}
+
+/// Words in backticks, outside of fenced blocks.
+fn code_spans(markdown: &str) -> Vec<&str> {
+    markdown
+        .split("```")
+        .step_by(2)
+        .flat_map(|prose| prose.split('`').skip(1).step_by(2))
+        .collect()
+}
+
+/// Files with that extension below a folder, as paths below the root.
+fn files(folder: &str, extension: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join(folder)).expect("the folder exists") {
+        let entry = entry.expect("it can be read");
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.ends_with(extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for document in ["README.md", "host/ARCHITECTURE.md"] {
+        let text = read(document);
+        let folder = root().join(document);
+        let folder = folder.parent().expect("a file lies in a folder");
+        for link in links(&text) {
+            if link.contains("://") || link.starts_with('#') {
+                continue;
+            }
+            let path = link.split('#').next().unwrap_or(link);
+            assert!(
+                folder.join(path).exists(),
+                "{document} links to `{path}`, which is not there"
+            );
+        }
+    }
+}
+
+#[test]
+fn paths_in_prose_exist() {
+    let tops = ["host/", "wit/", "plugins/", "scenarios/", "tests/", ".ci/"];
+    for document in ["README.md", "host/ARCHITECTURE.md"] {
+        let text = read(document);
+        for span in code_spans(&text) {
+            // `path/to/file.rs::item` names a function or a constant in that file.
+            let (path, item) = span.split_once("::").unwrap_or((span, ""));
+            let is_path = tops.iter().any(|top| path.starts_with(top))
+                && !path.contains([' ', '*', '{', '…'])
+                && !path.contains("NAME");
+            if !is_path {
+                continue;
+            }
+            assert!(
+                root().join(path).exists(),
+                "{document} names `{path}`, which is not there"
+            );
+            if !item.is_empty() {
+                let source = read(path);
+                let known = ["fn ", "const ", "struct ", "enum "]
+                    .iter()
+                    .any(|word| source.contains(&format!("{word}{item}")));
+                assert!(
+                    known,
+                    "{document} names `{span}`, but {path} has no `{item}`"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_ships_is_named() {
+    let text = read("README.md");
+    for kind in ["backends", "datasets", "scorers"] {
+        for manifest in files(&format!("plugins/{kind}"), "/Cargo.toml") {
+            let is_plugin = read(&manifest).contains("cdylib");
+            let name = manifest
+                .split('/')
+                .nth(2)
+                .expect("plugins/KIND/NAME/Cargo.toml");
+            let plugin = format!("{kind}/{name}.wasm");
+            assert!(
+                !is_plugin || text.contains(&plugin),
+                "README.md does not name `{plugin}`"
+            );
+        }
+    }
+    for scenario in files("scenarios", ".toml") {
+        assert!(
+            text.contains(&scenario),
+            "README.md does not name `{scenario}`"
+        );
+    }
+}
+
+#[test]
+fn the_two_commands_stand_first() {
+    let text = read("README.md");
+    let commands: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("cargo "))
+        .collect();
+    assert_eq!(commands[..2], ["cargo xtask demo", "cargo xtask test"]);
+}

@@ -1,0 +1,64 @@
+//! What the program says of itself: help, version, completions, schemas, variables.
+
+use clap::CommandFactory;
+
+use super::transcript;
+use crate::support::process::{run, runner};
+
+#[test]
+fn help_of_every_subcommand() {
+    let mut pages = vec![vec![]];
+    let cli = runner::cli::Cli::command();
+    pages.extend(cli.get_subcommands().map(|sub| vec![sub.get_name()]));
+    for page in pages {
+        let name = ["help", &page.join("-")].join("-");
+        let ended = run(runner().args(&page).arg("--help")).with_code(0);
+        assert_eq!(ended.stderr, "");
+        transcript(name.trim_end_matches('-'), &ended.stdout);
+    }
+}
+
+#[test]
+fn every_flag_has_a_variable() {
+    let cli = runner::cli::Cli::command();
+    for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
+        for flag in command.get_arguments().filter(|arg| !arg.is_positional()) {
+            let id = flag.get_id().as_str();
+            if ["help", "version"].contains(&id) {
+                continue;
+            }
+            let variable = flag.get_env().map(|name| name.to_string_lossy());
+            let starts = variable
+                .as_ref()
+                .is_some_and(|name| name.starts_with("RUNNER_"));
+            assert!(starts, "`{}` of `{}`: {variable:?}", id, command.get_name());
+        }
+    }
+}
+
+#[test]
+fn version() {
+    let ended = run(runner().arg("--version")).with_code(0);
+    assert_eq!(
+        ended.stdout,
+        concat!("runner ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn completions_know_the_flags() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ended = run(runner().args(["completions", shell])).with_code(0);
+        assert!(ended.stdout.contains("dataset-name"), "{shell}");
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+#[test]
+fn schemas_are_json() {
+    for name in runner::report::schema::NAMES {
+        let ended = run(runner().args(["schema", name])).with_code(0);
+        let schema: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert!(schema["$schema"].is_string(), "{name}");
+    }
+}

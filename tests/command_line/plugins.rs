@@ -1,0 +1,128 @@
+//! How plugins are found, and runs that flags alone describe.
+
+use std::path::Path;
+
+use runner::folder::RunFolder;
+use runner::shipped;
+
+use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+
+const QUICK: [&str; 4] = ["--ttft", "1ms", "--itl", "1ms"];
+
+fn measured(folder: &Path, mock: &Mock, line: &str) -> Ended {
+    let mut command = runner();
+    command.current_dir(folder).args(words(line));
+    let short = "--num-prompts 3 --random-input-len 8 --random-output-len 4 --base-url";
+    run(command.args(words(short)).arg(&mock.url))
+}
+
+fn plan(folder: &Path) -> runner::plan::Plan {
+    let run = only_run(&folder.join("runs")).unwrap();
+    RunFolder::at(&run).plan().unwrap()
+}
+
+#[test]
+fn flags_alone_describe_a_run() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
+    let line =
+        "--backend vllm --dataset-name random --request-rate 1000 --max-concurrency 2 --seed 7";
+    let ended = measured(folder.path(), &mock, line).with_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains("Successful requests:                     3\n"),
+        "{ended:#?}"
+    );
+    let plan = plan(folder.path());
+    assert_eq!((plan.load.seed, plan.load.max_in_flight), (7, Some(2)));
+    assert_eq!(plan.load.arrival.rate(), Some(1000.0));
+    assert_eq!(plan.backend.plugin, "backends/vllm.wasm");
+}
+
+#[test]
+fn variables_stand_for_flags() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
+    let mut command = runner();
+    command.current_dir(folder.path()).envs([
+        ("RUNNER_PLUGIN", "backends/vllm.wasm,datasets/random.wasm"),
+        ("RUNNER_BASE_URL", &mock.url),
+        ("RUNNER_NUM_PROMPTS", "3"),
+        ("RUNNER_RANDOM_OUTPUT_LEN", "4"),
+        ("RUNNER_DISABLE_STREAM", "1"),
+        ("RUNNER_DISABLE_IGNORE_EOS", "0"),
+        ("RUNNER_JSON", "1"),
+    ]);
+    let ended = run(&mut command).with_code(0);
+    let summary: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(summary["requests"]["successful"], 3);
+    let plan = plan(folder.path());
+    assert_eq!(
+        (plan.request.stream, plan.request.ignore_eos),
+        (false, true)
+    );
+}
+
+#[test]
+fn each_plugin_says_itself_what_kind_it_is() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
+    let line = "--plugin scorers/output-length.wasm --plugin datasets/random.wasm --plugin backends/openai.wasm";
+    measured(folder.path(), &mock, line).with_code(0);
+    let plan = plan(folder.path());
+    assert_eq!(plan.backend.plugin, "backends/openai.wasm");
+    assert_eq!(plan.dataset.plugin.plugin, "datasets/random.wasm");
+    assert_eq!(plan.scorers[0].plugin, "scorers/output-length.wasm");
+}
+
+#[test]
+fn a_folder_of_the_plugin_path_is_searched() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let component = shipped::plugin("backends/sglang.wasm").unwrap();
+    std::fs::write(elsewhere.path().join("mine.wasm"), component).unwrap();
+    let path = format!("/nowhere:{}", elsewhere.path().display());
+    let line = format!("--plugin mine.wasm --plugin-path {path} --dataset-name random");
+    measured(folder.path(), &mock, &line).with_code(0);
+    assert_eq!(plan(folder.path()).backend.plugin, "mine.wasm");
+}
+
+#[test]
+fn a_file_beside_the_scenario_wins_over_what_ships() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
+    let beside = tempfile::tempdir().unwrap();
+    std::fs::create_dir(beside.path().join("backends")).unwrap();
+    let component = shipped::plugin("backends/sglang.wasm").unwrap();
+    std::fs::write(beside.path().join("backends/vllm.wasm"), component).unwrap();
+    let scenario = beside.path().join("mine.toml");
+    let text = "backend.plugin = 'backends/vllm.wasm'\ndataset.plugin = 'datasets/random.wasm'\n";
+    std::fs::write(&scenario, text).unwrap();
+    measured(folder.path(), &mock, &scenario.display().to_string()).with_code(0);
+    let plan = plan(folder.path());
+    assert_eq!(plan.backend.plugin, "backends/vllm.wasm");
+    assert_eq!(plan.backend.name, "sglang");
+    assert_eq!(plan.name, "mine");
+}
+
+#[test]
+fn a_shipped_scenario_runs_from_any_folder() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
+    let line = "scenarios/quickstart.toml --request-rate 1000";
+    measured(folder.path(), &mock, line).with_code(0);
+    assert_eq!(plan(folder.path()).name, "Quick start");
+}
+
+#[test]
+fn the_demo_needs_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = run(runner().current_dir(folder.path()).arg("demo")).with_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains("Successful requests:                     60\n"),
+        "{ended:#?}"
+    );
+    assert!(
+        ended
+            .stdout
+            .contains("output-length (mean of 60):              1.0000\n")
+    );
+}

@@ -1,0 +1,119 @@
+//! A result is the same wherever it is drawn: by the run, from its folder, as text or JSON.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+
+/// A short run, and its folder.
+fn a_run(folder: &Path, flags: &str) -> (Ended, PathBuf) {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
+    let mut command = runner();
+    let line = "--backend vllm --dataset-name random --num-prompts 5 --random-output-len 4";
+    command.args(words(line)).args(words(flags));
+    command.args(["--base-url", &mock.url]).current_dir(folder);
+    let ended = run(&mut command).with_code(0);
+    (ended, only_run(&folder.join("runs")).unwrap())
+}
+
+fn report(run_folder: &Path, format: &str) -> String {
+    let mut command = runner();
+    command
+        .arg("report")
+        .arg(run_folder)
+        .args(["--format", format]);
+    let ended = run(&mut command).with_code(0);
+    assert_eq!(ended.stderr, "");
+    ended.stdout
+}
+
+#[test]
+fn a_report_is_what_the_run_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ended, run_folder) = a_run(folder.path(), "");
+    assert!(
+        ended
+            .stdout
+            .starts_with("============ Serving Benchmark Result")
+    );
+    assert!(ended.stdout.ends_with(&format!("{:=^50}\n", "")));
+    assert_eq!(report(&run_folder, "text"), ended.stdout);
+    let summary = std::fs::read_to_string(run_folder.join("summary.json")).unwrap();
+    assert_eq!(report(&run_folder, "json"), summary);
+    let table = report(&run_folder, "csv");
+    assert_eq!(table.lines().count(), 1 + 1 + 5, "header, warmup, requests");
+    // A plugin's log, progress and findings have no place in any of them; where records are is told beside.
+    assert!(ended.stderr.starts_with("records: runs/"), "{ended:#?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:#?}");
+}
+
+#[test]
+fn json_is_all_that_goes_to_stdout() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = folder.path().join("all.jsonl");
+    std::fs::write(&all, "{}\n").unwrap();
+    let (ended, run_folder) = a_run(folder.path(), "--json --output-file all.jsonl");
+    let summary = std::fs::read_to_string(run_folder.join("summary.json")).unwrap();
+    assert_eq!(ended.stdout, summary);
+    let lines = std::fs::read_to_string(all).unwrap();
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let lines: Vec<_> = lines.lines().map(value).collect();
+    assert_eq!(
+        lines,
+        [value("{}"), value(&summary)],
+        "appended, a line a run"
+    );
+}
+
+#[test]
+fn problems_are_drawn_in_colour_only_where_it_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("wrong.toml"), "nam = 1\n").unwrap();
+    let Some(coloured) = on_a_terminal(folder.path(), "wrong.toml", "TERM=xterm") else {
+        return;
+    };
+    assert!(coloured.contains("\u{1b}["), "{coloured:?}");
+    let plain = on_a_terminal(folder.path(), "wrong.toml", "NO_COLOR=1").unwrap();
+    assert!(plain.contains("unknown key"), "{plain:?}");
+    assert!(!plain.contains("\u{1b}["), "{plain:?}");
+}
+
+#[test]
+fn the_progress_line_is_for_terminals() {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(&["--ttft", "20ms", "--itl", "20ms"]);
+    let line = format!(
+        "--backend vllm --dataset-name random --num-prompts 20 --concurrency 4 --random-output-len 20 --base-url {}",
+        mock.url
+    );
+    if let Some(seen) = on_a_terminal(folder.path(), &line, "TERM=xterm") {
+        for part in ["/20 done", " in flight", "TTFT ", "preparing"] {
+            assert!(seen.contains(part), "{part}: {seen:?}");
+        }
+        assert!(
+            seen.contains("Successful requests:                     20"),
+            "{seen:?}"
+        );
+    }
+    let ended = run(runner().args(words(&line)).current_dir(folder.path())).with_code(0);
+    assert!(!ended.stderr.contains("in flight"), "{ended:#?}");
+}
+
+/// What a terminal shows of a command line; nothing where util-linux's `script` is missing.
+fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<String> {
+    let version = std::process::Command::new("script")
+        .arg("--version")
+        .output();
+    if !version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("util-linux"))
+    {
+        eprintln!("skipped: there is no `script` of util-linux to make a terminal with");
+        return None;
+    }
+    let mut command = crate::support::process::runner_behind(
+        "stty_line=\"stty cols 120; exec env $VARIABLE '$1' $LINE\"; exec script -qec \"$stty_line\" /dev/null",
+    );
+    command
+        .env("LINE", line)
+        .env("VARIABLE", variable)
+        .current_dir(folder);
+    Some(run(&mut command).stdout)
+}

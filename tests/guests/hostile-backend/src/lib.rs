@@ -1,0 +1,261 @@
+//! A backend that misbehaves as its configuration says; told nothing, it speaks OpenAI's completions well
+//! enough for whole runs. It goes below the kit's own glue, which would not let it break the contract.
+
+use misdeeds::{Deed, commit, hook_panics};
+use runner_plugin::bindings::{about, backend};
+use runner_plugin::{
+    Error, Frame, Framing, Meaning, Output, Prompt, Request, Sample, Settings, log,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What it is told to do.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct Config {
+    /// What to do to itself.
+    misbehave: Option<Deed>,
+    /// What to answer that it should not.
+    answer: Option<Answer>,
+    /// In which call; without one in none.
+    call: Option<Call>,
+    /// Only where the sample, the frame or the body holds this.
+    only_on: Option<String>,
+    /// Log everything that it is given.
+    spill: bool,
+    /// The method of its requests.
+    method: Option<String>,
+    /// The path of its requests.
+    path: Option<String>,
+    /// A header field of its requests, name and value.
+    header: Option<(String, String)>,
+}
+
+/// A call of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Call {
+    Describe,
+    Open,
+    DefaultUrl,
+    ListModels,
+    ReadModels,
+    Encode,
+    Framing,
+    Decode,
+    Explain,
+}
+
+/// An answer that breaks the contract, or tries the host's patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    /// An error of the user's configuration.
+    Refuse,
+    /// An error whose text is long and holds control characters.
+    Shout,
+    /// A text of 100 MB.
+    Huge,
+    /// A million empty strings, header fields or events.
+    Million,
+    /// An event of a frame that is not in the batch.
+    FrameOutside,
+    /// An event of an earlier frame after one of a later.
+    FrameBackwards,
+    /// A state of 64 KiB and a byte.
+    LargeState,
+    /// Eight megabytes of text for every frame.
+    Swell,
+}
+
+/// The dialect, opened.
+pub struct Codec(Config);
+
+impl Codec {
+    /// Whether this call, about `matter`, is the one to misbehave in; does to itself what it should.
+    fn tempted(&self, call: Call, matter: &[u8]) -> Option<Answer> {
+        let config = &self.0;
+        if config.spill {
+            log::info(&format!("{call:?}: {}", String::from_utf8_lossy(matter)));
+        }
+        let wanted = config.only_on.as_deref().unwrap_or_default().as_bytes();
+        let is_there = wanted.is_empty() || matter.windows(wanted.len()).any(|part| part == wanted);
+        if config.call != Some(call) || !is_there {
+            return None;
+        }
+        if let Some(deed) = config.misbehave {
+            commit(deed);
+        }
+        config.answer
+    }
+
+    fn request(&self, body: Vec<u8>) -> Request {
+        Request {
+            method: self.0.method.clone().unwrap_or_else(|| "POST".to_owned()),
+            path: self
+                .0
+                .path
+                .clone()
+                .unwrap_or_else(|| "/v1/completions".to_owned()),
+            headers: self.0.header.iter().cloned().collect(),
+            body,
+        }
+    }
+}
+
+fn huge() -> String {
+    "x".repeat(100 << 20)
+}
+
+fn said(answer: Option<Answer>) -> Result<Option<Answer>, Error> {
+    match answer {
+        Some(Answer::Refuse) => Err(Error::InvalidConfig(
+            "key `call`: refused on purpose".to_owned(),
+        )),
+        Some(Answer::Shout) => Err(Error::Other("\u{1b}[2J shout ".repeat(100_000))),
+        other => Ok(other),
+    }
+}
+
+fn text(text: &str) -> Meaning {
+    Meaning::Text(Output {
+        text: text.to_owned(),
+        tokens: None,
+    })
+}
+
+impl backend::GuestCodec for Codec {
+    fn open(config: String) -> Result<backend::Codec, Error> {
+        hook_panics();
+        let codec = Codec(runner_plugin::parse(&config)?);
+        said(codec.tempted(Call::Open, config.as_bytes()))?;
+        Ok(backend::Codec::new(codec))
+    }
+
+    fn default_url(&self) -> String {
+        match self.tempted(Call::DefaultUrl, b"") {
+            Some(Answer::Huge) => huge(),
+            _ => "http://127.0.0.1:8000".to_owned(),
+        }
+    }
+
+    fn list_models(&self) -> Option<Request> {
+        self.tempted(Call::ListModels, b"");
+        None
+    }
+
+    fn read_models(&self, body: Vec<u8>) -> Result<Vec<String>, Error> {
+        Ok(match said(self.tempted(Call::ReadModels, &body))? {
+            Some(Answer::Million) => vec![String::new(); 1_000_000],
+            Some(Answer::Huge) => vec![huge()],
+            _ => Vec::new(),
+        })
+    }
+
+    fn encode(&self, sample: Sample, settings: Settings) -> Result<Request, Error> {
+        let Prompt::Text(prompt) = &sample.prompt else {
+            return Err(Error::InvalidConfig("it asks texts only".to_owned()));
+        };
+        let matter = format!("{sample:?} {settings:?}");
+        let answer = said(self.tempted(Call::Encode, matter.as_bytes()))?;
+        let body = json!({
+            "model": settings.model,
+            "prompt": prompt,
+            "max_tokens": sample.output_tokens,
+            "stream": true,
+        });
+        let mut request = self.request(body.to_string().into_bytes());
+        match answer {
+            Some(Answer::Million) => {
+                request.headers = vec![(String::new(), String::new()); 1_000_000]
+            }
+            Some(Answer::Huge) => request.body = huge().into_bytes(),
+            _ => {}
+        }
+        Ok(request)
+    }
+
+    fn framing(&self, _streaming: bool) -> Framing {
+        self.tempted(Call::Framing, b"");
+        Framing::EventStream
+    }
+
+    fn decode(&self, state: Vec<u8>, frames: Vec<Frame>) -> Result<backend::Decoded, Error> {
+        let mut decoded = backend::Decoded {
+            events: Vec::new(),
+            state,
+        };
+        for (index, frame) in frames.iter().enumerate() {
+            let answer = said(self.tempted(Call::Decode, &frame.data))?;
+            let mut add = |frame: usize, what| {
+                decoded.events.push(backend::Event {
+                    frame: u32::try_from(frame).unwrap_or(u32::MAX),
+                    what,
+                });
+            };
+            match answer {
+                Some(Answer::FrameOutside) => add(frames.len(), Meaning::Opened),
+                Some(Answer::FrameBackwards) if index > 0 => add(0, Meaning::Opened),
+                Some(Answer::Million) => (0..1_000_000).for_each(|_| add(index, text(""))),
+                Some(Answer::Huge) => add(index, text(&huge())),
+                Some(Answer::Swell) => add(index, text(&"x".repeat(8 << 20))),
+                Some(Answer::LargeState) => decoded.state = vec![0; (64 << 10) + 1],
+                _ => {}
+            }
+            let mut add = |what| {
+                decoded.events.push(backend::Event {
+                    frame: index as u32,
+                    what,
+                });
+            };
+            if frame.data == b"[DONE]" {
+                add(Meaning::End);
+                continue;
+            }
+            let chunk: Value = serde_json::from_slice(&frame.data)
+                .map_err(|error| Error::Protocol(error.to_string()))?;
+            let choice = &chunk["choices"][0];
+            if let Some(piece) = choice["text"].as_str() {
+                add(text(piece));
+            }
+            if let Some(reason) = choice["finish_reason"].as_str() {
+                add(Meaning::Finish(reason.to_owned()));
+            }
+        }
+        Ok(decoded)
+    }
+
+    fn explain(&self, status: u16, body: Vec<u8>) -> String {
+        match self.tempted(Call::Explain, &body) {
+            Some(Answer::Huge) => huge(),
+            _ => format!("status {status}"),
+        }
+    }
+}
+
+/// What is exported.
+pub struct Component;
+
+impl about::Guest for Component {
+    fn describe() -> about::Info {
+        about::Info {
+            name: "hostile".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            summary: env!("CARGO_PKG_DESCRIPTION").to_owned(),
+            config_schema: runner_plugin::schema::<Config>(),
+        }
+    }
+}
+
+impl backend::Guest for Component {
+    type Codec = Codec;
+}
+
+// Natively, where nothing calls it, the exports' names could not be linked.
+#[cfg(target_arch = "wasm32")]
+#[allow(unsafe_code)]
+const _: () = {
+    about::export!(Component with_types_in about);
+    backend::export!(Component with_types_in backend);
+};

@@ -1,0 +1,165 @@
+//! A dataset that misbehaves as its configuration says; told nothing, it asks `sample 0`, `sample 1` and so on.
+
+use misdeeds::{Deed, commit};
+use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, log};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What it is told to do.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// What to do to itself.
+    misbehave: Option<Deed>,
+    /// What to answer that it should not.
+    answer: Option<Answer>,
+    /// In which call; without one in none.
+    call: Option<Call>,
+    /// Only at the sample of this number.
+    only_at: Option<u64>,
+    /// Log everything that it is given.
+    spill: bool,
+    /// The number of the sample whose prompt ends in `!`.
+    mark: Option<u64>,
+    /// A file to read; what it holds is the first prompt.
+    file: Option<String>,
+    /// From where to read it.
+    offset: u64,
+}
+
+/// A call of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Call {
+    /// `open`.
+    Open,
+    /// `next`.
+    Next,
+    /// `spare`.
+    Spare,
+}
+
+/// An answer that breaks the contract, or tries the host's patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    /// An error of the user's configuration.
+    Refuse,
+    /// An error of an input file.
+    Fault,
+    /// A sample more than asked for.
+    TooMany,
+    /// A million samples.
+    Million,
+    /// A prompt of 100 MB.
+    Huge,
+    /// A reference that is no JSON.
+    BadReference,
+}
+
+/// The samples.
+pub struct Hostile {
+    config: Config,
+    first: Option<String>,
+    number: u64,
+}
+
+runner_plugin::export_dataset!(Hostile);
+
+impl Dataset for Hostile {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, count: Option<u64>, inputs: Inputs) -> Result<Self, Error> {
+        if config.spill {
+            log::info(&format!("{config:?} {seed} {count:?}"));
+        }
+        let first = config.file.as_deref().map(|name| {
+            let file = inputs
+                .files
+                .open(name)
+                .ok_or_else(|| Error::InvalidInput(format!("there is no file `{name}`")))?;
+            let bytes = file
+                .read(config.offset, u32::MAX)
+                .map_err(Error::InvalidInput)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        });
+        let hostile = Hostile {
+            first: first.transpose()?,
+            config,
+            number: 0,
+        };
+        hostile.tempted(Call::Open)?;
+        Ok(hostile)
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        self.give(Call::Next, limit)
+    }
+
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        self.give(Call::Spare, limit)
+    }
+}
+
+impl Hostile {
+    fn tempted(&self, call: Call) -> Result<Option<Answer>, Error> {
+        let config = &self.config;
+        let is_there = config.only_at.is_none_or(|number| number == self.number);
+        if config.call != Some(call) || !is_there {
+            return Ok(None);
+        }
+        if let Some(deed) = config.misbehave {
+            commit(deed);
+        }
+        match config.answer {
+            Some(Answer::Refuse) => Err(Error::InvalidConfig(
+                "key `call`: refused on purpose".to_owned(),
+            )),
+            Some(Answer::Fault) => Err(Error::InvalidInput(
+                "file `questions`, line 3: expected a question".to_owned(),
+            )),
+            other => Ok(other),
+        }
+    }
+
+    fn give(&mut self, call: Call, limit: u32) -> Result<Vec<Sample>, Error> {
+        let limit = u64::from(limit);
+        let mut samples = Vec::new();
+        let mut wanted = limit;
+        while (samples.len() as u64) < wanted {
+            let answer = self.tempted(call)?;
+            match answer {
+                Some(Answer::TooMany) => wanted = limit + 1,
+                Some(Answer::Million) => wanted = 1_000_000,
+                _ => {}
+            }
+            samples.push(self.sample(answer));
+        }
+        Ok(samples)
+    }
+
+    fn sample(&mut self, answer: Option<Answer>) -> Sample {
+        let number = self.number;
+        self.number += 1;
+        let mark = if self.config.mark == Some(number) {
+            "!"
+        } else {
+            ""
+        };
+        let prompt = match (answer, self.first.take()) {
+            (Some(Answer::Huge), _) => "x".repeat(100 << 20),
+            (_, Some(first)) => first,
+            _ => format!("sample {number}{mark}"),
+        };
+        Sample {
+            id: format!("sample-{number}"),
+            input_tokens: None,
+            output_tokens: u32::try_from(prompt.len()).ok(),
+            prompt: Prompt::Text(prompt),
+            reference: Some(match answer {
+                Some(Answer::BadReference) => "{not json".to_owned(),
+                _ => number.to_string(),
+            }),
+        }
+    }
+}

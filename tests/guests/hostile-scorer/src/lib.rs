@@ -1,0 +1,117 @@
+//! A scorer that misbehaves as its configuration says; told nothing, it scores every answer's length in bytes.
+
+use misdeeds::{Deed, commit};
+use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer, log};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What it is told to do.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// What to do to itself.
+    misbehave: Option<Deed>,
+    /// What to answer that it should not.
+    answer: Option<Answer>,
+    /// In which call; without one in none.
+    call: Option<Call>,
+    /// Only where the answer holds this.
+    only_on: Option<String>,
+    /// Log everything that it is given.
+    spill: bool,
+}
+
+/// A call of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Call {
+    /// `open`.
+    Open,
+    /// `score`.
+    Score,
+    /// `finish`.
+    Finish,
+}
+
+/// An answer that breaks the contract, or tries the host's patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    /// An error of the user's configuration.
+    Refuse,
+    /// An error of the sample's reference.
+    Fault,
+    /// Not a number.
+    Nan,
+    /// Infinity.
+    Infinite,
+    /// A score without a name.
+    Nameless,
+    /// A name of 100 MB.
+    Huge,
+    /// A million scores without names.
+    Million,
+}
+
+/// The scorer.
+pub struct Hostile(Config);
+
+runner_plugin::export_scorer!(Hostile);
+
+impl Scorer for Hostile {
+    type Config = Config;
+
+    fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
+        let hostile = Hostile(config);
+        hostile.judge(Call::Open, "")?;
+        Ok(hostile)
+    }
+
+    fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
+        if self.0.spill {
+            log::info(&format!("{exchange:?}"));
+        }
+        self.judge(Call::Score, &exchange.output)
+    }
+
+    fn finish(&mut self) -> Result<Vec<Score>, Error> {
+        self.judge(Call::Finish, "")
+    }
+}
+
+impl Hostile {
+    fn judge(&self, call: Call, output: &str) -> Result<Vec<Score>, Error> {
+        let Hostile(config) = self;
+        let mut score = Score {
+            name: "length".to_owned(),
+            value: output.len() as f64,
+        };
+        let is_there = output.contains(config.only_on.as_deref().unwrap_or_default());
+        if config.call != Some(call) || !is_there {
+            return Ok(vec![score]);
+        }
+        if let Some(deed) = config.misbehave {
+            commit(deed);
+        }
+        match config.answer {
+            None => {}
+            Some(Answer::Refuse) => {
+                return Err(Error::InvalidConfig(
+                    "key `call`: refused on purpose".to_owned(),
+                ));
+            }
+            Some(Answer::Fault) => {
+                return Err(Error::InvalidInput("the reference is a list".to_owned()));
+            }
+            Some(Answer::Nan) => score.value = f64::NAN,
+            Some(Answer::Infinite) => score.value = f64::INFINITY,
+            Some(Answer::Nameless) => score.name.clear(),
+            Some(Answer::Huge) => score.name = "x".repeat(100 << 20),
+            Some(Answer::Million) => {
+                score.name.clear();
+                return Ok(vec![score; 1_000_000]);
+            }
+        }
+        Ok(vec![score])
+    }
+}

@@ -1,0 +1,83 @@
+//! What a plugin of any kind can do to its own instance and that the host must survive. The hostile guests
+//! share it; what only one kind of plugin can do wrong stands in that guest.
+
+use std::hint::black_box;
+
+use runner_plugin::log;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The message of [`Deed::Panic`].
+pub const PANIC: &str = "a panic on purpose";
+
+/// Something no plugin should do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deed {
+    /// Never returns.
+    Loop,
+    /// Allocates without end.
+    Memory,
+    /// Calls itself without end.
+    Recursion,
+    /// Reads outside its memory.
+    OutOfBounds,
+    /// Aborts without a word.
+    Abort,
+    /// Panics with [`PANIC`].
+    Panic,
+    /// Logs ten thousand long lines with control characters in them, and returns.
+    FloodLog,
+    /// Floods the log, then panics.
+    FloodLogAndPanic,
+}
+
+/// Does it. Returns only from [`Deed::FloodLog`].
+pub fn commit(deed: Deed) {
+    match deed {
+        Deed::Loop => loop {
+            black_box(());
+        },
+        Deed::Memory => {
+            let mut held = Vec::new();
+            loop {
+                held.push(black_box(vec![1_u8; 1 << 20]));
+            }
+        }
+        Deed::Recursion => {
+            black_box(dive(0));
+        }
+        Deed::OutOfBounds => read_outside(),
+        Deed::Abort => std::process::abort(),
+        Deed::Panic => panic!("{PANIC}"),
+        Deed::FloodLog => flood_log(),
+        Deed::FloodLogAndPanic => {
+            flood_log();
+            panic!("{PANIC}");
+        }
+    }
+}
+
+/// Sends panics' messages to the log, as the kit's own glue does; for guests that go without it.
+pub fn hook_panics() {
+    std::panic::set_hook(Box::new(|panic| log::error(&panic.to_string())));
+}
+
+#[allow(unconditional_recursion)]
+fn dive(depth: u64) -> u64 {
+    black_box(dive(black_box(depth + 1))) + 1
+}
+
+#[allow(unsafe_code)]
+fn read_outside() {
+    let outside = black_box(0xffff_fff0_usize) as *const u8;
+    // SAFETY: none. The sandbox ends the instance at this read, and nothing else ever calls it.
+    black_box(unsafe { outside.read_volatile() });
+}
+
+fn flood_log() {
+    let line = "\u{1b}[31m\u{2028}x".repeat(700);
+    for _ in 0..10_000 {
+        log::info(&line);
+    }
+}

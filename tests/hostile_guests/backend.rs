@@ -1,0 +1,335 @@
+//! Calls of the hostile backend.
+
+use runner::plugin::PluginError;
+use runner::plugin::backend::{Dialect, Meaning};
+use serde_json::{Value, json};
+
+use super::fixture::{
+    BACKEND, DEEDS, backend, contract, fails, frame, grants, roomy, sample, settings, trapped,
+};
+
+/// A codec that does `extra` where it meets a `!`.
+fn touchy(call: &str, key: &str, deed: &str) -> Value {
+    json!({"call": call, key: deed, "only-on": "!"})
+}
+
+/// Asserts that ordinary calls work.
+#[track_caller]
+fn is_well(dialect: &mut Dialect) {
+    let request = dialect.encode(&sample("fine"), &settings()).unwrap();
+    assert_eq!(request.path, "/v1/completions");
+    let decoded = dialect.decode(&[], &[frame("ab"), frame("c")]).unwrap();
+    let texts: Vec<(usize, &str)> = decoded
+        .events
+        .iter()
+        .filter_map(|(frame, meaning)| match meaning {
+            Meaning::Text(piece) => Some((*frame, piece.text.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(texts, [(0, "ab"), (1, "c")]);
+}
+
+#[test]
+fn what_it_does_to_itself_in_encode_costs_the_instance_alone() {
+    for (deed, cause) in DEEDS {
+        let config = touchy("encode", "misbehave", deed);
+        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        for _ in 0..2 {
+            let error = fails(dialect.encode(&sample("bad!"), &settings()));
+            trapped(&error, BACKEND, "encode", cause);
+            assert!(error.is_misbehaviour());
+            is_well(&mut dialect);
+        }
+    }
+}
+
+#[test]
+fn what_it_does_to_itself_in_decode_costs_the_instance_alone() {
+    for (deed, cause) in DEEDS {
+        let config = touchy("decode", "misbehave", deed);
+        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let error = fails(dialect.decode(&[], &[frame("a"), frame("!")]));
+        trapped(&error, BACKEND, "decode", cause);
+        is_well(&mut dialect);
+    }
+}
+
+#[test]
+fn what_it_does_to_itself_in_explain_is_told_instead_of_the_explanation() {
+    for (deed, cause) in DEEDS {
+        let config = touchy("explain", "misbehave", deed);
+        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        trapped(
+            &fails(dialect.explain(500, b"!")),
+            BACKEND,
+            "explain",
+            cause,
+        );
+        assert_eq!(dialect.explain(500, b"").unwrap(), "status 500");
+    }
+}
+
+#[test]
+fn what_it_does_to_itself_elsewhere_is_named_with_the_call() {
+    for (call, made) in [
+        (
+            "default-url",
+            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
+        ),
+        ("list-models", |dialect| fails(dialect.list_models())),
+        ("read-models", |dialect| fails(dialect.read_models(b""))),
+        ("framing", |dialect| fails(dialect.framing(true))),
+    ] {
+        let config = json!({"call": call, "misbehave": "loop"});
+        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        trapped(&made(&mut dialect), BACKEND, call, DEEDS[0].1);
+        is_well(&mut dialect);
+    }
+}
+
+#[test]
+fn one_that_cannot_be_opened_says_why() {
+    for (deed, cause) in DEEDS {
+        let config = json!({"call": "open", "misbehave": deed});
+        let error = fails(backend(&config, grants(&config)).open());
+        trapped(&error, BACKEND, "open", cause);
+    }
+    let config = json!({"call": "open", "answer": "refuse"});
+    let error = fails(backend(&config, grants(&config)).open());
+    assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "plugin `guests/hostile-backend.wasm` refuses its configuration: key `call`: refused on purpose"
+    );
+    let config = json!({"cal": "open"});
+    let error = fails(backend(&config, grants(&config)).open());
+    assert!(
+        matches!(&error, PluginError::Config { said, .. } if said.starts_with("key `cal`: unknown field")),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn words_without_end_are_cut_and_cannot_steer_a_terminal() {
+    let config = touchy("encode", "answer", "shout");
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let error = fails(dialect.encode(&sample("!"), &settings()));
+    assert!(matches!(error, PluginError::Said { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.len() < 2_100, "{} bytes", text.len());
+    assert!(!text.contains('\u{1b}'));
+    assert!(text.contains("shout"));
+    is_well(&mut dialect);
+}
+
+#[test]
+fn an_answer_above_the_limit_is_not_taken() {
+    let cause = "it returned more data than the 4 MiB allowed in one call";
+    for (call, made) in [
+        (
+            "default-url",
+            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
+        ),
+        ("read-models", |dialect| fails(dialect.read_models(b"!"))),
+        ("encode", |dialect| {
+            fails(dialect.encode(&sample("!"), &settings()))
+        }),
+        ("decode", |dialect| {
+            fails(dialect.decode(&[], &[frame("!")]))
+        }),
+        ("explain", |dialect| fails(dialect.explain(500, b"!"))),
+    ] {
+        let config = json!({"call": call, "answer": "huge"});
+        let mut dialect = backend(&config, roomy(&config)).open().unwrap();
+        trapped(&made(&mut dialect), BACKEND, call, cause);
+    }
+    // Strings and lists take room in the host even where they are empty.
+    for call in ["read-models", "encode", "decode"] {
+        let config = json!({"call": call, "answer": "million"});
+        let mut dialect = backend(&config, roomy(&config)).open().unwrap();
+        let error = match call {
+            "read-models" => fails(dialect.read_models(b"")),
+            "encode" => fails(dialect.encode(&sample("!"), &settings())),
+            _ => fails(dialect.decode(&[], &[frame("!")])),
+        };
+        trapped(&error, BACKEND, call, cause);
+    }
+}
+
+#[test]
+fn a_flood_of_log_lines_is_bounded_however_many_instances_write_it() {
+    let config = json!({"call": "decode", "misbehave": "flood-log-and-panic", "only-on": "!"});
+    let grants = grants(&config);
+    let log = grants.log.clone();
+    let mut dialect = backend(&config, grants).open().unwrap();
+    for _ in 0..3 {
+        fails(dialect.decode(&[], &[frame("!")]));
+    }
+    let lines = log.drain();
+    assert!(lines.len() < 1_100, "{} lines", lines.len());
+    assert!(lines.iter().all(|line| line.len() < 4_200));
+    assert!(lines.iter().all(|line| !line.chars().any(char::is_control)));
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.ends_with("it wrote 29003 more lines, which are left out"))
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn an_abort_is_not_blamed_on_an_earlier_panic() {
+    let config = touchy("encode", "misbehave", "panic");
+    let grants = grants(&config);
+    let mut panicking = backend(&config, grants.clone()).open().unwrap();
+    trapped(
+        &fails(panicking.encode(&sample("!"), &settings())),
+        BACKEND,
+        "encode",
+        "a panic on purpose",
+    );
+    let config = touchy("encode", "misbehave", "abort");
+    let mut aborting = backend(&config, grants).open().unwrap();
+    trapped(
+        &fails(aborting.encode(&sample("!"), &settings())),
+        BACKEND,
+        "encode",
+        "it aborted without a message",
+    );
+}
+
+#[test]
+fn events_must_follow_the_frames() {
+    for (answer, frames, says) in [
+        (
+            "frame-outside",
+            vec![frame("!")],
+            "an event names frame 1 after frame 0 of 1; events must follow the order of their frames",
+        ),
+        (
+            "frame-backwards",
+            vec![frame("a"), frame("b"), frame("!")],
+            "an event names frame 0 after frame 1 of 3; events must follow the order of their frames",
+        ),
+        (
+            "large-state",
+            vec![frame("!")],
+            "it keeps 65537 bytes of state, at most 65536 are allowed",
+        ),
+    ] {
+        let config = touchy("decode", "answer", answer);
+        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let error = fails(dialect.decode(&[], &frames));
+        contract(&error, BACKEND, "decode", says);
+        assert!(error.is_misbehaviour());
+        is_well(&mut dialect);
+    }
+}
+
+/// What the error says of a request that the backend may not write.
+fn refusal(config: &Value) -> String {
+    let mut dialect = backend(config, grants(config)).open().unwrap();
+    match fails(dialect.encode(&sample("x"), &settings())) {
+        PluginError::Contract {
+            plugin,
+            call: "encode",
+            what,
+        } if plugin == BACKEND => what,
+        error => panic!("{config}: {error:?}"),
+    }
+}
+
+#[test]
+fn a_request_stays_below_the_target() {
+    for path in [
+        "",
+        "x",
+        "//other-host/",
+        "http://other-host/",
+        "other-host:80",
+        "@other-host/",
+    ] {
+        assert_eq!(
+            refusal(&json!({"path": path})),
+            format!("the path `{path}` must begin with one `/`")
+        );
+    }
+    for path in [
+        "/../x",
+        "/a/..",
+        "/a/../x?y",
+        "/%2e%2E/x",
+        "/.%2e/x",
+        "/a\\..\\b",
+        "/a b",
+        "/a#b",
+        "/ä",
+        "/x HTTP/1.1\r\nhost: other\r\n\r\n",
+        "/\0",
+    ] {
+        assert_eq!(
+            refusal(&json!({"path": path})),
+            format!(
+                "the path `{}` holds `..` or characters that a path may not hold",
+                path.escape_debug()
+            )
+        );
+    }
+    let steering = refusal(&json!({"path": "\u{1b}[2J"}));
+    assert!(!steering.contains('\u{1b}'), "{steering}");
+    let endless = refusal(&json!({"path": "x".repeat(1 << 20)}));
+    assert!(endless.len() <= 2_000, "{} bytes", endless.len());
+}
+
+#[test]
+fn a_request_asks_and_never_deletes() {
+    for method in ["DELETE", "PATCH", "CONNECT", "get", "", "GET /x\r\n"] {
+        assert_eq!(
+            refusal(&json!({"method": method})),
+            format!(
+                "the method `{}`; a backend may use GET, POST and PUT",
+                method.escape_debug()
+            )
+        );
+    }
+}
+
+#[test]
+fn the_hosts_headers_are_the_hosts() {
+    for name in [
+        "Host",
+        "Authorization",
+        "authorization",
+        "Content-Length",
+        "Transfer-Encoding",
+        "Connection",
+        "Proxy-Authorization",
+        "Upgrade",
+        "TE",
+    ] {
+        assert_eq!(
+            refusal(&json!({"header": [name, "x"]})),
+            format!("the header `{name}` belongs to the host")
+        );
+    }
+    for (name, value) in [
+        ("", "x"),
+        ("x y", "x"),
+        ("x:", "x"),
+        ("x\r\nauthorization", "x"),
+        ("x", "a\r\nauthorization: Bearer b"),
+        ("x", "a\nb"),
+        ("x", "\0"),
+        ("x", "\u{7f}"),
+    ] {
+        assert_eq!(
+            refusal(&json!({"header": [name, value]})),
+            format!(
+                "the header `{}` holds characters that a header may not hold",
+                name.escape_debug()
+            )
+        );
+    }
+}

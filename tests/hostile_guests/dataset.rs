@@ -1,0 +1,193 @@
+//! Calls of the hostile dataset. A trap ends its sequence; another can be opened.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use runner::plugin::PluginError;
+use runner::plugin::backend::Prompt;
+use runner::plugin::sandbox::Grants;
+use serde_json::{Value, json};
+
+use super::fixture::{DATASET, DEEDS, contract, dataset, fails, grants, roomy, trapped};
+
+#[test]
+fn what_it_does_to_itself_ends_the_sequence() {
+    for (deed, cause) in DEEDS {
+        for call in ["open", "next", "spare"] {
+            let config = json!({"call": call, "misbehave": deed});
+            let source = dataset(&config, grants(&config));
+            let opened = source.open(1, None);
+            if call == "open" {
+                trapped(&fails(opened), DATASET, call, cause);
+                continue;
+            }
+            let mut samples = opened.unwrap();
+            let error = match call {
+                "next" => fails(samples.next(3)),
+                _ => fails(samples.spare(3)),
+            };
+            trapped(&error, DATASET, call, cause);
+            // The dead sequence stays dead, and says so of the plugin.
+            let again = fails(samples.next(3));
+            assert!(
+                matches!(&again, PluginError::Trapped { plugin, .. } if plugin == DATASET),
+                "{again:?}"
+            );
+            assert!(source.open(1, None).is_ok());
+        }
+    }
+}
+
+#[test]
+fn what_it_has_given_before_is_not_lost() {
+    let config = json!({"call": "next", "misbehave": "panic", "only-at": 3});
+    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    let ids: Vec<String> = (samples.next(3).unwrap().into_iter())
+        .map(|sample| sample.id)
+        .collect();
+    assert_eq!(ids, ["sample-0", "sample-1", "sample-2"]);
+    trapped(
+        &fails(samples.next(3)),
+        DATASET,
+        "next",
+        "a panic on purpose",
+    );
+}
+
+#[test]
+fn more_samples_than_asked_for_are_refused() {
+    let config = json!({"call": "next", "answer": "too-many"});
+    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    contract(
+        &fails(samples.next(3)),
+        DATASET,
+        "next",
+        "it gave 4 samples, at most 3 were asked for",
+    );
+    let config = json!({"call": "spare", "answer": "too-many"});
+    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    contract(
+        &fails(samples.spare(1)),
+        DATASET,
+        "spare",
+        "it gave 2 samples, at most 1 were asked for",
+    );
+}
+
+#[test]
+fn an_answer_above_the_limit_is_not_taken() {
+    for answer in ["million", "huge"] {
+        let config = json!({"call": "next", "answer": answer});
+        let mut samples = dataset(&config, roomy(&config)).open(1, None).unwrap();
+        trapped(
+            &fails(samples.next(1)),
+            DATASET,
+            "next",
+            "it returned more data than the 4 MiB allowed in one call",
+        );
+    }
+}
+
+#[test]
+fn a_reference_that_is_no_json_is_refused() {
+    let config = json!({"call": "next", "answer": "bad-reference", "only-at": 1});
+    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    contract(
+        &fails(samples.next(3)),
+        DATASET,
+        "next",
+        "the reference of sample `sample-1` is no JSON: key must be a string at line 1 column 2",
+    );
+}
+
+#[test]
+fn a_configuration_or_an_input_that_it_refuses_is_no_misbehaviour() {
+    let config = json!({"call": "open", "answer": "refuse"});
+    let error = fails(dataset(&config, grants(&config)).open(1, None));
+    assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
+    assert!(!error.is_misbehaviour());
+    assert_eq!(
+        error.to_string(),
+        "plugin `guests/hostile-dataset.wasm` refuses its configuration: key `call`: refused on purpose"
+    );
+    let config = json!({"call": "next", "answer": "fault", "only-at": 2});
+    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    assert_eq!(samples.next(2).unwrap().len(), 2);
+    let error = fails(samples.next(2));
+    assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
+    assert!(!error.is_misbehaviour());
+    assert_eq!(
+        error.to_string(),
+        "plugin `guests/hostile-dataset.wasm` cannot use its input: file `questions`, line 3: expected a question"
+    );
+    // It refused, but did not trap: the sequence is still there.
+    assert!(matches!(samples.next(2), Err(PluginError::Input { .. })));
+}
+
+fn with_file(config: &Value, path: &Path) -> Grants {
+    let mut grants = grants(config);
+    grants.files = Arc::new(BTreeMap::from([("questions".to_owned(), path.to_owned())]));
+    grants
+}
+
+#[test]
+fn a_file_that_the_scenario_does_not_name_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("questions.txt");
+    std::fs::write(&path, "why?").unwrap();
+    let full = path.to_str().unwrap();
+    for name in [
+        full,
+        "questions.txt",
+        "./questions",
+        "../questions",
+        "Questions",
+        "questions\0",
+        "",
+        "/etc/passwd",
+        "/proc/self/environ",
+    ] {
+        let config = json!({"file": name});
+        let error = fails(dataset(&config, with_file(&config, &path)).open(1, None));
+        assert!(
+            matches!(&error, PluginError::Input { said, .. } if said.starts_with("there is no file")),
+            "{name}: {error:?}"
+        );
+    }
+}
+
+#[test]
+fn reading_past_the_end_gives_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("questions.txt");
+    std::fs::write(&path, "why?").unwrap();
+    let read = |offset: u64| {
+        let config = json!({"file": "questions", "offset": offset});
+        let mut samples = dataset(&config, with_file(&config, &path))
+            .open(1, None)
+            .unwrap();
+        match samples.next(1).unwrap().remove(0).prompt {
+            Prompt::Text(text) => text,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(read(0), "why?");
+    assert_eq!(read(2), "y?");
+    for offset in [4, 5, u64::from(u32::MAX), i64::MAX as u64, u64::MAX] {
+        assert_eq!(read(offset), "", "from {offset}");
+    }
+}
+
+#[test]
+fn one_read_gives_at_most_4_mib() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("questions.txt");
+    std::fs::write(&path, vec![b'x'; (4 << 20) + 10]).unwrap();
+    let config = json!({"file": "questions"});
+    let mut grants = with_file(&config, &path);
+    grants.limits.memory_bytes = 128 << 20;
+    grants.limits.returned_bytes = 64 << 20;
+    let mut samples = dataset(&config, grants).open(1, None).unwrap();
+    assert_eq!(samples.next(1).unwrap()[0].output_tokens, Some(4 << 20));
+}

@@ -1,0 +1,199 @@
+//! The hostile guests, loaded, with limits small enough for quick tests.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use runner::plugin::backend::{Backend, Frame, Prompt, Sample, Settings};
+use runner::plugin::dataset::Dataset;
+use runner::plugin::load::{SearchPath, load};
+use runner::plugin::sandbox::{Grants, Limits, LogBook};
+use runner::plugin::scorer::{Exchange, Scorer};
+use runner::plugin::{Plugin, PluginError};
+use runner::tokenizer::Tokenizer;
+use serde_json::Value;
+
+/// The names that the hostile guests are asked for by.
+pub const BACKEND: &str = "guests/hostile-backend.wasm";
+pub const DATASET: &str = "guests/hostile-dataset.wasm";
+pub const SCORER: &str = "guests/hostile-scorer.wasm";
+
+/// What every deed that a guest can do to itself must be called in the error.
+pub const DEEDS: [(&str, &str); 7] = [
+    (
+        "loop",
+        "it ran longer than the 200 ms allowed for a call (an endless loop, or raise the limit under [sandbox])",
+    ),
+    (
+        "memory",
+        "it asked for more memory than the 32 MiB allowed (raise `memory` under [sandbox] if it really needs more)",
+    ),
+    ("recursion", "its stack overflowed (endless recursion)"),
+    (
+        "out-of-bounds",
+        "it trapped: wasm trap: out of bounds memory access",
+    ),
+    ("abort", "it aborted without a message"),
+    ("panic", "a panic on purpose"),
+    ("flood-log-and-panic", "a panic on purpose"),
+];
+
+/// The folder of built components.
+pub fn components() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/components"))
+}
+
+/// A component's bytes.
+pub fn bytes(name: &str) -> Vec<u8> {
+    let path = components().join(name);
+    std::fs::read(&path).unwrap_or_else(|error| {
+        panic!(
+            "{}: {error}; run `cargo xtask plugins` first",
+            path.display()
+        )
+    })
+}
+
+fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
+    slot.get_or_init(|| {
+        bytes(name);
+        let search = SearchPath {
+            scenario: None,
+            folders: vec![components()],
+        };
+        load(name, &search).unwrap()
+    })
+    .clone()
+}
+
+/// What the guests are given. Only tests of endless loops have short calls: the machine may be busy.
+pub fn grants(config: &Value) -> Grants {
+    let call_ms = if config["misbehave"] == "loop" {
+        200
+    } else {
+        60_000
+    };
+    Grants {
+        limits: Limits {
+            memory_bytes: 32 << 20,
+            returned_bytes: 4 << 20,
+            backend_call_ms: call_ms,
+            dataset_call_ms: call_ms,
+            scorer_call_ms: call_ms,
+        },
+        log: LogBook::default(),
+        files: Arc::new(BTreeMap::new()),
+        tokenizer: Arc::new(Tokenizer::bytes()),
+    }
+}
+
+/// Memory enough to make answers of 100 MB, so that what stops them is the limit on what may be returned.
+pub fn roomy(config: &Value) -> Grants {
+    let mut grants = grants(config);
+    grants.limits.memory_bytes = 1 << 30;
+    grants
+}
+
+/// The hostile backend.
+pub fn backend(config: &Value, grants: Grants) -> Backend {
+    static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+    Backend::new(loaded(BACKEND, &PLUGIN), config, grants).unwrap()
+}
+
+/// The hostile dataset.
+pub fn dataset(config: &Value, grants: Grants) -> Dataset {
+    static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+    Dataset::new(loaded(DATASET, &PLUGIN), config, grants).unwrap()
+}
+
+/// The hostile scorer.
+pub fn scorer(config: &Value, grants: Grants) -> Scorer {
+    static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+    Scorer::new(loaded(SCORER, &PLUGIN), config, grants).unwrap()
+}
+
+/// Something to ask.
+pub fn sample(prompt: &str) -> Sample {
+    Sample {
+        id: "s".to_owned(),
+        prompt: Prompt::Text(prompt.to_owned()),
+        input_tokens: None,
+        output_tokens: Some(4),
+        reference: None,
+    }
+}
+
+/// How to ask it.
+pub fn settings() -> Settings {
+    Settings {
+        model: "m".to_owned(),
+        streaming: true,
+        ignore_eos: false,
+        temperature: None,
+        extra_body: None,
+    }
+}
+
+/// A frame of a reply that adds this text.
+pub fn frame(text: &str) -> Frame {
+    Frame {
+        name: None,
+        data: serde_json::json!({"choices": [{"text": text}]})
+            .to_string()
+            .into_bytes(),
+    }
+}
+
+/// An answer to judge.
+pub fn exchange(output: &str) -> Exchange {
+    Exchange {
+        id: "s".to_owned(),
+        reference: None,
+        requested_tokens: None,
+        output: output.to_owned(),
+        reasoning: String::new(),
+        output_tokens: None,
+        finish: None,
+    }
+}
+
+/// The error of a call that must not succeed.
+#[track_caller]
+pub fn fails<T>(result: Result<T, PluginError>) -> PluginError {
+    match result {
+        Ok(_) => panic!("it succeeded"),
+        Err(error) => error,
+    }
+}
+
+/// Asserts that the plugin trapped in that call, of that cause. A panic's message comes with its place.
+#[track_caller]
+pub fn trapped(error: &PluginError, name: &str, in_call: &str, of: &str) {
+    let PluginError::Trapped {
+        plugin,
+        call,
+        cause,
+    } = error
+    else {
+        panic!("expected a trap, got {error:?}");
+    };
+    assert_eq!((plugin.as_str(), *call), (name, in_call));
+    if of.starts_with("a panic") {
+        assert!(
+            cause.starts_with("it panicked: panicked at ") && cause.ends_with(of),
+            "{cause}"
+        );
+    } else {
+        assert_eq!(cause, of);
+    }
+}
+
+/// Asserts that the plugin broke its contract in that call, and what is said of it.
+#[track_caller]
+pub fn contract(error: &PluginError, name: &str, in_call: &str, says: &str) {
+    let PluginError::Contract { plugin, call, what } = error else {
+        panic!("expected a breach of contract, got {error:?}");
+    };
+    assert_eq!((plugin.as_str(), *call), (name, in_call));
+    assert_eq!(what, says);
+}

@@ -1,0 +1,376 @@
+//! Whole runs of the built binary against the mock engine, which repeats each prompt.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use runner::assess::Assessment;
+use runner::exchange::{Exchange, FailureClass, Outcome};
+use runner::folder::{RunFolder, Status};
+use tempfile::TempDir;
+
+use super::fixture::{BACKEND, DATASET, SCORER, components};
+
+/// The variable that holds the key, and a key.
+const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+const KEY: &str = "sk-kept-from-every-plugin-4711";
+
+/// A mock engine in a process of its own.
+struct Mock {
+    process: Child,
+    url: String,
+}
+
+impl Mock {
+    fn start(flags: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_runner"))
+            .args([
+                "mock", "--port", "0", "--echo", "--ttft", "1ms", "--itl", "1ms",
+            ])
+            .args(flags)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap()
+            .to_owned();
+        Mock { process, url }
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A run that is over.
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+    folder: RunFolder,
+    _home: TempDir,
+}
+
+impl Ran {
+    fn exchanges(&self) -> Vec<Exchange> {
+        self.folder.exchanges().unwrap()
+    }
+
+    fn file<T: serde::de::DeserializeOwned>(&self, name: &str) -> T {
+        serde_json::from_slice(&fs::read(self.folder.path().join(name)).unwrap()).unwrap()
+    }
+
+    /// Everything that the run has left behind, as one text, records unpacked.
+    fn everything(&self) -> String {
+        let mut all = format!("{}\n{}\n", self.stdout, self.stderr);
+        for entry in fs::read_dir(self.folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = fs::read(&path).unwrap();
+            let bytes = match path.extension() {
+                Some(extension) if extension == "zst" => zstd::decode_all(&bytes[..]).unwrap(),
+                _ => bytes,
+            };
+            all.push_str(&String::from_utf8(bytes).unwrap());
+        }
+        all
+    }
+}
+
+/// Runs a scenario of the hostile backend and dataset; `more` follows its `[load]` table.
+fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ran {
+    let home = tempfile::tempdir().unwrap();
+    let scenario = home.path().join("hostile.toml");
+    fs::write(
+        &scenario,
+        format!(
+            "name = 'hostile'\n\
+             target = {{ base-url = '{url}', model = 'mock' }}\n\
+             [backend]\nplugin = '{BACKEND}'\nconfig = {{ {backend} }}\n\
+             [dataset]\nplugin = '{DATASET}'\nconfig = {{ {dataset} }}\n\
+             [load]\nrequests = {requests}\nconcurrency = 2\nwarmup = 0\n{more}"
+        ),
+    )
+    .unwrap();
+    let runs = home.path().join("runs");
+    let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .arg("run")
+        .arg(&scenario)
+        .arg("--output-dir")
+        .arg(&runs)
+        .env("RUNNER_PLUGIN_PATH", components())
+        .env(KEY_VARIABLE, KEY)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let stderr = text(output.stderr);
+    let folders: Vec<PathBuf> = fs::read_dir(&runs)
+        .unwrap_or_else(|error| panic!("{error}: {stderr}"))
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    Ran {
+        code: output.status.code().unwrap(),
+        stdout: text(output.stdout),
+        stderr,
+        folder: RunFolder::at(&folders[0]),
+        _home: home,
+    }
+}
+
+/// What a failed exchange was called, and why.
+#[track_caller]
+fn failure(exchange: &Exchange) -> (FailureClass, &str) {
+    match &exchange.outcome {
+        Outcome::Failed { class, message } => (*class, message),
+        Outcome::Ok => panic!("exchange {} succeeded", exchange.index),
+    }
+}
+
+/// Asserts that all of twelve but number 3 were answered, and gives number 3.
+#[track_caller]
+fn all_but_one(ran: &Ran) -> Exchange {
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let mut exchanges = ran.exchanges();
+    assert_eq!(exchanges.len(), 12);
+    let spoilt = exchanges.remove(3);
+    for exchange in exchanges {
+        assert_eq!(exchange.outcome, Outcome::Ok, "{}", exchange.index);
+        assert_eq!(exchange.output, format!("sample {}", exchange.index));
+    }
+    spoilt
+}
+
+#[test]
+fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
+    let mock = Mock::start(&[]);
+    for (misdeed, words) in [
+        ("misbehave = 'panic'", "a panic on purpose"),
+        ("misbehave = 'memory'", "it asked for more memory than"),
+        ("answer = 'frame-outside'", "an event names frame"),
+        ("answer = 'large-state'", "65537 bytes of state"),
+    ] {
+        let backend = format!("call = 'decode', only-on = '!', {misdeed}");
+        let ran = run(&mock.url, &backend, "mark = 3", 12, "");
+        let spoilt = all_but_one(&ran);
+        let (class, message) = failure(&spoilt);
+        assert_eq!(class, FailureClass::Plugin);
+        assert!(
+            message.starts_with(&format!("plugin `{BACKEND}` ")) && message.contains(words),
+            "{message}"
+        );
+        assert_eq!(spoilt.status, Some(200));
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_written_is_recorded_and_never_sent() {
+    let mock = Mock::start(&[]);
+    let backend = "call = 'encode', only-on = '!', misbehave = 'abort'";
+    let ran = run(&mock.url, backend, "mark = 3", 12, "");
+    let spoilt = all_but_one(&ran);
+    assert_eq!(
+        failure(&spoilt),
+        (
+            FailureClass::Plugin,
+            "plugin `guests/hostile-backend.wasm` failed in `encode`: it aborted without a message"
+        )
+    );
+    assert_eq!((spoilt.sent, spoilt.status), (None, None));
+}
+
+#[test]
+fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
+    let mock = Mock::start(&[]);
+    // The last one reads most of every reply well, and requests are written well all the time.
+    for (call, only_on) in [("encode", ""), ("decode", ""), ("decode", "[DONE]")] {
+        let backend = format!("call = '{call}', only-on = '{only_on}', misbehave = 'panic'");
+        let ran = run(&mock.url, &backend, "", 2_000, "");
+        assert_eq!(ran.code, 4, "{}", ran.stderr);
+        let status: Status = ran.file("status.json");
+        let error = status.error.unwrap();
+        assert!(
+            error.starts_with(&format!(
+                "the run was ended: plugin `{BACKEND}` failed in `{call}`: it panicked: "
+            )) && error.ends_with("a panic on purpose (10 times in a row)"),
+            "{error}"
+        );
+        assert!(ran.stderr.contains("failed in"), "{}", ran.stderr);
+        let exchanges = ran.exchanges();
+        assert!(exchanges.len() < 2_000, "{}", exchanges.len());
+        assert!(exchanges.iter().all(|exchange| !exchange.is_ok()));
+        let spoilt = (exchanges.iter())
+            .filter(|exchange| failure(exchange).0 == FailureClass::Plugin)
+            .count();
+        assert!(call == "encode" || spoilt >= 10, "{spoilt}");
+    }
+}
+
+#[test]
+fn a_reply_blown_up_beyond_measure_is_given_up() {
+    let mock = Mock::start(&[]);
+    let sandbox = "[sandbox]\nmemory = '1GiB'\nreturned = '512MiB'\nbackend-call = '60s'\n";
+    let backend = "call = 'decode', answer = 'swell'";
+    let ran = run(&mock.url, backend, "mark = 0", 1, sandbox);
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert_eq!(
+        failure(&ran.exchanges()[0]),
+        (
+            FailureClass::Plugin,
+            "plugin `guests/hostile-backend.wasm` broke its contract in `decode`: \
+             it makes more than 64 MiB of one reply"
+        )
+    );
+}
+
+#[test]
+fn a_dataset_that_fails_ends_the_run() {
+    let mock = Mock::start(&[]);
+    for (dataset, code, words) in [
+        (
+            "call = 'next', misbehave = 'abort', only-at = 70",
+            4,
+            "plugin `guests/hostile-dataset.wasm` failed in `next`: it aborted without a message",
+        ),
+        (
+            "call = 'next', answer = 'bad-reference', only-at = 70",
+            4,
+            "plugin `guests/hostile-dataset.wasm` broke its contract in `next`: the reference of sample `sample-70` is no JSON",
+        ),
+        (
+            "call = 'next', answer = 'fault', only-at = 70",
+            3,
+            "plugin `guests/hostile-dataset.wasm` cannot use its input: file `questions`, line 3: expected a question",
+        ),
+    ] {
+        let ran = run(&mock.url, "", dataset, 2_000, "");
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        let status: Status = ran.file("status.json");
+        let error = status.error.unwrap();
+        assert!(error.starts_with(words), "{error}");
+        assert!(ran.exchanges().len() <= 64);
+    }
+}
+
+#[test]
+fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
+    let mock = Mock::start(&[]);
+    let scorers = format!(
+        "[[scorers]]\nplugin = '{SCORER}'\n\
+         config = {{ call = 'score', misbehave = 'panic', only-on = '!' }}\n\
+         [[scorers]]\nplugin = 'scorers/exact-match.wasm'\n"
+    );
+    let ran = run(&mock.url, "", "mark = 3", 12, &scorers);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    let assessment: Assessment = ran.file("assessment.json");
+    let [error] = &assessment.errors[..] else {
+        panic!("{:?}", assessment.errors);
+    };
+    assert!(
+        error.starts_with(&format!(
+            "plugin `{SCORER}` failed in `score`: it panicked: "
+        )) && error.ends_with("a panic on purpose (judging `sample-3`)"),
+        "{error}"
+    );
+    let judged: BTreeSet<u64> = (assessment.scores.iter())
+        .filter(|(_, scores)| scores.contains_key("length"))
+        .map(|(index, _)| *index)
+        .collect();
+    assert_eq!(judged, (0..12).filter(|index| *index != 3).collect());
+    assert_eq!(assessment.means["length"].count, 11);
+    assert_eq!(assessment.means["exact-match"].count, 12);
+    assert!(ran.exchanges().iter().all(Exchange::is_ok));
+}
+
+#[test]
+fn a_scorer_that_always_fails_is_left_out_after_ten() {
+    let mock = Mock::start(&[]);
+    let scorers = format!(
+        "[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ call = 'score', answer = 'nan' }}\n"
+    );
+    let ran = run(&mock.url, "", "", 30, &scorers);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    let assessment: Assessment = ran.file("assessment.json");
+    assert_eq!(assessment.errors.len(), 10);
+    assert!(assessment.scores.is_empty() && assessment.means.is_empty());
+    assert!(ran.exchanges().iter().all(Exchange::is_ok));
+}
+
+#[test]
+fn the_key_reaches_the_server_and_nothing_else() {
+    let mock = Mock::start(&["--api-key", KEY]);
+    let scorers = format!("[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ spill = true }}\n");
+    let ran = run(&mock.url, "spill = true", "spill = true", 12, &scorers);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.exchanges().iter().all(Exchange::is_ok));
+    let everything = ran.everything();
+    for spilt in [
+        "info guests/hostile-backend.wasm: Open: ",
+        "info guests/hostile-backend.wasm: Encode: ",
+        "info guests/hostile-backend.wasm: Decode: ",
+        "info guests/hostile-dataset.wasm: ",
+        "info guests/hostile-scorer.wasm: ",
+    ] {
+        assert!(everything.contains(spilt), "nothing of {spilt}");
+    }
+    assert!(!everything.contains(KEY));
+}
+
+/// Answers one request with a refusal that repeats what it was given as a key.
+fn repeat_key(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut key = String::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        match line.trim().split_once(": ") {
+            Some(("authorization", value)) => value.clone_into(&mut key),
+            Some(("content-length", value)) => length = value.parse().unwrap_or(0),
+            Some(_) => {}
+            None if line.trim().is_empty() => break,
+            None => {}
+        }
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    let body = format!("no such key: {key}");
+    write!(
+        stream,
+        "HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[test]
+fn a_server_that_repeats_the_key_does_not_betray_it_to_the_backend() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // It ends with the test's process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(|| repeat_key(stream));
+        }
+    });
+    let ran = run(&url, "spill = true", "", 3, "");
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    let log = fs::read_to_string(Path::new(ran.folder.path()).join("plugins.log")).unwrap();
+    let explained = (log.lines())
+        .filter(|line| line.ends_with("Explain: no such key: Bearer [redacted]"))
+        .count();
+    assert_eq!(explained, 3, "{log}");
+    assert!(!ran.everything().contains(KEY));
+}

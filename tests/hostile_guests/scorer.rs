@@ -1,0 +1,100 @@
+//! Calls of the hostile scorer.
+
+use runner::plugin::PluginError;
+use serde_json::json;
+
+use super::fixture::{DEEDS, SCORER, contract, exchange, fails, grants, roomy, scorer, trapped};
+
+#[test]
+fn what_it_does_to_itself_costs_the_instance_alone() {
+    for (deed, cause) in DEEDS {
+        let config = json!({"call": "score", "misbehave": deed, "only-on": "!"});
+        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        for _ in 0..2 {
+            trapped(
+                &fails(judge.score(&exchange("bad!"))),
+                SCORER,
+                "score",
+                cause,
+            );
+            let scores = judge.score(&exchange("fine")).unwrap();
+            assert_eq!(scores, [("length".to_owned(), 4.0)]);
+        }
+        assert!(judge.finish().is_ok());
+    }
+}
+
+#[test]
+fn what_it_does_to_itself_in_open_and_finish_is_named_with_the_call() {
+    for (deed, cause) in DEEDS {
+        let config = json!({"call": "open", "misbehave": deed});
+        trapped(
+            &fails(scorer(&config, grants(&config)).open()),
+            SCORER,
+            "open",
+            cause,
+        );
+        let config = json!({"call": "finish", "misbehave": deed});
+        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        trapped(&fails(judge.finish()), SCORER, "finish", cause);
+        assert!(judge.score(&exchange("fine")).is_ok());
+    }
+}
+
+#[test]
+fn a_score_has_a_name_and_a_finite_value() {
+    for (answer, says) in [
+        (
+            "nan",
+            "the score `length` is NaN; scores have a name and a finite value",
+        ),
+        (
+            "infinite",
+            "the score `length` is inf; scores have a name and a finite value",
+        ),
+        (
+            "nameless",
+            "the score `` is 4; scores have a name and a finite value",
+        ),
+    ] {
+        let config = json!({"call": "score", "answer": answer});
+        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        let error = fails(judge.score(&exchange("fine")));
+        contract(&error, SCORER, "score", says);
+        assert!(judge.finish().is_ok());
+    }
+    let config = json!({"call": "finish", "answer": "nan"});
+    let mut judge = scorer(&config, grants(&config)).open().unwrap();
+    contract(
+        &fails(judge.finish()),
+        SCORER,
+        "finish",
+        "the score `length` is NaN; scores have a name and a finite value",
+    );
+}
+
+#[test]
+fn an_answer_above_the_limit_is_not_taken() {
+    for answer in ["huge", "million"] {
+        let config = json!({"call": "score", "answer": answer});
+        let mut judge = scorer(&config, roomy(&config)).open().unwrap();
+        trapped(
+            &fails(judge.score(&exchange("fine"))),
+            SCORER,
+            "score",
+            "it returned more data than the 4 MiB allowed in one call",
+        );
+    }
+}
+
+#[test]
+fn what_it_refuses_is_no_misbehaviour() {
+    let config = json!({"call": "open", "answer": "refuse"});
+    let error = fails(scorer(&config, grants(&config)).open());
+    assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
+    let config = json!({"call": "score", "answer": "fault"});
+    let mut judge = scorer(&config, grants(&config)).open().unwrap();
+    let error = fails(judge.score(&exchange("fine")));
+    assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
+    assert!(!error.is_misbehaviour());
+}

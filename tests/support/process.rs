@@ -1,0 +1,228 @@
+//! The built binary as a process: started with a clean environment, watched while it runs, and
+//! never waited for without end. What a test expects of it is the test's business.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes, on however busy a machine: it ends hanging, and measures nothing.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The binary with nothing of the caller's environment that it listens to.
+pub fn runner() -> Command {
+    cleaned(Command::new(env!("CARGO_BIN_EXE_runner")))
+}
+
+/// The binary behind a line of shell that ends in `"$@"`.
+pub fn runner_behind(shell: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_runner")]);
+    cleaned(command)
+}
+
+fn cleaned(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("RUNNER_") || ["OPENAI_API_KEY", "NO_COLOR"].contains(&name.as_str()) {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// A command line's words.
+pub fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split_whitespace()
+}
+
+/// How a process ended and what it wrote.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code; absent where a signal killed it.
+    pub code: Option<i32>,
+    /// All of its stdout.
+    pub stdout: String,
+    /// All of its stderr.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// The same, once it is certain that it ended with this code and without a panic.
+    #[track_caller]
+    pub fn with_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        assert!(!self.stderr.contains("panicked"), "{self:#?}");
+        self
+    }
+}
+
+/// A process whose output is read as it comes. Dropping kills it.
+pub struct Process {
+    child: Child,
+    stdout: Arc<Mutex<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    readers: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Process {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (stdout, first) = collect(child.stdout.take().unwrap());
+        let (stderr, second) = collect(child.stderr.take().unwrap());
+        Process {
+            child,
+            stdout,
+            stderr,
+            readers: vec![first, second],
+        }
+    }
+
+    /// Sends a signal, by its name: `INT`, `TERM`, `KILL`.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// What it wrote to stderr so far.
+    pub fn stderr(&self) -> String {
+        text(&self.stderr)
+    }
+
+    /// Its command line as everyone on the machine can read it.
+    pub fn command_line(&self) -> String {
+        let path = format!("/proc/{}/cmdline", self.child.id());
+        String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned()
+    }
+
+    /// Waits until something holds, while it runs.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let began = Instant::now();
+        while !holds(self) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(
+                ended.is_none() && began.elapsed() < PATIENCE,
+                "{what}: {ended:?} {}",
+                self.stderr()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn end(mut self) -> Ended {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it does not end: {}",
+                self.stderr()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        for reader in self.readers.drain(..) {
+            reader.join().unwrap();
+        }
+        Ended {
+            code: status.code(),
+            stdout: text(&self.stdout),
+            stderr: text(&self.stderr),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn collect(
+    mut pipe: impl Read + Send + 'static,
+) -> (Arc<Mutex<Vec<u8>>>, std::thread::JoinHandle<()>) {
+    let collected = Arc::<Mutex<Vec<u8>>>::default();
+    let shared = Arc::clone(&collected);
+    let reader = std::thread::spawn(move || {
+        let mut buffer = [0; 8192];
+        while let Ok(read @ 1..) = pipe.read(&mut buffer) {
+            shared.lock().unwrap().extend_from_slice(&buffer[..read]);
+        }
+    });
+    (collected, reader)
+}
+
+fn text(bytes: &Mutex<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&bytes.lock().unwrap()).into_owned()
+}
+
+/// Runs a command to its end.
+#[track_caller]
+pub fn run(command: &mut Command) -> Ended {
+    Process::start(command).end()
+}
+
+/// `runner mock` as a process of its own, on a port of its own.
+pub struct Mock {
+    process: Process,
+    /// Its base URL.
+    pub url: String,
+}
+
+impl Mock {
+    /// Starts it and waits until it listens.
+    pub fn start(flags: &[&str]) -> Self {
+        let mut process = Process::start(runner().args(["mock", "--port", "0"]).args(flags));
+        process.until("the mock engine listens", |process| {
+            text(&process.stdout).contains('\n')
+        });
+        let line = text(&process.stdout);
+        let url = line.trim().rsplit(' ').next().unwrap().to_owned();
+        Mock { process, url }
+    }
+
+    /// Takes it away without a word.
+    pub fn kill(&self) {
+        self.process.signal("KILL");
+    }
+
+    /// What it says of itself.
+    pub fn metrics(&self) -> String {
+        use std::io::Write;
+        let address = self.url.trim_start_matches("http://");
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+/// The only run's folder below `runs`, if there is one yet.
+pub fn only_run(runs: &Path) -> Option<PathBuf> {
+    let mut entries = std::fs::read_dir(runs).ok()?;
+    let run = entries.next()?.unwrap().path();
+    assert!(entries.next().is_none(), "more than one run");
+    Some(run)
+}
+
+/// Whether a run has flushed some records to disk.
+pub fn has_records(runs: &Path) -> bool {
+    let records = only_run(runs).map(|run| run.join(runner::record::FILE));
+    records.is_some_and(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 100))
+}
