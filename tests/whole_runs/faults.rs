@@ -44,7 +44,7 @@ async fn each_fault_is_a_failure_of_its_class() {
     for (fault, class) in [
         ("kind = 'http-error'", Class::HttpStatus),
         ("kind = 'http-error'\nstatus = 429", Class::HttpStatus),
-        ("kind = 'html'", Class::CutOff),
+        ("kind = 'html'", Class::Protocol),
         ("kind = 'hang-up'", Class::Send),
         (
             "kind = 'in-band-error'\nafter-tokens = 0",
@@ -93,7 +93,7 @@ async fn each_dialect_knows_a_broken_reply() {
             ),
             ("kind = 'cut'\nafter-tokens = 3", Class::CutOff),
             ("kind = 'no-done'\nafter-tokens = 3", Class::CutOff),
-            ("kind = 'html'", Class::CutOff),
+            ("kind = 'html'", Class::Protocol),
         ] {
             let trial = base().plugin(plugin).with(config).against(script);
             let trial = trial.against(&format!("[[fault]]\n{fault}\nrequests = [1]"));
