@@ -160,7 +160,7 @@ fn a_plugin_of_another_kind_is_refused() {
     assert!(matches!(error, PluginError::WrongKind { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
-        "plugin `plugin.wasm` is a dataset, but a backend was asked for under [backend]"
+        "plugin `plugin.wasm` is a dataset, but a backend is expected at [backend]"
     );
 }
 

@@ -134,7 +134,7 @@ pub(super) fn expect_kind(plugin: &Plugin, expected: Kind) -> Result<(), PluginE
         plugin: plugin.asked.clone(),
         found: plugin.kind.name(),
         expected: expected.name(),
-        place: format!("under [{}]", expected.name()),
+        place: format!("[{}]", expected.name()),
     })
 }
 

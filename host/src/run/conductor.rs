@@ -181,7 +181,7 @@ impl Conductor<'_> {
                 if exchange.outcome == Outcome::Ok {
                     exchange.outcome = failed(
                         FailureClass::NotSent,
-                        "it was due, but no slot came free before the run ended",
+                        "it was due, but the run ended before a slot came free or it could be sent",
                     );
                 }
                 let _ = self.exchanges.send(exchange);
