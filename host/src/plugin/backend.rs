@@ -1,14 +1,15 @@
 //! Calling a backend: one [`Dialect`] a thread, each with its own instance.
 
-use wasmtime::component::ResourceAny;
+use wasmtime::Store;
+use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
 use super::bindings::backend_world::exports::runner::plugin::backend as wit;
 use super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
 use super::bindings::{log, types};
 use super::error::PluginError;
-use super::instance::{Info, Live, info, instantiate, words};
-use super::load::{Kind, Plugin};
-use super::sandbox::{Grants, Guest, GuestData, arm, trapped};
+use super::instance::{Configured, Opened, Reopen, World, words};
+use super::load::Kind;
+use super::sandbox::{Guest, GuestData, Limits};
 
 pub use super::bindings::types::{Message, Prompt, Role, Sample, Settings};
 pub use wit::{Frame, Framing, Meaning, Request, Usage};
@@ -28,12 +29,7 @@ const HOST_HEADERS: [&str; 8] = [
 ];
 
 /// A backend plugin with its configuration: what instances are made from.
-#[derive(Clone)]
-pub struct Backend {
-    plugin: Plugin,
-    config: String,
-    grants: Grants,
-}
+pub type Backend = Configured<BackendPlugin>;
 
 /// The events of a batch of frames.
 pub struct Decoded {
@@ -44,147 +40,69 @@ pub struct Decoded {
 }
 
 /// One instance of a backend. A trap ends the instance; the next call gets a fresh one.
-pub struct Dialect {
-    backend: Backend,
-    live: Option<(Live<BackendPlugin>, ResourceAny)>,
+pub struct Dialect(Opened<BackendPlugin>);
+
+impl World for BackendPlugin {
+    const KIND: Kind = Kind::Backend;
+
+    fn limit_ms(limits: &Limits) -> u64 {
+        limits.backend_call_ms
+    }
+
+    fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+        types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
+        log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
+    }
+
+    fn instantiate(
+        store: &mut Store<Guest>,
+        component: InstancePre<Guest>,
+    ) -> wasmtime::Result<Self> {
+        BackendPluginPre::new(component)?.instantiate(store)
+    }
+
+    fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
+        let said = self.runner_plugin_about().call_describe(store)?;
+        Ok([said.name, said.version, said.summary, said.config_schema])
+    }
 }
 
-impl Backend {
-    /// Takes a loaded plugin as a backend with this configuration, a JSON object.
-    ///
-    /// # Errors
-    /// Where the plugin is of another kind.
-    pub fn new(
-        plugin: Plugin,
-        config: &serde_json::Value,
-        grants: Grants,
-    ) -> Result<Self, PluginError> {
-        expect_kind(&plugin, Kind::Backend)?;
-        Ok(Backend {
-            plugin,
-            config: config.to_string(),
-            grants,
-        })
+impl Reopen for BackendPlugin {
+    fn open(
+        &self,
+        store: &mut Store<Guest>,
+        from: &Configured<Self>,
+    ) -> wasmtime::Result<Result<ResourceAny, types::Error>> {
+        self.runner_plugin_backend()
+            .codec()
+            .call_open(store, &from.config)
     }
+}
 
-    /// The plugin it is made from.
-    pub fn plugin(&self) -> &Plugin {
-        &self.plugin
-    }
-
-    /// What the plugin says of itself.
-    ///
-    /// # Errors
-    /// Where it cannot be instantiated or traps.
-    pub fn describe(&self) -> Result<Info, PluginError> {
-        let mut live = self.instantiate()?;
-        let said = live
-            .world
-            .runner_plugin_about()
-            .call_describe(&mut live.store)
-            .map_err(|error| trapped(&live.store, "describe", self.limit(), &error))?;
-        info(
-            &self.plugin,
-            &said.name,
-            &said.version,
-            &said.summary,
-            &said.config_schema,
-        )
-    }
-
+impl Configured<BackendPlugin> {
     /// A fresh instance, opened with the configuration.
     ///
     /// # Errors
     /// Where the plugin refuses the configuration, cannot be instantiated or traps.
     pub fn open(&self) -> Result<Dialect, PluginError> {
-        let mut dialect = Dialect {
-            backend: self.clone(),
-            live: None,
-        };
-        dialect.live()?;
-        Ok(dialect)
+        Opened::new(self).map(Dialect)
     }
-
-    fn limit(&self) -> u64 {
-        self.grants.limits.backend_call_ms
-    }
-
-    fn instantiate(&self) -> Result<Live<BackendPlugin>, PluginError> {
-        instantiate(
-            &self.plugin,
-            &self.grants,
-            self.limit(),
-            |linker| {
-                types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
-                log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
-            },
-            |store, component, linker| {
-                BackendPluginPre::new(linker.instantiate_pre(component)?)?.instantiate(store)
-            },
-        )
-    }
-}
-
-/// Refuses a plugin of another kind.
-pub(super) fn expect_kind(plugin: &Plugin, expected: Kind) -> Result<(), PluginError> {
-    if plugin.kind == expected {
-        return Ok(());
-    }
-    Err(PluginError::WrongKind {
-        plugin: plugin.asked.clone(),
-        found: plugin.kind.name(),
-        expected: expected.name(),
-        place: format!("[{}]", expected.name()),
-    })
 }
 
 impl Dialect {
     /// The plugin's name, as asked for.
     pub fn name(&self) -> &str {
-        &self.backend.plugin.asked
+        &self.0.from.plugin.asked
     }
 
-    fn live(&mut self) -> Result<(), PluginError> {
-        if self.live.is_some() {
-            return Ok(());
-        }
-        let backend = &self.backend;
-        let mut live = backend.instantiate()?;
-        arm(&mut live.store, backend.limit());
-        let opened = live
-            .world
-            .runner_plugin_backend()
-            .codec()
-            .call_open(&mut live.store, &backend.config)
-            .map_err(|error| trapped(&live.store, "open", backend.limit(), &error))?
-            .map_err(|error| PluginError::said(&backend.plugin.asked, error))?;
-        self.live = Some((live, opened));
-        Ok(())
-    }
-
-    /// Makes one call. An error of the sandbox ends the instance.
     fn call<T>(
         &mut self,
         call: &'static str,
-        make: impl FnOnce(
-            wit::GuestCodec<'_>,
-            &mut wasmtime::Store<Guest>,
-            ResourceAny,
-        ) -> wasmtime::Result<T>,
+        make: impl FnOnce(wit::GuestCodec<'_>, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
     ) -> Result<T, PluginError> {
-        self.live()?;
-        let limit = self.backend.limit();
-        let (live, codec) = self.live.as_mut().expect("made above");
-        arm(&mut live.store, limit);
-        let interface = live.world.runner_plugin_backend().codec();
-        match make(interface, &mut live.store, *codec) {
-            Ok(value) => Ok(value),
-            Err(error) => {
-                let error = trapped(&live.store, call, limit, &error);
-                self.live = None;
-                Err(error)
-            }
-        }
+        self.0.call(call, |world, store, codec| {
+            make(world.runner_plugin_backend().codec(), store, codec)
+        })
     }
 
     fn contract(&self, call: &'static str, what: String) -> PluginError {

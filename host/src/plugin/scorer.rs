@@ -1,159 +1,81 @@
 //! Calling a scorer: one instance over all exchanges of a run, in order.
 
-use wasmtime::component::ResourceAny;
+use wasmtime::Store;
+use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
-use super::backend::expect_kind;
 use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
 use super::bindings::{log, tokenizer, types};
 use super::error::PluginError;
-use super::instance::{Info, Live, info, instantiate, words};
-use super::load::{Kind, Plugin};
-use super::sandbox::{Grants, Guest, GuestData, arm, trapped};
+use super::instance::{Configured, Opened, Reopen, World, words};
+use super::load::Kind;
+use super::sandbox::{Guest, GuestData, Limits};
 
 pub use wit::{Count, CountSource, Exchange, Score};
 
-/// A scorer plugin with its configuration.
-#[derive(Clone)]
-pub struct Scorer {
-    plugin: Plugin,
-    config: String,
-    grants: Grants,
+/// A scorer plugin with its configuration: what instances are made from.
+pub type Scorer = Configured<ScorerPlugin>;
+
+/// An open scorer. A trap ends the instance; the next call gets a fresh one.
+pub struct Judge(Opened<ScorerPlugin>);
+
+impl World for ScorerPlugin {
+    const KIND: Kind = Kind::Scorer;
+
+    fn limit_ms(limits: &Limits) -> u64 {
+        limits.scorer_call_ms
+    }
+
+    fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+        types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
+        log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
+        tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
+    }
+
+    fn instantiate(
+        store: &mut Store<Guest>,
+        component: InstancePre<Guest>,
+    ) -> wasmtime::Result<Self> {
+        ScorerPluginPre::new(component)?.instantiate(store)
+    }
+
+    fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
+        let said = self.runner_plugin_about().call_describe(store)?;
+        Ok([said.name, said.version, said.summary, said.config_schema])
+    }
 }
 
-/// An open scorer.
-pub struct Judge {
-    scorer: Scorer,
-    live: Option<(Live<ScorerPlugin>, ResourceAny)>,
+impl Reopen for ScorerPlugin {
+    fn open(
+        &self,
+        store: &mut Store<Guest>,
+        from: &Configured<Self>,
+    ) -> wasmtime::Result<Result<ResourceAny, types::Error>> {
+        self.runner_plugin_scorer()
+            .judge()
+            .call_open(store, &from.config)
+    }
 }
 
-impl Scorer {
-    /// Takes a loaded plugin as a scorer with this configuration, a JSON object.
-    ///
-    /// # Errors
-    /// Where the plugin is of another kind.
-    pub fn new(
-        plugin: Plugin,
-        config: &serde_json::Value,
-        grants: Grants,
-    ) -> Result<Self, PluginError> {
-        expect_kind(&plugin, Kind::Scorer)?;
-        Ok(Scorer {
-            plugin,
-            config: config.to_string(),
-            grants,
-        })
-    }
-
-    /// The plugin it is made from.
-    pub fn plugin(&self) -> &Plugin {
-        &self.plugin
-    }
-
-    fn limit(&self) -> u64 {
-        self.grants.limits.scorer_call_ms
-    }
-
-    /// What the plugin says of itself.
-    ///
-    /// # Errors
-    /// Where it cannot be instantiated or traps.
-    pub fn describe(&self) -> Result<Info, PluginError> {
-        let mut live = self.instantiate()?;
-        let said = live
-            .world
-            .runner_plugin_about()
-            .call_describe(&mut live.store)
-            .map_err(|error| trapped(&live.store, "describe", self.limit(), &error))?;
-        info(
-            &self.plugin,
-            &said.name,
-            &said.version,
-            &said.summary,
-            &said.config_schema,
-        )
-    }
-
+impl Configured<ScorerPlugin> {
     /// A fresh instance, opened with the configuration.
     ///
     /// # Errors
     /// Where the plugin refuses the configuration, cannot be instantiated or traps.
     pub fn open(&self) -> Result<Judge, PluginError> {
-        let mut judge = Judge {
-            scorer: self.clone(),
-            live: None,
-        };
-        judge.live()?;
-        Ok(judge)
-    }
-
-    fn instantiate(&self) -> Result<Live<ScorerPlugin>, PluginError> {
-        instantiate(
-            &self.plugin,
-            &self.grants,
-            self.limit(),
-            |linker| {
-                types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
-                log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
-                tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
-            },
-            |store, component, linker| {
-                ScorerPluginPre::new(linker.instantiate_pre(component)?)?.instantiate(store)
-            },
-        )
+        Opened::new(self).map(Judge)
     }
 }
 
 impl Judge {
-    fn live(&mut self) -> Result<(), PluginError> {
-        if self.live.is_some() {
-            return Ok(());
-        }
-        let scorer = &self.scorer;
-        let mut live = scorer.instantiate()?;
-        arm(&mut live.store, scorer.limit());
-        let opened = live
-            .world
-            .runner_plugin_scorer()
-            .judge()
-            .call_open(&mut live.store, &scorer.config)
-            .map_err(|error| trapped(&live.store, "open", scorer.limit(), &error))?
-            .map_err(|error| PluginError::said(&scorer.plugin.asked, error))?;
-        self.live = Some((live, opened));
-        Ok(())
-    }
-
-    fn call<T>(
-        &mut self,
-        call: &'static str,
-        make: impl FnOnce(
-            wit::GuestJudge<'_>,
-            &mut wasmtime::Store<Guest>,
-            ResourceAny,
-        ) -> wasmtime::Result<T>,
-    ) -> Result<T, PluginError> {
-        self.live()?;
-        let limit = self.scorer.limit();
-        let (live, judge) = self.live.as_mut().expect("made above");
-        arm(&mut live.store, limit);
-        let interface = live.world.runner_plugin_scorer().judge();
-        match make(interface, &mut live.store, *judge) {
-            Ok(value) => Ok(value),
-            Err(error) => {
-                let error = trapped(&live.store, call, limit, &error);
-                self.live = None;
-                Err(error)
-            }
-        }
-    }
-
     /// Scores of one exchange.
     ///
     /// # Errors
     /// Where the plugin says so, gives a value that is not finite, or traps.
     pub fn score(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
-        let scores = self.call("score", |judge, store, handle| {
-            judge.call_score(store, handle, exchange)
+        let scores = self.0.call("score", |world, store, judge| {
+            let interface = world.runner_plugin_scorer().judge();
+            interface.call_score(store, judge, exchange)
         })?;
         self.checked("score", scores)
     }
@@ -163,8 +85,9 @@ impl Judge {
     /// # Errors
     /// As [`Judge::score`].
     pub fn finish(&mut self) -> Result<Vec<(String, f64)>, PluginError> {
-        let scores = self.call("finish", |judge, store, handle| {
-            judge.call_finish(store, handle)
+        let scores = self.0.call("finish", |world, store, judge| {
+            let interface = world.runner_plugin_scorer().judge();
+            interface.call_finish(store, judge)
         })?;
         self.checked("finish", scores)
     }
@@ -174,7 +97,7 @@ impl Judge {
         call: &'static str,
         scores: Result<Vec<Score>, types::Error>,
     ) -> Result<Vec<(String, f64)>, PluginError> {
-        let plugin = &self.scorer.plugin.asked;
+        let plugin = &self.0.from.plugin.asked;
         scores
             .map_err(|error| PluginError::said(plugin, error))?
             .into_iter()
