@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::{Exchange, Phase};
-use crate::folder::ScoresByIndex;
 use crate::metric::count::{self, Source};
 use crate::plugin::PluginError;
 use crate::plugin::scorer::{self, Judge, Scorer};
@@ -17,6 +16,9 @@ use crate::tokenizer::Tokenizer;
 const BATCH: usize = 256;
 /// How many calls of a scorer may fail in a row before it is left out.
 const TOLERATED: u32 = 10;
+
+/// Scores of each measured exchange by its index.
+pub type ScoresByIndex = BTreeMap<u64, BTreeMap<String, f64>>;
 
 /// What tokenizer and scorers made of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,6 @@
 //! goes (`record`), `status.json`, `assessment.json` and `summary.json` after it. Whatever ends the
 //! run, what was written before can be read: the summary is a function of the other files.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -321,6 +320,3 @@ pub fn facts(
         run_scores: assessment.run_scores,
     }
 }
-
-/// Scores of each measured exchange by its index.
-pub type ScoresByIndex = BTreeMap<u64, BTreeMap<String, f64>>;

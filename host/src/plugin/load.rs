@@ -2,7 +2,7 @@
 //! version are known.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
@@ -257,9 +257,4 @@ pub fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-/// The folder a scenario's relative names start from.
-pub fn folder_of(path: &Path) -> Option<PathBuf> {
-    path.parent().map(Path::to_owned)
 }

@@ -80,10 +80,8 @@ struct CompletionDetails {
     reasoning_tokens: Option<u32>,
 }
 
-/// Appends what one frame means.
-///
-/// A whole body is told from a chunk by its `message`, and on the completions route, where the two look
-/// alike, by being the first frame and having all of text, finish reason and usage.
+/// Appends what one frame means, of a stream or a whole body. Only a stream's `[DONE]` gives the end
+/// marker: the end of a whole body is the host's to know.
 ///
 /// # Errors
 /// [`Error::Protocol`] where the frame is not of this API.
