@@ -41,8 +41,12 @@ const OPENING: usize = 128;
 pub struct Timeouts {
     /// For a connection, in nanoseconds.
     pub connect: Nanos,
-    /// For the next byte of a reply, in nanoseconds.
-    pub idle: Nanos,
+    /// For the first token of an answer, from when the request is sent, in nanoseconds; absent
+    /// where only the whole request is timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token: Option<Nanos>,
+    /// For the next token of an answer, in nanoseconds.
+    pub token_gap: Nanos,
     /// For a whole reply, in nanoseconds.
     pub request: Nanos,
 }
@@ -230,7 +234,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 end = talk => Some(end),
                 () = pool.abort.notified() => None,
                 () = tokio::time::sleep(limit) => Some(End::Broke(
-                    FailureClass::Timeout,
+                    FailureClass::RequestTimeout,
                     format!("the reply took longer than {}", crate::duration::format(limit)),
                 )),
             }
@@ -336,10 +340,10 @@ struct Deadline {
 
 impl Deadline {
     fn new<C>(worker: &Worker<C>) -> Self {
-        let at = worker.clock.now() + worker.timeouts.idle;
+        let at = worker.clock.now() + worker.timeouts.token_gap;
         Deadline {
             sleep: Box::pin(tokio::time::sleep_until(worker.clock.instant(at))),
-            idle: worker.timeouts.idle,
+            idle: worker.timeouts.token_gap,
             clock: worker.clock,
         }
     }
@@ -383,10 +387,10 @@ impl<C: Connect> Reading<'_, C> {
                         batch();
                         let last_read = self.reply.last_read();
                         if self.deadline.is_over(cx, last_read) {
-                            let idle = crate::duration::format(worker.timeouts.idle.into());
+                            let idle = crate::duration::format(worker.timeouts.token_gap.into());
                             return Poll::Ready((
                                 Some(End::Broke(
-                                    FailureClass::Timeout,
+                                    FailureClass::TokenGapTimeout,
                                     format!("nothing came for {idle}"),
                                 )),
                                 worker.clock.now(),

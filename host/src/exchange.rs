@@ -33,15 +33,31 @@ pub struct Exchange {
     /// When the cap on requests in flight let it go; absent without a cap, or if it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<Nanos>,
+    /// Which of the plan's targets it was for, from 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub target: u32,
+    /// How its connection came about; absent if it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
     /// When its first byte was handed to the socket; absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Nanos>,
-    /// When the reply's headers were read.
+    /// When its last byte was handed to the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Nanos>,
+    /// When the reply's first byte was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Nanos>,
+    /// When the reply's headers were whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Nanos>,
     /// The reply's HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// The longest that bytes of the reply lay in the socket before they were read; absent where
+    /// the system did not say when they came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_lag: Option<Nanos>,
     /// What the reply's frames meant, and when each arrived.
     pub events: Events,
     /// When the reply ended, well or badly; absent if there was none.
@@ -63,6 +79,30 @@ pub struct Exchange {
     pub usage: Option<Usage>,
     /// How it went.
     pub outcome: Outcome,
+}
+
+/// How a connection came about. Opened ahead of need, it is older than the request it carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Connection {
+    /// Whether it had carried a request before, or carried others at the same time.
+    pub reused: bool,
+    /// Whether it was opened because this request found none, so that the request waited for it.
+    pub waited: bool,
+    /// When its opening began.
+    pub begun: Nanos,
+    /// When the host's name was looked up; absent where that was done before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_up: Option<Nanos>,
+    /// When the other side took it.
+    pub connected: Nanos,
+    /// When TLS was agreed on; absent without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secured: Option<Nanos>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What a record keeps of a sample. The prompt itself is not kept: the plan gives it again.
@@ -271,8 +311,14 @@ pub enum FailureClass {
     CutOff,
     /// The reply was whole but held no answer.
     Empty,
-    /// No answer, or no more of it, within the time allowed.
-    Timeout,
+    /// No connection within the time allowed.
+    ConnectTimeout,
+    /// Nothing of the answer within the time allowed for its first token.
+    FirstTokenTimeout,
+    /// No more of the answer within the time allowed between tokens.
+    TokenGapTimeout,
+    /// The answer was not whole within the time allowed for a request.
+    RequestTimeout,
     /// The reply is not in the backend's dialect.
     Protocol,
     /// The plugin trapped, ran too long or broke its contract.
@@ -292,7 +338,10 @@ impl FailureClass {
             FailureClass::InBandError => "in-band-error",
             FailureClass::CutOff => "cut-off",
             FailureClass::Empty => "empty",
-            FailureClass::Timeout => "timeout",
+            FailureClass::ConnectTimeout => "connect-timeout",
+            FailureClass::FirstTokenTimeout => "first-token-timeout",
+            FailureClass::TokenGapTimeout => "token-gap-timeout",
+            FailureClass::RequestTimeout => "request-timeout",
             FailureClass::Protocol => "protocol",
             FailureClass::Plugin => "plugin",
             FailureClass::Interrupted => "interrupted",

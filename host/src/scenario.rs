@@ -205,9 +205,13 @@ pub struct Timeouts {
     /// On a connection that is not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<Said<Span>>,
-    /// On a reply of which not a byte came for so long.
+    /// On an answer of which nothing came so long after its request was sent; without it, only the
+    /// whole request is timed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle: Option<Said<Span>>,
+    pub first_token: Option<Said<Span>>,
+    /// On an answer that began, and of which nothing more came for so long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_gap: Option<Said<Span>>,
     /// On a request as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Said<Span>>,

@@ -14,7 +14,7 @@ backend.plugin = "backends/vllm.wasm"
 dataset.plugin = "datasets/random.wasm"
 dataset.config = { like = "vllm", input-len = 40, output-len = 11 }
 load = { requests = 20, arrival = "constant", rate = 10.0, warmup = 2 }
-timeouts.idle = "1s"
+timeouts.token-gap = "1s"
 "#;
 
 /// A run with all there can be: successes, failures of several classes, a cap, a warm-up, reasoning.

@@ -9,7 +9,7 @@ use crate::support::trial::{Ran, Trial};
 /// A trial whose second request (number 1) meets this fault, with little patience.
 fn faulty(fault: &str) -> Trial {
     base()
-        .with("timeouts.idle = '1s'")
+        .with("timeouts = { first-token = '1s', token-gap = '1s' }")
         .against(&format!("[[fault]]\n{fault}\nrequests = [1]"))
 }
 
@@ -60,11 +60,11 @@ async fn each_fault_is_a_failure_of_its_class() {
         ("kind = 'no-done'\nafter-tokens = 0", Class::CutOff),
         ("kind = 'no-done'\nafter-tokens = 3", Class::CutOff),
         ("kind = 'no-done'\nafter-tokens = 11", Class::CutOff),
-        ("kind = 'stall'\nafter-tokens = 0", Class::Timeout),
-        ("kind = 'stall'\nafter-tokens = 3", Class::Timeout),
+        ("kind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout),
+        ("kind = 'stall'\nafter-tokens = 3", Class::TokenGapTimeout),
         (
             "kind = 'stall'\nafter-tokens = 3\nfor = '2s'",
-            Class::Timeout,
+            Class::TokenGapTimeout,
         ),
         ("kind = 'stop-early'\nafter-tokens = 0", Class::Empty),
     ] {
@@ -122,13 +122,13 @@ async fn what_was_seen_before_stays() {
 
 /// A second of nothing, counted from the last byte.
 #[tokio::test(start_paused = true)]
-async fn a_stall_ends_after_the_idle_time() {
+async fn a_stall_ends_after_the_time_allowed_between_tokens() {
     let ran = faulty("kind = 'stall'\nafter-tokens = 3").run().await;
     let stalled = &ran.exchanges[1];
     let sent = stalled.sent.unwrap();
     assert_eq!(stalled.ended.unwrap().since(sent).as_millis_f64(), 1160.0);
     let ran = base().with("timeouts.request = '200ms'").run().await;
-    assert_eq!(ran.summary.requests.failures[&Class::Timeout].count, 5);
+    assert_eq!(ran.summary.requests.failures[&Class::RequestTimeout].count, 5);
     for exchange in ran.measured() {
         let span = exchange.ended.unwrap().since(exchange.sent.unwrap());
         assert_eq!(span.as_millis_f64(), 200.0);

@@ -62,7 +62,7 @@ fn failures_beyond_one_in_a_hundred() {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
             run[..n]
                 .iter_mut()
-                .for_each(|exchange| fail(exchange, FailureClass::Timeout));
+                .for_each(|exchange| fail(exchange, FailureClass::TokenGapTimeout));
         }
     };
     assert_eq!(after(first(1)), [few]);

@@ -65,7 +65,8 @@ pub fn timeouts(scenario: &Scenario) -> Timeouts {
     };
     Timeouts {
         connect: or(&said.connect, 10),
-        idle: or(&said.idle, 600),
+        first_token: said.first_token.as_ref().map(|said| said.value.0.into()),
+        token_gap: or(&said.token_gap, 600),
         request: or(&said.request, 6 * 3600),
     }
 }

@@ -57,7 +57,8 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
     for (name, span) in [
         ("load.duration", &load.duration),
         ("timeouts.connect", &timeouts.connect),
-        ("timeouts.idle", &timeouts.idle),
+        ("timeouts.first-token", &timeouts.first_token),
+        ("timeouts.token-gap", &timeouts.token_gap),
         ("timeouts.request", &timeouts.request),
         ("sandbox.backend-call", &sandbox.backend_call),
         ("sandbox.dataset-call", &sandbox.dataset_call),

@@ -46,7 +46,8 @@ impl Scenario {
             },
             timeouts: Timeouts {
                 connect: over.timeouts.connect.or(self.timeouts.connect),
-                idle: over.timeouts.idle.or(self.timeouts.idle),
+                first_token: over.timeouts.first_token.or(self.timeouts.first_token),
+                token_gap: over.timeouts.token_gap.or(self.timeouts.token_gap),
                 request: over.timeouts.request.or(self.timeouts.request),
             },
             scorers: over.scorers.or(self.scorers),

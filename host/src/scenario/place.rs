@@ -39,7 +39,8 @@ impl Scenario {
             ["request", "temperature"] => at(&self.request.temperature),
             ["request", "extra-body", within @ ..] => self.request.extra_body.place_of(within),
             ["timeouts", "connect"] => at(&self.timeouts.connect),
-            ["timeouts", "idle"] => at(&self.timeouts.idle),
+            ["timeouts", "first-token"] => at(&self.timeouts.first_token),
+            ["timeouts", "token-gap"] => at(&self.timeouts.token_gap),
             ["timeouts", "request"] => at(&self.timeouts.request),
             ["scorers", index, within @ ..] => {
                 let index: usize = index.parse().ok()?;

@@ -138,7 +138,8 @@ fn request(t: &mut Reader<'_, '_>) -> RequestOptions {
 fn timeouts(t: &mut Reader<'_, '_>) -> Timeouts {
     Timeouts {
         connect: span(t, "connect"),
-        idle: span(t, "idle"),
+        first_token: span(t, "first-token"),
+        token_gap: span(t, "token-gap"),
         request: span(t, "request"),
     }
 }

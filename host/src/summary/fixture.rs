@@ -54,9 +54,14 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
         },
         due: ms(sent),
         granted: None,
+        target: 0,
+        connection: None,
         sent: Some(ms(sent)),
+        written: Some(ms(sent)),
+        first_byte: columns.at.first().copied(),
         headers: columns.at.first().copied(),
         status: Some(200),
+        read_lag: None,
         ended: columns.at.last().copied(),
         events: columns,
         output: "x".into(),
@@ -87,7 +92,7 @@ const CLASSES: [FailureClass; 4] = [
     FailureClass::Connect,
     FailureClass::HttpStatus,
     FailureClass::CutOff,
-    FailureClass::Timeout,
+    FailureClass::TokenGapTimeout,
 ];
 
 const KINDS: [Kind; 4] = [Kind::Text, Kind::Reasoning, Kind::Tool, Kind::Role];
