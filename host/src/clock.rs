@@ -3,6 +3,8 @@
 //! On a runtime whose time is paused it gives virtual time, so whole runs can be tested
 //! with exact numbers.
 
+use std::time::SystemTime;
+
 use tokio::time::Instant;
 
 use crate::units::Nanos;
@@ -30,5 +32,14 @@ impl Clock {
     /// The same instant as the timers of the runtime know it.
     pub fn instant(&self, at: Nanos) -> Instant {
         self.origin + at.into()
+    }
+
+    /// How long ago an instant of the system's time was, given since 1970; absent where that lies
+    /// in the future, because that clock was set back.
+    #[inline]
+    pub fn since_system_time(&self, at: Nanos) -> Option<Nanos> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = Nanos::from(now.ok()?);
+        (now >= at).then(|| now.since(at))
     }
 }

@@ -9,10 +9,10 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::drive::{End, Report};
 use crate::exchange::{Event, Exchange, FailureClass, Kind, Outcome, Usage};
-use crate::frame::Frame;
+use crate::frame::Frames;
 use crate::pace::Signal;
 use crate::plugin::PluginError;
-use crate::plugin::backend::{self, Dialect, Meaning};
+use crate::plugin::backend::{Dialect, Meaning};
 use crate::run::RunError;
 use crate::target::Secrets;
 use crate::units::Nanos;
@@ -111,6 +111,7 @@ struct Answer {
     usage: Option<Usage>,
     whole: bool,
     decoded: bool,
+    last_output: Nanos,
     fault: Option<(FailureClass, String)>,
 }
 
@@ -122,16 +123,19 @@ impl Decoder {
             let mut pending = Some(first);
             while let Some(report) = pending.take() {
                 match report {
-                    Report::Frames { key, mut frames } => {
+                    Report::Frames {
+                        key,
+                        mut frames,
+                        heard,
+                    } => {
                         // What has piled up of the same reply goes into the same call.
                         while frames.len() < BATCH {
                             match reports.try_recv() {
                                 Ok(Report::Frames {
                                     key: same,
                                     frames: more,
-                                }) if same == key => {
-                                    frames.extend(more);
-                                }
+                                    ..
+                                }) if same == key => frames.append(&more),
                                 Ok(other) => {
                                     pending = Some(other);
                                     break;
@@ -139,7 +143,12 @@ impl Decoder {
                                 Err(_) => break,
                             }
                         }
-                        self.take(open.entry(key).or_default(), frames);
+                        let answer = open.entry(key).or_default();
+                        self.take(answer, &frames);
+                        heard.output.store(answer.last_output.0, Ordering::Release);
+                        if let Some(last) = frames.last() {
+                            heard.decoded.store(last.at.0, Ordering::Release);
+                        }
                     }
                     Report::Closed { key, exchange, end } => {
                         let answer = open.remove(&key).unwrap_or_default();
@@ -154,41 +163,27 @@ impl Decoder {
     }
 
     /// Decodes a batch. What follows a fault or the end marker is not part of the answer.
-    fn take(&mut self, answer: &mut Answer, frames: Vec<Frame>) {
+    fn take(&mut self, answer: &mut Answer, frames: &Frames) {
         if answer.fault.is_some() || answer.whole {
             return;
         }
-        let instants: Vec<(Nanos, bool)> = frames.iter().map(|f| (f.at, f.unfinished)).collect();
-        let frames: Vec<backend::Frame> = frames
-            .into_iter()
-            .map(|frame| backend::Frame {
-                name: frame.name,
-                data: frame.data,
-            })
-            .collect();
-        match self.decode(answer, &instants, &frames) {
+        match self.decode(answer, frames) {
             Ok(()) => {}
             // A fold may be cut anywhere: what stood before the faulty frame is not lost.
             Err(error) if frames.len() > 1 && !error.is_misbehaviour() => {
-                for (instant, frame) in instants.iter().zip(&frames) {
-                    if let Err(error) = self.decode(
-                        answer,
-                        std::slice::from_ref(instant),
-                        std::slice::from_ref(frame),
-                    ) {
-                        self.fault(answer, instant.1, &error);
+                for frame in frames.each() {
+                    if let Err(error) = self.decode(answer, &frame) {
+                        self.fault(answer, &frame, &error);
                         return;
                     }
                 }
             }
-            Err(error) => {
-                let unfinished = instants.last().is_some_and(|(_, unfinished)| *unfinished);
-                self.fault(answer, unfinished, &error);
-            }
+            Err(error) => self.fault(answer, frames, &error),
         }
     }
 
-    fn fault(&self, answer: &mut Answer, unfinished: bool, error: &PluginError) {
+    fn fault(&self, answer: &mut Answer, frames: &Frames, error: &PluginError) {
+        let unfinished = frames.last().is_some_and(|frame| frame.unfinished);
         let class = if error.is_misbehaviour() {
             self.patience.tried(error);
             FailureClass::Plugin
@@ -200,12 +195,7 @@ impl Decoder {
         answer.fault = Some((class, error.to_string()));
     }
 
-    fn decode(
-        &mut self,
-        answer: &mut Answer,
-        instants: &[(Nanos, bool)],
-        frames: &[backend::Frame],
-    ) -> Result<(), PluginError> {
+    fn decode(&mut self, answer: &mut Answer, frames: &Frames) -> Result<(), PluginError> {
         let decoded = self.dialect.decode(&answer.state, frames)?;
         answer.decoded = true;
         answer.state = decoded.state;
@@ -214,9 +204,10 @@ impl Decoder {
             if answer.whole {
                 break;
             }
-            let event = answer.add(instants[frame].0, meaning);
+            let event = answer.add(frames.at(frame), meaning);
             if event.kind.is_output() {
                 outputs += u64::from(event.tokens.unwrap_or(1));
+                answer.last_output = event.at;
             }
             answer.events.push(event);
         }
@@ -274,10 +265,14 @@ impl Decoder {
                 true => None,
                 false => Some((class, message)),
             },
-            (None, End::Status(body)) => {
+            (None, End::Status { body, retry_after }) => {
                 let status = exchange.status.unwrap_or_default();
                 let said = self.explain(status, &body);
-                Some((FailureClass::HttpStatus, format!("HTTP {status}: {said}")))
+                let again = retry_after
+                    .map(|wait| format!(" (retry-after: {wait})"))
+                    .unwrap_or_default();
+                let message = format!("HTTP {status}: {said}{again}");
+                Some((FailureClass::HttpStatus, message))
             }
             (None, End::Whole { .. }) if !answer.whole => Some((
                 FailureClass::CutOff,

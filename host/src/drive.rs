@@ -1,42 +1,37 @@
-//! A reader worker: holds connections to the target, sends the requests it is given at once,
+//! A reader worker: holds connections to the targets, sends the requests it is given at once,
 //! reads their replies and cuts them into frames.
 //!
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
-//! reports go out to the decode threads. No plugin code runs here.
+//! reports go out to the decode threads. No plugin code runs here. Which connection a request takes
+//! is [`pool`]'s business, how a reply is read and when that is given up [`reading`]'s.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::future::{Future as _, poll_fn};
+mod pool;
+mod reading;
+
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
-use bytes::Bytes;
 use crossbeam_channel::Sender;
-use http_body_util::Full;
-use hyper::header::CONTENT_TYPE;
-use hyper::{HeaderMap, Request};
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 
 use crate::clock::Clock;
 use crate::exchange::{Exchange, FailureClass};
-use crate::frame::{Frame, Framer, Framing};
+use crate::frame::{Frames, Framing};
 use crate::pace::Signal;
-use crate::transport::{Connect, Connection, Piece, Reply};
+use crate::transport::{Connect, Marks, Request};
 use crate::units::Nanos;
-
-/// Most bytes of an error reply that are kept for the backend to explain.
-const EXPLAINED_BYTES: usize = 64 << 10;
-/// Most connections a worker opens at the same moment.
-const OPENING: usize = 128;
+use pool::Pool;
+use reading::Reading;
 
 /// How long to wait for what.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Timeouts {
     /// For a connection, in nanoseconds.
@@ -49,6 +44,21 @@ pub struct Timeouts {
     pub token_gap: Nanos,
     /// For a whole reply, in nanoseconds.
     pub request: Nanos,
+}
+
+/// Which connection a request takes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reuse {
+    /// Any that is free.
+    #[default]
+    KeepAlive,
+    /// One that has carried no request before.
+    Never,
+    /// The one that carried the last request of the same conversation.
+    Session,
 }
 
 /// What a worker is told.
@@ -67,10 +77,12 @@ pub struct Job {
     pub key: u64,
     /// What is known of the exchange so far.
     pub exchange: Box<Exchange>,
-    /// The request's bytes.
-    pub request: Box<Request<Full<Bytes>>>,
+    /// The request.
+    pub request: Request,
     /// How to cut the reply.
     pub framing: Framing,
+    /// The conversation it belongs to, where connections are kept for conversations.
+    pub session: Option<Arc<str>>,
 }
 
 /// What a worker reports of one request.
@@ -80,7 +92,9 @@ pub enum Report {
         /// The request's number.
         key: u64,
         /// The frames.
-        frames: Vec<Frame>,
+        frames: Frames,
+        /// Where the decode thread says how far it is.
+        heard: Arc<Heard>,
     },
     /// It is over.
     Closed {
@@ -93,6 +107,16 @@ pub enum Report {
     },
 }
 
+/// How far the decoding of a reply is, for the reader that times its tokens. Instants in nanoseconds; 0
+/// where there is none.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// When the last frame came that is decoded.
+    pub decoded: AtomicU64,
+    /// When the last output came that is decoded.
+    pub output: AtomicU64,
+}
+
 /// How a request ended, as the transport saw it.
 #[derive(Debug)]
 pub enum End {
@@ -102,8 +126,13 @@ pub enum End {
         /// backend says where the answer ends.
         ends_answer: bool,
     },
-    /// Another status, with the beginning of the body.
-    Status(Vec<u8>),
+    /// Another status.
+    Status {
+        /// The beginning of the body.
+        body: Vec<u8>,
+        /// When the server says to come again, in its own words.
+        retry_after: Option<String>,
+    },
     /// It did not.
     Broke(FailureClass, String),
 }
@@ -113,6 +142,10 @@ pub enum End {
 pub struct Worker<C> {
     /// Opens connections.
     pub connect: C,
+    /// How many targets there are to connect to.
+    pub targets: u32,
+    /// Which connection a request takes.
+    pub reuse: Reuse,
     /// The run's clock.
     pub clock: Clock,
     /// Told when a reply has ended.
@@ -137,19 +170,12 @@ pub struct Opened {
     pub failed: AtomicUsize,
 }
 
-struct Pool<C: Connect> {
-    idle: RefCell<VecDeque<Connection<C::Io>>>,
-    abort: Notify,
-}
-
 impl<C: Connect + Clone + 'static> Worker<C> {
     /// Works until the orders end and every request is over.
     pub async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let local = LocalSet::new();
-        let pool = Rc::new(Pool::<C> {
-            idle: RefCell::default(),
-            abort: Notify::new(),
-        });
+        let pool = Rc::new(Pool::of(&self));
+        let abort = Rc::new(Notify::new());
         let worker = Rc::new(self);
         local
             .run_until(async {
@@ -159,15 +185,17 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                         biased;
                         order = orders.recv() => match order {
                             Some(Order::Open(count)) => {
-                                tasks.spawn_local(Rc::clone(&worker).open_ahead(Rc::clone(&pool), count));
+                                tasks.spawn_local(Rc::clone(&pool).open_ahead(count));
                             }
                             Some(Order::Send(job)) => {
-                                if pool.idle.borrow().len() <= worker.spare && worker.spare > 0 {
-                                    tasks.spawn_local(Rc::clone(&worker).open_ahead(Rc::clone(&pool), 1));
+                                let target = job.exchange.target;
+                                if worker.spare > 0 && pool.idle(target) <= worker.spare {
+                                    tasks.spawn_local(Rc::clone(&pool).open_spare(target));
                                 }
-                                tasks.spawn_local(Rc::clone(&worker).serve(Rc::clone(&pool), job));
+                                let worker = Rc::clone(&worker);
+                                tasks.spawn_local(worker.serve(Rc::clone(&pool), Rc::clone(&abort), job));
                             }
-                            Some(Order::Abort) => pool.abort.notify_waiters(),
+                            Some(Order::Abort) => abort.notify_waiters(),
                             None => break,
                         },
                         Some(_) = tasks.join_next() => {}
@@ -178,74 +206,47 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             .await;
     }
 
-    /// Opens `count` connections, a bounded number at the same moment.
-    async fn open_ahead(self: Rc<Self>, pool: Rc<Pool<C>>, count: usize) {
-        let left = Rc::new(Cell::new(count));
-        let mut openers = tokio::task::JoinSet::new();
-        for _ in 0..count.min(OPENING) {
-            let (worker, pool, left) = (Rc::clone(&self), Rc::clone(&pool), Rc::clone(&left));
-            openers.spawn_local(async move {
-                while let Some(others) = left.get().checked_sub(1) {
-                    left.set(others);
-                    let opened = worker.open().await;
-                    worker.opened.settled.fetch_add(1, Ordering::AcqRel);
-                    match opened {
-                        Ok(connection) => pool.idle.borrow_mut().push_back(connection),
-                        Err(_) => {
-                            worker.opened.failed.fetch_add(1, Ordering::AcqRel);
-                        }
-                    }
-                }
-            });
-        }
-        while openers.join_next().await.is_some() {}
-    }
-
-    async fn open(&self) -> Result<Connection<C::Io>, String> {
-        let limit = Duration::from(self.timeouts.connect);
-        match tokio::time::timeout(limit, Connection::open(&self.connect, self.clock)).await {
-            Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(cause)) => Err(cause.to_string()),
-            Err(_) => Err(format!(
-                "no connection within {}",
-                crate::duration::format(limit)
-            )),
-        }
-    }
-
     /// Sends one request and reads its reply, whatever happens.
-    async fn serve(self: Rc<Self>, pool: Rc<Pool<C>>, job: Box<Job>) {
+    async fn serve(self: Rc<Self>, pool: Rc<Pool<C>>, abort: Rc<Notify>, job: Box<Job>) {
         let Job {
             key,
             mut exchange,
             request,
             framing,
+            session,
         } = *job;
         let outlet = Outlet {
             key,
             reports: &self.reports[(key % self.reports.len() as u64) as usize],
         };
-        let sent = Rc::default();
+        let marks = Rc::new(Marks::default());
         let end = {
             let limit = Duration::from(self.timeouts.request);
-            let talk = self.talk(&pool, &mut exchange, *request, framing, &outlet, &sent);
+            let talk = self.talk(
+                &pool,
+                &mut exchange,
+                (request, session),
+                framing,
+                &outlet,
+                &marks,
+            );
             tokio::select! {
                 biased;
-                end = talk => Some(end),
-                () = pool.abort.notified() => None,
-                () = tokio::time::sleep(limit) => Some(End::Broke(
+                end = talk => end,
+                () = abort.notified() => End::Broke(
+                    FailureClass::Interrupted,
+                    "the run was stopped while the reply was under way".to_owned(),
+                ),
+                () = tokio::time::sleep(limit) => End::Broke(
                     FailureClass::RequestTimeout,
                     format!("the reply took longer than {}", crate::duration::format(limit)),
-                )),
+                ),
             }
         };
-        let end = end.unwrap_or_else(|| {
-            End::Broke(
-                FailureClass::Interrupted,
-                "the run was stopped while the reply was under way".to_owned(),
-            )
-        });
-        exchange.sent = sent.get();
+        exchange.sent = marks.sent.get();
+        exchange.written = marks.written.get();
+        exchange.first_byte = marks.first_byte.get();
+        exchange.read_lag = marks.read_lag.get();
         if exchange.ended.is_none() && exchange.sent.is_some() {
             exchange.ended = Some(self.clock.now());
         }
@@ -255,58 +256,40 @@ impl<C: Connect + Clone + 'static> Worker<C> {
 
     async fn talk(
         &self,
-        pool: &Rc<Pool<C>>,
+        pool: &Pool<C>,
         exchange: &mut Exchange,
-        request: Request<Full<Bytes>>,
+        (request, session): (Request, Option<Arc<str>>),
         framing: Framing,
         outlet: &Outlet<'_>,
-        sent: &Rc<Cell<Option<Nanos>>>,
+        marks: &Rc<Marks>,
     ) -> End {
-        let mut connection = match self.take(pool).await {
+        let target = exchange.target;
+        let mut connection = match pool.take(target, session.as_deref()).await {
             Ok(connection) => connection,
-            Err(cause) => return End::Broke(FailureClass::Connect, cause),
+            Err((class, cause)) => return End::Broke(class, cause),
         };
-        let (head, reply) = match connection.send(request, sent).await {
-            Ok(parts) => parts,
-            Err(cause) => return End::Broke(FailureClass::Send, in_words(&cause)),
+        exchange.connection = Some(connection.facts());
+        let mut reading = Reading::new(self, outlet, framing, marks);
+        let head = match reading.head(connection.send(request, marks)).await {
+            Ok(head) => head,
+            Err((class, cause)) => return End::Broke(class, cause),
         };
-        exchange.status = Some(head.status().as_u16());
-        let success = head.status().is_success();
-        if success && let Some(wrong) = not_a_stream(head.headers(), framing) {
+        exchange.status = Some(head.status);
+        exchange.headers = Some(connection.last_read());
+        let is_success = (200..300).contains(&head.status);
+        if is_success && let Some(wrong) = not_as_asked(&head.headers, framing) {
             return End::Broke(FailureClass::Protocol, wrong);
         }
-        let mut reading = Reading {
-            worker: self,
-            outlet,
-            reply,
-            deadline: Deadline::new(self),
-        };
-        exchange.headers = Some(reading.reply.last_read());
-        let (end, at) = if success {
-            reading.frames(framing).await
+        let (end, at) = if is_success {
+            reading.frames(&mut connection).await
         } else {
-            reading.error_body().await
+            reading.error_body(&mut connection, &head.headers).await
         };
         exchange.ended = Some(at);
-        if !matches!(end, End::Broke(..)) {
-            connection.rest(self.clock.now());
-            pool.idle.borrow_mut().push_back(connection);
+        if !matches!(end, End::Broke(..)) && connection.rest(self.clock.now()) {
+            pool.put_back(target, session, connection);
         }
         end
-    }
-
-    /// An idle connection, or a new one.
-    async fn take(&self, pool: &Pool<C>) -> Result<Connection<C::Io>, String> {
-        loop {
-            let idle = pool.idle.borrow_mut().pop_front();
-            let Some(mut connection) = idle else {
-                return self.open().await;
-            };
-            let now = self.clock.now();
-            if poll_fn(|cx| Poll::Ready(connection.is_usable(cx, now))).await {
-                return Ok(connection);
-            }
-        }
     }
 }
 
@@ -323,138 +306,15 @@ impl Outlet<'_> {
     }
 }
 
-/// The reading of one reply's body.
-struct Reading<'r, C: Connect> {
-    worker: &'r Worker<C>,
-    outlet: &'r Outlet<'r>,
-    reply: Reply<'r, C::Io>,
-    deadline: Deadline,
-}
-
-/// A timer that is set again only when it has run out, not with every chunk.
-struct Deadline {
-    sleep: std::pin::Pin<Box<tokio::time::Sleep>>,
-    idle: Nanos,
-    clock: Clock,
-}
-
-impl Deadline {
-    fn new<C>(worker: &Worker<C>) -> Self {
-        let at = worker.clock.now() + worker.timeouts.token_gap;
-        Deadline {
-            sleep: Box::pin(tokio::time::sleep_until(worker.clock.instant(at))),
-            idle: worker.timeouts.token_gap,
-            clock: worker.clock,
-        }
+/// What a reply is that is plainly something else than what was asked for.
+fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
+    let says = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(coding) = says(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        return Some(format!(
+            "the reply is compressed (`content-encoding: {coding}`), which was not asked for; is a proxy in between?"
+        ));
     }
-
-    /// Whether nothing was read for the time allowed.
-    fn is_over(&mut self, cx: &mut std::task::Context<'_>, last_read: Nanos) -> bool {
-        while self.sleep.as_mut().poll(cx).is_ready() {
-            let at = last_read + self.idle;
-            if self.clock.now() >= at {
-                return true;
-            }
-            self.sleep.as_mut().reset(self.clock.instant(at));
-        }
-        false
-    }
-}
-
-impl<C: Connect> Reading<'_, C> {
-    /// Waits for pieces; gives all that are ready at once to `take`, then calls `batch`.
-    async fn each(
-        &mut self,
-        mut take: impl FnMut(Nanos, &[u8]) -> Result<(), String>,
-        mut batch: impl FnMut(),
-    ) -> (Option<End>, Nanos) {
-        let worker = self.worker;
-        poll_fn(|cx| {
-            loop {
-                match self.reply.poll_piece(cx) {
-                    Poll::Ready(Ok(Piece::Chunk(at, bytes))) => {
-                        if let Err(what) = take(at, &bytes) {
-                            let broke = End::Broke(FailureClass::Protocol, what);
-                            return Poll::Ready((Some(broke), at));
-                        }
-                    }
-                    Poll::Ready(Ok(Piece::End(at))) => return Poll::Ready((None, at)),
-                    Poll::Ready(Err(cause)) => {
-                        let broke = End::Broke(FailureClass::CutOff, in_words(&cause));
-                        return Poll::Ready((Some(broke), self.reply.last_read()));
-                    }
-                    Poll::Pending => {
-                        batch();
-                        let last_read = self.reply.last_read();
-                        if self.deadline.is_over(cx, last_read) {
-                            let idle = crate::duration::format(worker.timeouts.token_gap.into());
-                            return Poll::Ready((
-                                Some(End::Broke(
-                                    FailureClass::TokenGapTimeout,
-                                    format!("nothing came for {idle}"),
-                                )),
-                                worker.clock.now(),
-                            ));
-                        }
-                        return Poll::Pending;
-                    }
-                }
-            }
-        })
-        .await
-    }
-
-    /// Reads a successful reply, reporting its frames as they come.
-    async fn frames(&mut self, framing: Framing) -> (End, Nanos) {
-        let framer = RefCell::new(Framer::new(framing));
-        let frames = RefCell::new(Vec::new());
-        let outlet = self.outlet;
-        let report = || {
-            let frames = std::mem::take(&mut *frames.borrow_mut());
-            if !frames.is_empty() {
-                let key = outlet.key;
-                outlet.send(Report::Frames { key, frames });
-            }
-        };
-        let (broke, at) = self
-            .each(
-                |at, bytes| {
-                    framer
-                        .borrow_mut()
-                        .push(at, bytes, &mut frames.borrow_mut())
-                        .map_err(|oversized| oversized.to_string())
-                },
-                report,
-            )
-            .await;
-        framer.into_inner().finish(at, &mut frames.borrow_mut());
-        report();
-        let whole = End::Whole {
-            ends_answer: framing == Framing::Whole,
-        };
-        (broke.unwrap_or(whole), at)
-    }
-
-    /// Reads the beginning of an error reply.
-    async fn error_body(&mut self) -> (End, Nanos) {
-        let mut body = Vec::new();
-        let (_, at) = self
-            .each(
-                |_, bytes| {
-                    let room = EXPLAINED_BYTES - body.len();
-                    body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                    Ok(())
-                },
-                || {},
-            )
-            .await;
-        (End::Status(body), at)
-    }
-}
-
-/// What a reply is that was to be streamed and is plainly something else.
-fn not_a_stream(headers: &HeaderMap, framing: Framing) -> Option<String> {
-    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let kind = says(CONTENT_TYPE)?;
     let kind = kind.split(';').next().unwrap_or_default().trim();
     let (what, advice) = match (kind, framing) {
         ("text/html", _) => ("a web page", "is it the engine's port and path?"),
@@ -467,18 +327,4 @@ fn not_a_stream(headers: &HeaderMap, framing: Framing) -> Option<String> {
     Some(format!(
         "the server answered with {what} ({kind}); {advice}"
     ))
-}
-
-/// An error of the connection, with what lies beneath it.
-fn in_words(error: &hyper::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        source = cause.source();
-    }
-    text
 }

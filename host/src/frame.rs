@@ -12,8 +12,9 @@ use memchr::memchr2;
 
 use crate::units::Nanos;
 
-/// The largest frame, in bytes: a guard against a server that never ends a line.
-pub const FRAME_BYTES: usize = 64 << 20;
+/// The largest frame, in bytes: a guard against a server that never ends a line. Far above an answer
+/// of 100,000 tokens, which servers that repeat all text in every event send in one frame.
+pub const FRAME_BYTES: usize = 16 << 20;
 
 /// How a reply is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +28,98 @@ pub enum Framing {
 }
 
 /// One unit of a reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'f> {
     /// When the bytes that complete it were read.
     pub at: Nanos,
     /// The event's name, where the framing has one.
-    pub name: Option<String>,
+    pub name: Option<&'f str>,
     /// Its bytes.
-    pub data: Vec<u8>,
+    pub data: &'f [u8],
     /// Whether the reply ended before the frame's own end, so that it may be a piece of one.
     pub unfinished: bool,
+}
+
+/// Frames of one reply in order, their bytes in one piece.
+#[derive(Clone, Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    marks: Vec<Mark>,
+}
+
+#[derive(Clone, Debug)]
+struct Mark {
+    at: Nanos,
+    /// Where its bytes end; they begin where those of the frame before it end.
+    end: usize,
+    name: Option<Box<str>>,
+    unfinished: bool,
+}
+
+impl Frames {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.marks.is_empty()
+    }
+
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// When a frame was complete, by its position.
+    pub fn at(&self, position: usize) -> Nanos {
+        self.marks[position].at
+    }
+
+    /// The last of them.
+    pub fn last(&self) -> Option<Frame<'_>> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    fn get(&self, position: usize) -> Option<Frame<'_>> {
+        let mark = self.marks.get(position)?;
+        let start = position
+            .checked_sub(1)
+            .map_or(0, |before| self.marks[before].end);
+        Some(Frame {
+            at: mark.at,
+            name: mark.name.as_deref(),
+            data: &self.bytes[start..mark.end],
+            unfinished: mark.unfinished,
+        })
+    }
+
+    /// Each of them alone.
+    pub fn each(&self) -> impl Iterator<Item = Frames> + '_ {
+        self.iter().zip(&self.marks).map(|(frame, mark)| Frames {
+            bytes: frame.data.to_vec(),
+            marks: vec![Mark {
+                end: frame.data.len(),
+                ..mark.clone()
+            }],
+        })
+    }
+
+    /// The frames in order.
+    pub fn iter(&self) -> impl Iterator<Item = Frame<'_>> {
+        (0..self.len()).filter_map(|position| self.get(position))
+    }
+
+    /// Appends frames of the same reply that came later.
+    pub fn append(&mut self, later: &Frames) {
+        let offset = self.bytes.len();
+        self.bytes.extend_from_slice(&later.bytes);
+        self.marks.extend(later.marks.iter().map(|mark| Mark {
+            end: mark.end + offset,
+            ..mark.clone()
+        }));
+    }
 }
 
 /// A frame grew beyond [`FRAME_BYTES`].
@@ -51,7 +134,8 @@ pub struct Framer {
     line: Vec<u8>,
     after_cr: bool,
     first_line: bool,
-    name: Option<String>,
+    name: Option<Box<str>>,
+    /// The data of a frame that is not complete.
     data: Vec<u8>,
     has_data: bool,
 }
@@ -78,7 +162,7 @@ impl Framer {
         &mut self,
         at: Nanos,
         mut bytes: &[u8],
-        frames: &mut Vec<Frame>,
+        frames: &mut Frames,
     ) -> Result<(), Oversized> {
         if self.framing == Framing::Whole {
             self.has_data = true;
@@ -111,7 +195,7 @@ impl Framer {
     }
 
     /// The reply has ended; `at` is when that was seen.
-    pub fn finish(mut self, at: Nanos, frames: &mut Vec<Frame>) {
+    pub fn finish(&mut self, at: Nanos, frames: &mut Frames) {
         let mut unfinished = false;
         if self.framing == Framing::Whole {
             if self.has_data {
@@ -128,7 +212,7 @@ impl Framer {
             unfinished = true;
             self.emit(at, frames);
         }
-        if unfinished && let Some(last) = frames.last_mut() {
+        if unfinished && let Some(last) = frames.marks.last_mut() {
             last.unfinished = true;
         }
     }
@@ -140,17 +224,19 @@ impl Framer {
         Ok(())
     }
 
-    fn emit(&mut self, at: Nanos, frames: &mut Vec<Frame>) {
-        frames.push(Frame {
+    fn emit(&mut self, at: Nanos, frames: &mut Frames) {
+        frames.bytes.extend_from_slice(&self.data);
+        frames.marks.push(Mark {
             at,
+            end: frames.bytes.len(),
             name: self.name.take(),
-            data: std::mem::take(&mut self.data),
             unfinished: false,
         });
+        self.data.clear();
         self.has_data = false;
     }
 
-    fn end_line(&mut self, at: Nanos, line: &[u8], frames: &mut Vec<Frame>) {
+    fn end_line(&mut self, at: Nanos, line: &[u8], frames: &mut Frames) {
         let line = if std::mem::take(&mut self.first_line) {
             line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
         } else {
@@ -186,7 +272,7 @@ impl Framer {
                 self.data.extend_from_slice(value);
                 self.has_data = true;
             }
-            b"event" => self.name = Some(String::from_utf8_lossy(value).into_owned()),
+            b"event" => self.name = Some(String::from_utf8_lossy(value).into()),
             _ => {}
         }
     }
@@ -199,16 +285,16 @@ mod tests {
 
     fn cut(framing: Framing, reads: &[&[u8]]) -> Vec<(u64, Option<String>, String, bool)> {
         let mut framer = Framer::new(framing);
-        let mut frames = Vec::new();
+        let mut frames = Frames::default();
         for (i, read) in reads.iter().enumerate() {
             framer.push(Nanos(i as u64), read, &mut frames).unwrap();
         }
         framer.finish(Nanos(reads.len() as u64), &mut frames);
         frames
-            .into_iter()
+            .iter()
             .map(|f| {
-                let data = String::from_utf8(f.data).unwrap();
-                (f.at.0, f.name, data, f.unfinished)
+                let data = String::from_utf8(f.data.to_vec()).unwrap();
+                (f.at.0, f.name.map(str::to_owned), data, f.unfinished)
             })
             .collect()
     }

@@ -9,9 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrival::{Arrival, Due};
-use crate::drive::Timeouts;
+use crate::drive::{Reuse, Timeouts};
 use crate::plugin::backend::Settings;
 use crate::plugin::sandbox::Limits;
+use crate::transport::dial::Trust;
+use crate::transport::{Timestamps, Version};
 use crate::units::Nanos;
 
 /// A resolved run.
@@ -36,6 +38,8 @@ pub struct Plan {
     pub load: Load,
     /// What is asked of every request.
     pub request: RequestOptions,
+    /// How the targets are spoken to.
+    pub connection: Wiring,
     /// When to give up.
     pub timeouts: Timeouts,
     /// Percentiles to report, in percent.
@@ -51,8 +55,8 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PlannedTarget {
-    /// The engine's base URL.
-    pub base_url: String,
+    /// The engine's base URLs; requests go to them in turn.
+    pub base_urls: Vec<String>,
     /// The model's name as the server knows it; absent until the server was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -60,6 +64,20 @@ pub struct PlannedTarget {
     pub api_key: bool,
     /// Names of the further header fields that the user gave; values may be secret.
     pub headers: Vec<String>,
+}
+
+/// How targets are spoken to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Wiring {
+    /// The version of HTTP.
+    pub http: Version,
+    /// Which connection a request takes.
+    pub reuse: Reuse,
+    /// Whom to trust, where TLS is spoken.
+    pub trust: Trust,
+    /// Whose word counts for when a reply's bytes came.
+    pub timestamps: Timestamps,
 }
 
 /// A plugin, and exactly which.

@@ -1,10 +1,9 @@
 //! Before the run: is the target there, is it an engine, does it let us in, and does it serve
 //! the model? Asked once, with the backend's own harmless request, and never measured.
 
-use std::cell::Cell;
-use std::future::poll_fn;
-use std::rc::Rc;
 use std::time::Duration;
+
+use hyper::header::CONTENT_TYPE;
 
 use crate::clock::Clock;
 use crate::decode::failed;
@@ -14,7 +13,7 @@ use crate::plugin::PluginError;
 use crate::plugin::backend::Dialect;
 use crate::prepare::http_request;
 use crate::target::{Secrets, Target};
-use crate::transport::{Connect, Connection, Piece};
+use crate::transport::{Connect, Connection};
 
 /// Most bytes read of the answer.
 const ANSWER_BYTES: usize = 4 << 20;
@@ -101,7 +100,9 @@ pub struct Found {
     pub remark: Option<String>,
 }
 
-/// Asks the target what it serves.
+/// Asks a target what it serves. `number` is its place among the run's targets.
+///
+/// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
 /// # Errors
 /// Where it is certain that the run would fail.
@@ -109,20 +110,20 @@ pub async fn probe<C: Connect>(
     connect: &C,
     clock: Clock,
     timeouts: &Timeouts,
-    target: &Target,
+    (number, target): (u32, &Target),
     secrets: &Secrets,
     dialect: &mut Dialect,
     model: Option<&str>,
 ) -> Result<Found, PreflightError> {
     let limit = Duration::from(timeouts.connect);
-    let opened = tokio::time::timeout(limit, Connection::open(connect, clock)).await;
+    let opened = tokio::time::timeout(limit, Connection::open(connect, number, clock)).await;
     let unreachable = |cause: String| PreflightError::Unreachable {
         target: target.to_string(),
         cause,
     };
     let mut connection = match opened {
         Ok(Ok(connection)) => connection,
-        Ok(Err(cause)) => return Err(unreachable(cause.to_string())),
+        Ok(Err(cause)) => return Err(unreachable(cause)),
         Err(_) => {
             return Err(unreachable(format!(
                 "no connection within {}",
@@ -145,14 +146,18 @@ pub async fn probe<C: Connect>(
         target: target.to_string(),
         cause,
     };
-    let request = http_request(target, secrets, target.path(&path), question).map_err(no_answer)?;
-    let answer = tokio::time::timeout(ANSWER_WITHIN, ask(&mut connection, request)).await;
-    let (status, is_page, body) = match answer {
+    let below = target.path(&path);
+    let request =
+        http_request(target, connect.version(), secrets, &below, question).map_err(no_answer)?;
+    let answer = connection.ask(request, ANSWER_BYTES);
+    let (head, body) = match tokio::time::timeout(ANSWER_WITHIN, answer).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(cause)) => return Err(no_answer(cause.to_string())),
+        Ok(Err(cause)) => return Err(no_answer(cause)),
         Err(_) => return Err(no_answer("nothing came for 30s".to_owned())),
     };
-    if is_page {
+    let status = head.status;
+    let kind = head.headers.get(CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
         return Err(PreflightError::WebPage {
             target: target.to_string(),
             path,
@@ -246,26 +251,4 @@ fn short(text: &str) -> String {
         Outcome::Failed { message, .. } => message,
         Outcome::Ok => String::new(),
     }
-}
-
-/// Sends a request and reads the whole answer: status, whether it is a web page, body.
-async fn ask<Io>(
-    connection: &mut Connection<Io>,
-    request: hyper::Request<http_body_util::Full<bytes::Bytes>>,
-) -> Result<(u16, bool, Vec<u8>), hyper::Error>
-where
-    Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
-{
-    let sent = Rc::new(Cell::new(None));
-    let (head, mut reply) = connection.send(request, &sent).await?;
-    let is_page = head
-        .headers()
-        .get(hyper::header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    let mut body = Vec::new();
-    while let Piece::Chunk(_, bytes) = poll_fn(|cx| reply.poll_piece(cx)).await? {
-        let room = ANSWER_BYTES.saturating_sub(body.len());
-        body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-    Ok((head.status().as_u16(), is_page, body))
 }

@@ -6,9 +6,7 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use http_body_util::Full;
-use hyper::Request;
-use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 
 use crate::decode::{Patience, failed};
@@ -21,6 +19,7 @@ use crate::plugin::dataset::Samples;
 use crate::plugin::load::hex;
 use crate::run::Parts;
 use crate::target::{Secrets, Target};
+use crate::transport::{Request, Version};
 use crate::units::Nanos;
 
 /// Samples asked of the dataset in one call.
@@ -35,7 +34,9 @@ pub enum Item {
         /// What is known of the exchange.
         exchange: Box<Exchange>,
         /// The request.
-        request: Box<Request<Full<Bytes>>>,
+        request: Request,
+        /// The conversation it belongs to.
+        session: Option<Arc<str>>,
     },
     /// The backend could not write it: the exchange as it will be recorded, but for its due time.
     Faulty(Box<Exchange>),
@@ -53,7 +54,8 @@ pub struct Preparation {
 struct Writer {
     dialect: Dialect,
     settings: Settings,
-    target: Target,
+    targets: Vec<Target>,
+    version: Version,
     secrets: Secrets,
     patience: Patience,
 }
@@ -97,7 +99,8 @@ impl Preparation {
             writer: Writer {
                 dialect,
                 settings: plan.settings(),
-                target: parts.target.clone(),
+                targets: parts.targets.clone(),
+                version: plan.connection.http,
                 secrets: parts.secrets.clone(),
                 // Requests that can be written say nothing of replies that cannot be read.
                 patience: patience.with_own_row(),
@@ -200,7 +203,8 @@ impl Writer {
             },
             due: Nanos::ZERO,
             granted: None,
-            target: 0,
+            // Round robin, by the request's own number, so that a slice of the plan sends it to the same.
+            target: (index % self.targets.len() as u64) as u32,
             connection: None,
             sent: None,
             written: None,
@@ -217,11 +221,15 @@ impl Writer {
             usage: None,
             outcome: Outcome::Ok,
         });
-        match self.request(sample, &mut exchange.sample) {
+        match self.request(sample, &mut exchange) {
             Ok(request) => {
                 self.patience.restored();
-                let request = Box::new(request);
-                Item::Ready { exchange, request }
+                let session = sample.session.as_deref().map(Arc::from);
+                Item::Ready {
+                    exchange,
+                    request,
+                    session,
+                }
             }
             Err(error) => {
                 self.patience.tried(&error);
@@ -234,10 +242,12 @@ impl Writer {
     fn request(
         &mut self,
         sample: &Sample,
-        facts: &mut SampleFacts,
-    ) -> Result<Request<Full<Bytes>>, PluginError> {
+        exchange: &mut Exchange,
+    ) -> Result<Request, PluginError> {
         let encoded = self.dialect.encode(sample, &self.settings)?;
-        let path = self.target.path(&encoded.path);
+        let target = &self.targets[exchange.target as usize];
+        let facts = &mut exchange.sample;
+        let path = target.path(&encoded.path);
         let mut hash = Sha256::new();
         hash.update(&encoded.method);
         hash.update([0]);
@@ -246,7 +256,7 @@ impl Writer {
         hash.update(&encoded.body);
         facts.request_bytes = encoded.body.len() as u64;
         facts.request_digest = hex(&hash.finalize()[..8]);
-        http_request(&self.target, &self.secrets, path, encoded).map_err(|what| {
+        http_request(target, self.version, &self.secrets, &path, encoded).map_err(|what| {
             PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
                 call: "encode",
@@ -262,17 +272,12 @@ impl Writer {
 /// Says what HTTP does not allow in it.
 pub fn http_request(
     target: &Target,
+    version: Version,
     secrets: &Secrets,
-    path: String,
+    path: &str,
     encoded: backend::Request,
-) -> Result<Request<Full<Bytes>>, String> {
-    let mut request = Request::builder()
-        .method(encoded.method.as_str())
-        .uri(path)
-        .header(HOST, target.authority())
-        .body(Full::new(Bytes::from(encoded.body)))
-        .map_err(|cause| cause.to_string())?;
-    let headers = request.headers_mut();
+) -> Result<Request, String> {
+    let mut headers = HeaderMap::new();
     let given = encoded.headers.iter().chain(&secrets.headers);
     for (name, value) in given {
         let name = HeaderName::try_from(name.as_str())
@@ -287,7 +292,10 @@ pub fn http_request(
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
-    Ok(request)
+    let at = (target.scheme(), &*target.authority());
+    let body = Bytes::from(encoded.body);
+    Request::new(version, at, &encoded.method, path, headers, body)
+        .map_err(|unsendable| unsendable.to_string())
 }
 
 impl Item {

@@ -3,6 +3,7 @@
 //! looks at input files. Everything that is wrong is told at once.
 
 mod defaults;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,11 +25,8 @@ use crate::plugin::scorer::Scorer;
 use crate::plugin::{Info, PluginError};
 use crate::run::Parts;
 use crate::scenario::{ConfigTable, Place, Problem, Said, Scenario, ScenarioError, check_config};
-use crate::target::{Secrets, Target, TargetError};
+use crate::target::Target;
 use crate::tokenizer::Tokenizer;
-
-/// The variable that holds the API key when nobody names another.
-const API_KEY_ENV: &str = "OPENAI_API_KEY";
 
 /// A scenario and where it comes from.
 #[derive(Clone, Debug, Default)]
@@ -162,11 +160,11 @@ impl<'s> Resolution<'s> {
             }
         }
         let (secrets, header_names) = self.secrets();
-        let target = self.target(backend.as_ref().map(|(backend, _)| backend));
+        let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
         let load = load_of(scenario);
 
-        let (Some((backend, planned_backend)), Some((dataset, planned_dataset)), Some(target)) =
-            (backend, dataset, target)
+        let (Some((backend, planned_backend)), Some((dataset, planned_dataset)), Some(targets)) =
+            (backend, dataset, targets)
         else {
             return Err(self.faults);
         };
@@ -181,7 +179,7 @@ impl<'s> Resolution<'s> {
                 .map_or_else(|| self.source.name.clone(), |name| name.value.clone()),
             runner: env!("CARGO_PKG_VERSION").to_owned(),
             target: PlannedTarget {
-                base_url: target.to_string(),
+                base_urls: targets.iter().map(Target::to_string).collect(),
                 model: scenario
                     .target
                     .model
@@ -202,6 +200,7 @@ impl<'s> Resolution<'s> {
             },
             load,
             request: request_options(scenario),
+            connection: self.wiring(),
             timeouts: timeouts(scenario),
             percentiles: percentiles(scenario),
             sandbox: limits,
@@ -212,7 +211,7 @@ impl<'s> Resolution<'s> {
             parts: Parts {
                 backend,
                 dataset,
-                target,
+                targets,
                 secrets,
             },
             scorers,
@@ -401,62 +400,6 @@ impl<'s> Resolution<'s> {
             }
         }
         files
-    }
-
-    fn secrets(&mut self) -> (Secrets, Vec<String>) {
-        let target = &self.source.scenario.target;
-        let variable = target
-            .api_key_env
-            .as_ref()
-            .map_or(API_KEY_ENV, |said| said.value.as_str());
-        let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
-        // What is no variable's name may be the key itself; the scenario's check has refused it already.
-        let is_name = variable
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if let (None, Some(said), true) = (&api_key, &target.api_key_env, is_name) {
-            let error =
-                format!("the variable `{variable}`, which should hold the API key, is not set");
-            self.problem(&error, &said.place);
-        }
-        let headers: Vec<(String, String)> = target
-            .headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.value.clone()))
-            .collect();
-        let names = headers.iter().map(|(name, _)| name.clone()).collect();
-        (Secrets { api_key, headers }, names)
-    }
-
-    fn target(&mut self, backend: Option<&Backend>) -> Option<Target> {
-        let said = self.source.scenario.target.base_url.as_ref();
-        let url = match said {
-            Some(said) => said.value.clone(),
-            None => match backend?
-                .open()
-                .and_then(|mut dialect| dialect.default_url())
-            {
-                Ok(url) => url,
-                Err(error) => {
-                    self.faults.add(error, None);
-                    return None;
-                }
-            },
-        };
-        match Target::parse(&url) {
-            Ok(target) => Some(target),
-            Err(error) => {
-                let place = said.map(|said| said.place.clone());
-                let problem = Problem::new(error.to_string()).at(place, "this");
-                match (&error, said) {
-                    // The scenario's own check has said so already.
-                    (TargetError::NotUrl { .. }, Some(_)) => {}
-                    (TargetError::Credentials, _) => self.faults.scenario.push(problem.secret()),
-                    _ => self.faults.scenario.push(problem),
-                }
-                None
-            }
-        }
     }
 }
 

@@ -40,8 +40,8 @@ pub struct Parts {
     pub backend: Backend,
     /// Where samples come from.
     pub dataset: Dataset,
-    /// Where requests go.
-    pub target: Target,
+    /// Where requests go, in turn.
+    pub targets: Vec<Target>,
     /// What must not leave the process but in requests.
     pub secrets: Secrets,
 }
@@ -238,6 +238,8 @@ impl<'r> Stage<'r> {
         };
         Worker {
             connect: connect.clone(),
+            targets: self.parts.targets.len() as u32,
+            reuse: self.plan.connection.reuse,
             clock: self.clock,
             signal: self.control.signal.clone(),
             reports: self.backstage.reports.clone(),
@@ -259,7 +261,7 @@ impl<'r> Stage<'r> {
             orders,
             opened: &self.opened,
             exchanges: &self.backstage.exchanges,
-            target: &self.parts.target,
+            targets: &self.parts.targets,
         }
         .conduct(preparation)
         .await

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use miette::SourceSpan;
 use serde::Serialize;
 
+use crate::drive::Reuse;
 use crate::duration::Span;
+use crate::transport::{Timestamps, Version};
 
 mod check;
 mod config;
@@ -59,6 +61,8 @@ pub struct Scenario {
     pub load: Load,
     /// What is asked of every request.
     pub request: RequestOptions,
+    /// How the server is spoken to.
+    pub connection: Connection,
     /// When to give up.
     pub timeouts: Timeouts,
     /// Who judges the answers; an empty list says that nobody does.
@@ -77,9 +81,9 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Target {
-    /// Where it listens, such as `http://127.0.0.1:8000`.
+    /// Where it listens, such as `http://127.0.0.1:8000`; of several, requests go to each in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub base_url: Option<Said<String>>,
+    pub base_url: Option<Said<Vec<Said<String>>>>,
     /// The model's name as the server knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Said<String>>,
@@ -196,6 +200,27 @@ pub struct RequestOptions {
     /// Fields that are added to every request's body.
     #[serde(skip_serializing_if = "ConfigTable::is_empty")]
     pub extra_body: ConfigTable,
+}
+
+/// `[connection]`: how the server is spoken to.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Connection {
+    /// The version of HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<Said<Version>>,
+    /// Which connection a request takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<Said<Reuse>>,
+    /// A file of certificates to trust beside the system's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_cert: Option<Said<PathBuf>>,
+    /// Whether any certificate is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub insecure: Option<Said<bool>>,
+    /// Whose word counts for when a reply's bytes came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<Said<Timestamps>>,
 }
 
 /// `[timeouts]`: when to give up.

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 /// An HTTP origin and the path below which the engine's routes lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
+    tls: bool,
     host: String,
     port: u16,
     prefix: String,
@@ -21,14 +22,6 @@ pub enum TargetError {
         /// The URL as given.
         url: String,
     },
-    /// TLS.
-    #[error(
-        "`{url}`: https is not supported yet; give an http:// URL, or put a local proxy that speaks TLS before the engine"
-    )]
-    Tls {
-        /// The URL as given.
-        url: String,
-    },
     /// Credentials in the URL would end up in results.
     #[error(
         "the base URL holds a user name or password; give the key in the variable named by `api-key-env` instead"
@@ -40,7 +33,7 @@ impl Target {
     /// Reads a base URL such as `http://127.0.0.1:8000` or `http://gateway/tenant`.
     ///
     /// # Errors
-    /// Where it is no http URL, or holds credentials.
+    /// Where it is no HTTP URL, or holds credentials.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let not_url = || TargetError::NotUrl {
             url: url.to_owned(),
@@ -51,19 +44,20 @@ impl Target {
         if authority.contains('@') {
             return Err(TargetError::Credentials);
         }
-        if url.starts_with("https://") {
-            return Err(TargetError::Tls {
-                url: url.to_owned(),
-            });
-        }
         let uri: hyper::Uri = url.parse().map_err(|_| not_url())?;
         let authority = uri.authority().ok_or_else(not_url)?;
-        if uri.scheme_str() != Some("http") || uri.query().is_some() {
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(not_url()),
+        };
+        if uri.query().is_some() {
             return Err(not_url());
         }
         Ok(Target {
+            tls,
             host: authority.host().to_owned(),
-            port: authority.port_u16().unwrap_or(80),
+            port: authority.port_u16().unwrap_or(default_port(tls)),
             prefix: uri.path().trim_end_matches('/').to_owned(),
         })
     }
@@ -79,9 +73,24 @@ impl Target {
         format!("{prefix}{path}")
     }
 
+    /// Whether it is spoken to through TLS.
+    pub fn is_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    /// The host's name or address, without brackets.
+    pub fn host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
     /// The value of the `host` header.
     pub fn authority(&self) -> String {
-        if self.port == 80 {
+        if self.port == default_port(self.tls) {
             self.host.clone()
         } else {
             format!("{}:{}", self.host, self.port)
@@ -93,15 +102,25 @@ impl Target {
     /// # Errors
     /// What the resolver said.
     pub fn resolve(&self) -> std::io::Result<Vec<SocketAddr>> {
-        let host = self.host.trim_start_matches('[').trim_end_matches(']');
-        Ok((host, self.port).to_socket_addrs()?.collect())
+        Ok((self.host(), self.port).to_socket_addrs()?.collect())
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority(), self.prefix)
+        let scheme = self.scheme();
+        write!(f, "{scheme}://{}{}", self.authority(), self.prefix)
     }
+}
+
+/// The targets of a run, for messages.
+pub fn told(targets: &[Target]) -> String {
+    let told: Vec<String> = targets.iter().map(Target::to_string).collect();
+    told.join(", ")
+}
+
+fn default_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
 }
 
 /// What must appear in requests and nowhere else.
@@ -159,6 +178,12 @@ mod tests {
         assert_eq!(gateway.path("/v1/models"), "/tenant/v1/models");
         assert_eq!(gateway.path("/generate"), "/tenant/v1/generate");
         assert_eq!(gateway.authority(), "gateway");
+        let secure = Target::parse("https://[::1]").unwrap();
+        assert_eq!(
+            (secure.host(), secure.to_string()),
+            ("::1", "https://[::1]".to_owned())
+        );
+        assert_eq!(Target::parse("https://h:80").unwrap().authority(), "h:80");
     }
 
     #[test]
@@ -169,10 +194,6 @@ mod tests {
                 "{url}"
             );
         }
-        assert!(matches!(
-            Target::parse("https://h"),
-            Err(TargetError::Tls { .. })
-        ));
         for url in [
             "http://me:pw@h",
             "https://me:pw@h",

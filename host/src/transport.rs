@@ -1,277 +1,251 @@
-//! HTTP/1.1 on one connection: sends a request, reads the reply, and stamps both at the socket.
+//! One request and its reply over one connection: sends, reads, and keeps each instant where it
+//! happened. There are no retries and no proxies.
 //!
-//! The connection is driven by the task that reads the reply, so the instant of a chunk is
-//! read where its bytes were read, before anything else happens to them. There are no retries.
+//! HTTP/1.1 is read by a reader of our own ([`http1`]), because the instants and the processor time
+//! of a reply's events are what this program is for; HTTP/2 is hyper's ([`http2`]). Which connection
+//! a request takes, and what its bytes mean, is `drive`'s business.
 
-use std::cell::{Cell, RefCell};
+pub mod dial;
+mod http1;
+mod http2;
+mod request;
+mod socket;
+mod stamp;
+mod tls;
+
 use std::future::{Future, poll_fn};
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::{Body, Incoming};
-use hyper::client::conn::http1;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use hyper::HeaderMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::clock::Clock;
+use crate::exchange;
 use crate::units::Nanos;
 
-/// Opens connections to the target.
+pub use dial::Dial;
+pub use request::{Request, Unsendable};
+pub use stamp::{Marks, Stamped, Wire};
+
+/// The version of HTTP that is spoken.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+pub enum Version {
+    /// HTTP/1.1: a request at a time on each connection.
+    #[default]
+    #[serde(rename = "1.1")]
+    #[value(name = "1.1")]
+    Http1,
+    /// HTTP/2: many requests share a connection. Without TLS it is spoken without asking.
+    #[serde(rename = "2")]
+    #[value(name = "2")]
+    Http2,
+}
+
+/// Whose word counts for when a reply's bytes came.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timestamps {
+    /// The kernel's: when the network gave them to the socket, however late they were read. Where
+    /// the system has no such stamps, as [`Timestamps::User`].
+    #[default]
+    Kernel,
+    /// This program's: when they were read.
+    User,
+}
+
+/// A connection that was made, before anything is said on it.
+pub struct Opened<Io> {
+    /// Its byte stream.
+    pub io: Io,
+    /// Where the stream says when it was read and written.
+    pub wire: Rc<Wire>,
+    /// How it came about.
+    pub facts: exchange::Connection,
+}
+
+/// Opens connections.
 pub trait Connect {
     /// A byte stream.
     type Io: AsyncRead + AsyncWrite + Unpin + 'static;
 
-    /// Opens one.
-    fn connect(&self) -> impl Future<Output = io::Result<Self::Io>>;
+    /// What is spoken on its connections.
+    fn version(&self) -> Version;
+
+    /// Opens one to the target of that number. The error says why there is none, for people.
+    fn connect(
+        &self,
+        target: u32,
+        clock: Clock,
+    ) -> impl Future<Output = Result<Opened<Self::Io>, String>>;
 }
 
-/// TCP to the first of the target's addresses that answers.
-#[derive(Clone, Debug)]
-pub struct Tcp(pub Vec<SocketAddr>);
-
-impl Connect for Tcp {
-    type Io = TcpStream;
-
-    async fn connect(&self) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect(&self.0[..]).await?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
-    }
-}
-
-/// Instants read at the socket.
+/// The beginning of a reply.
 #[derive(Debug)]
-struct Stamps {
-    clock: Clock,
-    first_write: RefCell<Rc<Cell<Option<Nanos>>>>,
-    last_read: Cell<Nanos>,
+pub struct Head {
+    /// Its status.
+    pub status: u16,
+    /// Its header fields.
+    pub headers: HeaderMap,
 }
 
-/// A byte stream whose reads and writes are stamped.
-struct Stamped<Io> {
-    io: Io,
-    stamps: Rc<Stamps>,
+/// One connection, or one place on a connection that is shared.
+pub enum Connection<Io> {
+    /// HTTP/1.1.
+    Http1(http1::Connection<Io>),
+    /// HTTP/2.
+    Http2(http2::Stream),
 }
 
-impl<Io: AsyncRead + Unpin> AsyncRead for Stamped<Io> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.io).poll_read(cx, buf);
-        if read.is_ready() {
-            self.stamps.last_read.set(self.stamps.clock.now());
-        }
-        read
-    }
+/// Receives a reply's body: when bytes came, and the bytes. What it refuses ends the reply.
+pub trait Sink {
+    /// Takes bytes that came at this instant.
+    ///
+    /// # Errors
+    /// Why they are refused, for people.
+    fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
 }
 
-impl<Io: AsyncWrite + Unpin> AsyncWrite for Stamped<Io> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.stamp_write();
-        Pin::new(&mut self.io).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.stamp_write();
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
-
-impl<Io> Stamped<Io> {
-    fn stamp_write(&self) {
-        let first = self.stamps.first_write.borrow();
-        if first.get().is_none() {
-            first.set(Some(self.stamps.clock.now()));
-        }
-    }
-}
-
-/// What moves a connection's bytes.
-type Driver<Io> = Pin<Box<http1::Connection<TokioIo<Stamped<Io>>, Full<Bytes>>>>;
-
-/// One open connection.
-pub struct Connection<Io: AsyncRead + AsyncWrite + Unpin + 'static> {
-    sender: http1::SendRequest<Full<Bytes>>,
-    driver: Option<Driver<Io>>,
-    stamps: Rc<Stamps>,
-    /// When its last reply ended; absent if it was never used.
-    idle_since: Option<Nanos>,
-}
-
-/// How long an unused connection may have been idle and still be used again. Servers close theirs
-/// after five seconds (uvicorn) or more; a request that meets the close would count as failed.
-const REUSE_WITHIN: Nanos = Nanos(2_000_000_000);
-
-/// A reply whose body is being read.
-pub struct Reply<'c, Io: AsyncRead + AsyncWrite + Unpin + 'static> {
-    connection: &'c mut Connection<Io>,
-    body: Incoming,
+/// Why the reading of a body ended before its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Broke {
+    /// The connection failed or closed, or what it gave is no HTTP.
+    Connection(String),
+    /// The receiver refused the bytes.
+    Refused(String),
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Opens a connection.
     ///
     /// # Errors
-    /// Why it could not be opened.
-    pub async fn open<C: Connect<Io = Io>>(connect: &C, clock: Clock) -> io::Result<Self> {
-        let io = connect.connect().await?;
-        let stamps = Rc::new(Stamps {
-            clock,
-            first_write: RefCell::default(),
-            last_read: Cell::new(clock.now()),
-        });
-        let io = Stamped {
-            io,
-            stamps: Rc::clone(&stamps),
-        };
-        let (sender, driver) = http1::Builder::new()
-            .max_buf_size(1 << 20)
-            .handshake(TokioIo::new(io))
-            .await
-            .map_err(io::Error::other)?;
-        Ok(Connection {
-            sender,
-            driver: Some(Box::pin(driver)),
-            stamps,
-            idle_since: None,
+    /// Why it could not be opened, for people.
+    pub async fn open<C: Connect<Io = Io>>(
+        connect: &C,
+        target: u32,
+        clock: Clock,
+    ) -> Result<Self, String> {
+        let opened = connect.connect(target, clock).await?;
+        Ok(match connect.version() {
+            Version::Http1 => Connection::Http1(http1::Connection::new(opened)),
+            Version::Http2 => Connection::Http2(http2::open(opened).await?),
         })
     }
 
-    /// Whether a request may be sent on it now.
-    pub fn is_usable(&mut self, cx: &mut Context<'_>, now: Nanos) -> bool {
-        if self
-            .idle_since
-            .is_some_and(|since| now.since(since) > REUSE_WITHIN)
-        {
-            return false;
-        }
-        self.drive(cx);
-        self.driver.is_some() && self.sender.is_ready()
-    }
-
-    /// Lets the connection make progress.
-    fn drive(&mut self, cx: &mut Context<'_>) {
-        if let Some(driver) = &mut self.driver
-            && driver.as_mut().poll(cx).is_ready()
-        {
-            self.driver = None;
+    /// Whether a request may be sent on it.
+    pub fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
+        match self {
+            Connection::Http1(connection) => connection.is_usable(cx),
+            Connection::Http2(stream) => stream.is_usable(),
         }
     }
 
-    /// Sends a request and waits for the reply's headers. When its first byte is handed to
-    /// the socket is put into `sent`, also if the wait is given up.
+    /// When its last reply ended; absent if it was never used.
+    pub fn idle_since(&self) -> Option<Nanos> {
+        match self {
+            Connection::Http1(connection) => connection.idle_since,
+            Connection::Http2(_) => None,
+        }
+    }
+
+    /// Another place on the same connection, where it can be shared and has one free.
+    pub fn share(&self) -> Option<Self> {
+        match self {
+            Connection::Http1(_) => None,
+            Connection::Http2(stream) => stream.share().map(Connection::Http2),
+        }
+    }
+
+    /// It was opened because a request found none.
+    pub fn waited(&mut self) {
+        match self {
+            Connection::Http1(connection) => connection.facts.waited = true,
+            Connection::Http2(stream) => stream.waited(),
+        }
+    }
+
+    /// How it came about.
+    pub fn facts(&self) -> exchange::Connection {
+        match self {
+            Connection::Http1(connection) => connection.facts,
+            Connection::Http2(stream) => stream.facts(),
+        }
+    }
+
+    /// Sends a request and waits for the reply's head. Instants are put into `marks`, also if the
+    /// wait is given up.
     ///
     /// # Errors
-    /// What broke the connection.
-    pub async fn send(
+    /// What broke the connection, for people.
+    pub async fn send(&mut self, request: Request, marks: &Rc<Marks>) -> Result<Head, String> {
+        match (self, request) {
+            (Connection::Http1(connection), Request::Http1 { head, body }) => {
+                connection.send(&head, &body, marks).await
+            }
+            (Connection::Http2(stream), Request::Http2(request)) => {
+                stream.send(*request, marks).await
+            }
+            _ => Err("the connection speaks another version of HTTP than the request".to_owned()),
+        }
+    }
+
+    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end, or broke.
+    ///
+    /// # Errors
+    /// Why it broke.
+    pub fn poll_body(
         &mut self,
-        request: Request<Full<Bytes>>,
-        sent: &Rc<Cell<Option<Nanos>>>,
-    ) -> Result<(Response<()>, Reply<'_, Io>), hyper::Error> {
-        *self.stamps.first_write.borrow_mut() = Rc::clone(sent);
-        let mut sending = Box::pin(self.sender.send_request(request));
-        let driver = &mut self.driver;
-        let response = poll_fn(|cx| {
-            if let Poll::Ready(response) = sending.as_mut().poll(cx) {
-                return Poll::Ready(response);
-            }
-            if let Some(connection) = driver
-                && let Poll::Ready(ended) = connection.as_mut().poll(cx)
-            {
-                *driver = None;
-                if let Err(error) = ended {
-                    return match sending.as_mut().poll(cx) {
-                        Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
-                        _ => Poll::Ready(Err(error)),
-                    };
-                }
-            }
-            sending.as_mut().poll(cx)
-        })
-        .await?;
-        drop(sending);
-        let (head, body) = response.into_parts();
-        Ok((
-            Response::from_parts(head, ()),
-            Reply {
-                connection: self,
-                body,
-            },
-        ))
+        cx: &mut Context<'_>,
+        marks: &Marks,
+        sink: &mut impl Sink,
+    ) -> Poll<Result<(), Broke>> {
+        match self {
+            Connection::Http1(connection) => connection.poll_body(cx, marks, sink),
+            Connection::Http2(stream) => stream.poll_body(cx, marks, sink),
+        }
     }
 
-    /// The last reply has been read to its end.
-    pub fn rest(&mut self, now: Nanos) {
-        self.idle_since = Some(now);
-    }
-}
-
-/// One piece of a reply's body.
-pub enum Piece {
-    /// Bytes, and when they were read.
-    Chunk(Nanos, Bytes),
-    /// The body is whole.
-    End(Nanos),
-}
-
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Reply<'_, Io> {
-    /// When bytes were last read.
+    /// When bytes of the reply last came.
     pub fn last_read(&self) -> Nanos {
-        self.connection.stamps.last_read.get()
+        match self {
+            Connection::Http1(connection) => connection.last_read(),
+            Connection::Http2(stream) => stream.last_read(),
+        }
     }
 
-    /// The next piece, if one is ready. After an end or an error there are no more.
+    /// Whether it can carry another request after the reply that has just come to its end.
+    pub fn rest(&mut self, now: Nanos) -> bool {
+        match self {
+            Connection::Http1(connection) => connection.rest(now),
+            Connection::Http2(stream) => stream.is_usable(),
+        }
+    }
+
+    /// Sends a request and reads the whole reply: for questions that are not measured.
     ///
     /// # Errors
-    /// What broke the connection.
-    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, hyper::Error>> {
-        for attempt in 0..2 {
-            match Pin::new(&mut self.body).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        let at = self.last_read();
-                        return Poll::Ready(Ok(Piece::Chunk(at, data)));
-                    }
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
-                Poll::Ready(None) => {
-                    return Poll::Ready(Ok(Piece::End(self.last_read())));
-                }
-                Poll::Pending if attempt == 0 => self.connection.drive(cx),
-                Poll::Pending => {}
+    /// What broke the connection, for people.
+    pub async fn ask(&mut self, request: Request, most: usize) -> Result<(Head, Vec<u8>), String> {
+        struct Keep(Vec<u8>, usize);
+        impl Sink for Keep {
+            fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
+                let room = self.1.saturating_sub(self.0.len());
+                self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                Ok(())
             }
         }
-        Poll::Pending
+        let marks = Rc::default();
+        let head = self.send(request, &marks).await?;
+        let mut body = Keep(Vec::new(), most);
+        match poll_fn(|cx| self.poll_body(cx, &marks, &mut body)).await {
+            Ok(()) => Ok((head, body.0)),
+            Err(Broke::Connection(what) | Broke::Refused(what)) => Err(what),
+        }
     }
 }

@@ -5,7 +5,7 @@ use runner::plugin::backend::{Dialect, Meaning};
 use serde_json::{Value, json};
 
 use super::fixture::{
-    BACKEND, DEEDS, backend, contract, fails, frame, grants, roomy, sample, settings, trapped,
+    BACKEND, DEEDS, backend, contract, fails, frames, grants, roomy, sample, settings, trapped,
 };
 
 /// A codec that does `extra` where it meets a `!`.
@@ -18,7 +18,7 @@ fn touchy(call: &str, key: &str, deed: &str) -> Value {
 fn is_well(dialect: &mut Dialect) {
     let request = dialect.encode(&sample("fine"), &settings()).unwrap();
     assert_eq!(request.path, "/v1/completions");
-    let decoded = dialect.decode(&[], &[frame("ab"), frame("c")]).unwrap();
+    let decoded = dialect.decode(&[], &frames(&["ab", "c"])).unwrap();
     let texts: Vec<(usize, &str)> = decoded
         .events
         .iter()
@@ -49,7 +49,7 @@ fn what_it_does_to_itself_in_decode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
         let config = touchy("decode", "misbehave", deed);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
-        let error = fails(dialect.decode(&[], &[frame("a"), frame("!")]));
+        let error = fails(dialect.decode(&[], &frames(&["a", "!"])));
         trapped(&error, BACKEND, "decode", cause);
         is_well(&mut dialect);
     }
@@ -136,7 +136,7 @@ fn an_answer_above_the_limit_is_not_taken() {
             fails(dialect.encode(&sample("!"), &settings()))
         }),
         ("decode", |dialect| {
-            fails(dialect.decode(&[], &[frame("!")]))
+            fails(dialect.decode(&[], &frames(&["!"])))
         }),
         ("explain", |dialect| fails(dialect.explain(500, b"!"))),
     ] {
@@ -151,7 +151,7 @@ fn an_answer_above_the_limit_is_not_taken() {
         let error = match call {
             "read-models" => fails(dialect.read_models(b"")),
             "encode" => fails(dialect.encode(&sample("!"), &settings())),
-            _ => fails(dialect.decode(&[], &[frame("!")])),
+            _ => fails(dialect.decode(&[], &frames(&["!"]))),
         };
         trapped(&error, BACKEND, call, cause);
     }
@@ -164,7 +164,7 @@ fn a_flood_of_log_lines_is_bounded_however_many_instances_write_it() {
     let log = grants.log.clone();
     let mut dialect = backend(&config, grants).open().unwrap();
     for _ in 0..3 {
-        fails(dialect.decode(&[], &[frame("!")]));
+        fails(dialect.decode(&[], &frames(&["!"])));
     }
     let lines = log.drain();
     assert!(lines.len() < 1_100, "{} lines", lines.len());
@@ -202,26 +202,26 @@ fn an_abort_is_not_blamed_on_an_earlier_panic() {
 
 #[test]
 fn events_must_follow_the_frames() {
-    for (answer, frames, says) in [
+    for (answer, texts, says) in [
         (
             "frame-outside",
-            vec![frame("!")],
+            &["!"][..],
             "an event names frame 1 after frame 0 of 1; events must follow the order of their frames",
         ),
         (
             "frame-backwards",
-            vec![frame("a"), frame("b"), frame("!")],
+            &["a", "b", "!"],
             "an event names frame 0 after frame 1 of 3; events must follow the order of their frames",
         ),
         (
             "large-state",
-            vec![frame("!")],
+            &["!"][..],
             "it keeps 65537 bytes of state, at most 65536 are allowed",
         ),
     ] {
         let config = touchy("decode", "answer", answer);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
-        let error = fails(dialect.decode(&[], &frames));
+        let error = fails(dialect.decode(&[], &frames(texts)));
         contract(&error, BACKEND, "decode", says);
         assert!(error.is_misbehaviour());
         is_well(&mut dialect);

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use runner::plugin::backend::{Backend, Frame, Prompt, Sample, Settings};
+use runner::frame::{Framer, Frames, Framing};
+use runner::plugin::backend::{Backend, Prompt, Sample, Settings};
 use runner::plugin::dataset::Dataset;
 use runner::plugin::load::{SearchPath, load};
 use runner::plugin::sandbox::{Grants, Limits, LogBook};
 use runner::plugin::scorer::{Exchange, Scorer};
 use runner::plugin::{Plugin, PluginError};
 use runner::tokenizer::Tokenizer;
+use runner::units::Nanos;
 use serde_json::Value;
 
 /// The names that the hostile guests are asked for by.
@@ -120,6 +122,7 @@ pub fn sample(prompt: &str) -> Sample {
         input_tokens: None,
         output_tokens: Some(4),
         reference: None,
+        session: None,
     }
 }
 
@@ -134,14 +137,17 @@ pub fn settings() -> Settings {
     }
 }
 
-/// A frame of a reply that adds this text.
-pub fn frame(text: &str) -> Frame {
-    Frame {
-        name: None,
-        data: serde_json::json!({"choices": [{"text": text}]})
-            .to_string()
-            .into_bytes(),
+/// Frames of a reply that add these texts.
+pub fn frames(texts: &[&str]) -> Frames {
+    let mut frames = Frames::default();
+    let mut framer = Framer::new(Framing::Lines);
+    for text in texts {
+        let line = serde_json::json!({"choices": [{"text": text}]}).to_string() + "\n";
+        framer
+            .push(Nanos::ZERO, line.as_bytes(), &mut frames)
+            .unwrap();
     }
+    frames
 }
 
 /// An answer to judge.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use runner::decode::{Decoder, Patience};
 use runner::drive::{End, Report};
 use runner::exchange::{FailureClass, Kind};
-use runner::frame::Frame;
+use runner::frame::{Framer, Frames, Framing};
 use runner::pace::Signal;
 use runner::plugin::sandbox;
 use runner::units::Nanos;
@@ -173,25 +173,26 @@ fn decoding_late_moves_no_instant() {
             r#"{{"id":"c","object":"chat.completion.chunk","choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#
         )
     };
-    let frame = |at: u64, data: String| Frame {
-        at: Nanos(at),
-        name: None,
-        data: data.into_bytes(),
-        unfinished: false,
-    };
-    let frames = vec![
-        frame(1_000, data("one")),
-        frame(2_500, data(" two")),
-        frame(2_500, data(" three")),
-        frame(7_000, "[DONE]".to_owned()),
+    let pieces = [
+        (1_000, data("one")),
+        (2_500, data(" two")),
+        (2_500, data(" three")),
+        (7_000, "[DONE]".to_owned()),
     ];
     let mut exchange = Box::new(blank_exchange());
     exchange.sent = Some(Nanos(500));
     let (reports, receiver) = crossbeam_channel::unbounded();
     let (sender, exchanges) = crossbeam_channel::unbounded();
-    for frame in frames {
-        let frames = vec![frame];
-        reports.send(Report::Frames { key: 1, frames }).unwrap();
+    let mut framer = Framer::new(Framing::EventStream);
+    for (at, data) in pieces {
+        let mut frames = Frames::default();
+        let event = format!("data: {data}\n\n");
+        framer
+            .push(Nanos(at), event.as_bytes(), &mut frames)
+            .unwrap();
+        let heard = Arc::default();
+        let key = 1;
+        reports.send(Report::Frames { key, frames, heard }).unwrap();
     }
     let end = End::Whole { ends_answer: false };
     reports

@@ -13,7 +13,8 @@ use runner::mock::Engine;
 use runner::pace::Signal;
 use runner::run::{Control, Live, on_threads};
 use runner::summary::Summary;
-use runner::transport::Tcp;
+use runner::target::Target;
+use runner::transport::{Dial, Timestamps, Version};
 use runner::units::Nanos;
 
 use crate::support::trial::{Ran, Trial};
@@ -85,10 +86,18 @@ fn threads_and_real_time_change_neither() {
         signal: Signal::for_thread(),
         live: Arc::new(Live::default()),
     };
+    let target = Target::parse(&format!("http://{address}")).unwrap();
+    let connect = Dial::new(
+        &[target],
+        Version::Http1,
+        &Default::default(),
+        Timestamps::Kernel,
+    )
+    .unwrap();
     on_threads(
         &resolved.plan,
         &resolved.parts,
-        &Tcp(vec![address]),
+        &connect,
         temporary.path(),
         &control,
     )

@@ -1,12 +1,13 @@
 //! The mock engine at the other end of an in-memory pipe, so that a client's and a server's real
 //! HTTP meet on one runtime, and on its clock.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use runner::clock::Clock;
+use runner::exchange;
 use runner::mock::{Engine, serve_connection};
-use runner::transport::Connect;
+use runner::transport::{Connect, Opened, Stamped, Version, Wire};
 use tokio::io::DuplexStream;
 
 /// Bytes that a pipe holds in each direction before a writer has to wait.
@@ -35,12 +36,25 @@ impl Memory {
 }
 
 impl Connect for Memory {
-    type Io = DuplexStream;
+    type Io = Stamped<DuplexStream>;
 
-    async fn connect(&self) -> io::Result<DuplexStream> {
+    fn version(&self) -> Version {
+        Version::Http1
+    }
+
+    async fn connect(&self, _target: u32, clock: Clock) -> Result<Opened<Self::Io>, String> {
         let (client, server) = tokio::io::duplex(PIPE_BYTES);
         tokio::spawn(serve_connection(server, Arc::clone(&self.engine)));
         self.opened.fetch_add(1, Ordering::Relaxed);
-        Ok(client)
+        let wire = Wire::new(clock);
+        Ok(Opened {
+            io: Stamped::new(client, &wire),
+            wire,
+            facts: exchange::Connection {
+                begun: clock.now(),
+                connected: clock.now(),
+                ..exchange::Connection::default()
+            },
+        })
     }
 }

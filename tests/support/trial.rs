@@ -199,7 +199,7 @@ async fn ask_for_model(resolved: &Resolved, memory: &Memory) -> String {
         memory,
         Clock::start(),
         &resolved.plan.timeouts,
-        &resolved.parts.target,
+        (0, &resolved.parts.targets[0]),
         &resolved.parts.secrets,
         &mut dialect,
         None,

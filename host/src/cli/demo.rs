@@ -37,7 +37,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} does not ship inside")))?;
     let mut scenario =
         Scenario::parse(SCENARIO, text).map_err(|error| crate::resolve::Faults::of(&error))?;
-    scenario.target.base_url = Some(Said::flag("demo", format!("http://{address}")));
+    let url = Said::flag("demo", format!("http://{address}"));
+    scenario.target.base_url = Some(Said::flag("demo", vec![url]));
     let resolved = resolve(&Source {
         scenario,
         name: "quickstart".to_owned(),

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use serde_json::{Map, Value};
 
+use crate::drive::Reuse;
 use crate::duration::Span;
-use crate::scenario::{Arrival, ConfigTable, Place, Said, Scenario};
+use crate::scenario::{Arrival, ConfigTable, Connection, Place, Said, Scenario, Timeouts};
+use crate::transport::{Timestamps, Version};
 
 /// What to run, in flags. Each wins over the scenario file.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -41,9 +43,9 @@ pub struct Flags {
     )]
     backend: Option<String>,
 
-    /// Base URL of the engine [default: where the backend's engine listens]
-    #[arg(long, value_name = "URL", env = "RUNNER_BASE_URL", conflicts_with_all = ["host", "port"], help_heading = "Target")]
-    base_url: Option<String>,
+    /// Base URL of the engine; repeated, requests go to each in turn [default: where the backend's engine listens]
+    #[arg(long, value_name = "URL", env = "RUNNER_BASE_URL", value_delimiter = ',', conflicts_with_all = ["host", "port"], help_heading = "Target")]
+    base_url: Vec<String>,
     /// Host of the engine; with --port instead of --base-url
     #[arg(long, env = "RUNNER_HOST", help_heading = "Target")]
     host: Option<String>,
@@ -72,6 +74,80 @@ pub struct Flags {
         help_heading = "Target"
     )]
     headers: Vec<String>,
+
+    /// Version of HTTP; 2 shares a connection among requests
+    #[arg(
+        long,
+        value_enum,
+        value_name = "VERSION",
+        env = "RUNNER_HTTP",
+        hide_possible_values = true,
+        help_heading = "Connections"
+    )]
+    http: Option<Version>,
+    /// Which connection a request takes: keep-alive (any that is free), never (one of its own) or session (its conversation's)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        env = "RUNNER_CONNECTIONS",
+        hide_possible_values = true,
+        help_heading = "Connections"
+    )]
+    connections: Option<Reuse>,
+    /// Certificates to trust beside the system's, in PEM form
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_CA_CERT",
+        help_heading = "Connections"
+    )]
+    ca_cert: Option<PathBuf>,
+    /// Take any certificate; every result will say so
+    #[arg(long, env = "RUNNER_INSECURE", value_parser = FalseyValueParser::new(), help_heading = "Connections")]
+    insecure: bool,
+    /// Whose word counts for when bytes came: kernel (however late they are read) or user (when they are read)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHOSE",
+        env = "RUNNER_TIMESTAMPS",
+        hide_possible_values = true,
+        help_heading = "Connections"
+    )]
+    timestamps: Option<Timestamps>,
+    /// Longest wait for a connection [default: 10s]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_CONNECT_TIMEOUT",
+        help_heading = "Connections"
+    )]
+    connect_timeout: Option<Span>,
+    /// Longest wait for the first token of an answer [default: that of the request]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_FIRST_TOKEN_TIMEOUT",
+        help_heading = "Connections"
+    )]
+    first_token_timeout: Option<Span>,
+    /// Longest wait for the next token [default: 10m]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_TOKEN_GAP_TIMEOUT",
+        help_heading = "Connections"
+    )]
+    token_gap_timeout: Option<Span>,
+    /// Longest wait for a whole answer [default: 6h]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_REQUEST_TIMEOUT",
+        help_heading = "Connections"
+    )]
+    request_timeout: Option<Span>,
 
     /// Short for --plugin datasets/NAME.wasm
     #[arg(
@@ -252,15 +328,22 @@ impl Flags {
     pub fn scenario(&self) -> Result<Scenario, String> {
         let mut scenario = Scenario::default();
         let target = &mut scenario.target;
-        target.base_url = match (&self.base_url, &self.host, self.port) {
-            (Some(url), _, _) => Some(Said::flag("--base-url", url.clone())),
-            (None, None, None) => None,
-            (None, host, port) => {
+        target.base_url = match (&*self.base_url, &self.host, self.port) {
+            ([], None, None) => None,
+            ([], host, port) => {
                 let host = host.as_deref().unwrap_or("127.0.0.1");
                 let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-                Some(Said::flag("--host", format!("http://{host}{port}")))
+                let url = Said::flag("--host", format!("http://{host}{port}"));
+                Some(Said::flag("--host", vec![url]))
+            }
+            (urls, _, _) => {
+                let urls = urls.iter().map(|url| Said::flag("--base-url", url.clone()));
+                Some(Said::flag("--base-url", urls.collect()))
             }
         };
+        self.connection(&mut scenario.connection);
+        self.timeouts(&mut scenario.timeouts);
+        let target = &mut scenario.target;
         target.model = said("--model", &self.model);
         target.api_key_env = said("--api-key-env", &self.api_key_env);
         for field in &self.headers {
@@ -281,6 +364,21 @@ impl Flags {
             Said::flag(flag, list.iter().map(|p| Said::flag(flag, *p)).collect())
         });
         Ok(scenario)
+    }
+
+    fn connection(&self, connection: &mut Connection) {
+        connection.http = said("--http", &self.http);
+        connection.reuse = said("--connections", &self.connections);
+        connection.ca_cert = said("--ca-cert", &self.ca_cert);
+        connection.insecure = self.insecure.then(|| Said::flag("--insecure", true));
+        connection.timestamps = said("--timestamps", &self.timestamps);
+    }
+
+    fn timeouts(&self, timeouts: &mut Timeouts) {
+        timeouts.connect = said("--connect-timeout", &self.connect_timeout);
+        timeouts.first_token = said("--first-token-timeout", &self.first_token_timeout);
+        timeouts.token_gap = said("--token-gap-timeout", &self.token_gap_timeout);
+        timeouts.request = said("--request-timeout", &self.request_timeout);
     }
 
     fn requests(&self, scenario: &mut Scenario) -> Result<(), String> {

@@ -26,7 +26,8 @@ use crate::report::{json, text};
 use crate::resolve::{Resolved, resolve};
 use crate::run::{self, Control, Live};
 use crate::summary::Summary;
-use crate::transport::Tcp;
+use crate::transport::Dial;
+use crate::transport::dial::DialError;
 
 /// Descriptors beside those of connections.
 const OTHER_DESCRIPTORS: u64 = 128;
@@ -221,46 +222,44 @@ fn summarize(
     )
 }
 
-/// Looks the target's addresses up.
-fn reach(resolved: &Resolved) -> Result<Tcp, Failure> {
-    let target = &resolved.parts.target;
-    let unknown = |cause: String| {
-        Failure::new(
-            Exit::Target,
-            format!(
-                "cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"
-            ),
-        )
-    };
-    let addresses = target
-        .resolve()
-        .map_err(|cause| unknown(cause.to_string()))?;
-    if addresses.is_empty() {
-        return Err(unknown("it has no address".to_owned()));
-    }
-    Ok(Tcp(addresses))
+/// Makes ready what connections need: addresses, and whom to trust.
+fn reach(resolved: &Resolved) -> Result<Dial, Failure> {
+    let wiring = &resolved.plan.connection;
+    let targets = &resolved.parts.targets;
+    Dial::new(targets, wiring.http, &wiring.trust, wiring.timestamps).map_err(|error| {
+        let exit = match error {
+            DialError::Unknown { .. } => Exit::Target,
+            DialError::Trust(_) => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
+    })
 }
 
-/// Asks the target what it serves, and settles the model's name.
-fn probe(resolved: &mut Resolved, connect: &Tcp) -> Result<(), Failure> {
+/// Asks every target what it serves, and settles the model's name.
+fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot start a runtime: {cause}")))?;
     let mut dialect = resolved.parts.backend.open()?;
-    let found = runtime.block_on(preflight::probe(
-        connect,
-        Clock::start(),
-        &resolved.plan.timeouts,
-        &resolved.parts.target,
-        &resolved.parts.secrets,
-        &mut dialect,
-        resolved.plan.target.model.as_deref(),
-    ))?;
-    if let Some(remark) = found.remark {
-        tell(format_args!("note: {remark}"));
+    for (number, target) in (0..).zip(&resolved.parts.targets) {
+        let found = tokio::task::LocalSet::new().block_on(
+            &runtime,
+            preflight::probe(
+                connect,
+                Clock::start(),
+                &resolved.plan.timeouts,
+                (number, target),
+                &resolved.parts.secrets,
+                &mut dialect,
+                resolved.plan.target.model.as_deref(),
+            ),
+        )?;
+        if let Some(remark) = found.remark {
+            tell(format_args!("note: {remark}"));
+        }
+        resolved.plan.target.model = Some(found.model);
     }
-    resolved.plan.target.model = Some(found.model);
     Ok(())
 }
 

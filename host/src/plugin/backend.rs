@@ -10,9 +10,10 @@ use super::error::PluginError;
 use super::instance::{Configured, Opened, Reopen, World, words};
 use super::load::Kind;
 use super::sandbox::{Guest, GuestData, Limits};
+use crate::frame::Frames;
 
 pub use super::bindings::types::{Message, Prompt, Role, Sample, Settings};
-pub use wit::{Frame, Framing, Meaning, Request, Usage};
+pub use wit::{Framing, Meaning, Request, Usage};
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
 const STATE_BYTES: usize = 64 << 10;
@@ -176,10 +177,17 @@ impl Dialect {
     ///
     /// # Errors
     /// Where the plugin does not understand a frame, breaks its contract, or traps.
-    pub fn decode(&mut self, state: &[u8], frames: &[Frame]) -> Result<Decoded, PluginError> {
+    pub fn decode(&mut self, state: &[u8], frames: &Frames) -> Result<Decoded, PluginError> {
+        let crossing: Vec<wit::Frame> = frames
+            .iter()
+            .map(|frame| wit::Frame {
+                name: frame.name.map(str::to_owned),
+                data: frame.data.to_vec(),
+            })
+            .collect();
         let decoded = self
             .call("decode", |codec, store, handle| {
-                codec.call_decode(store, handle, state, frames)
+                codec.call_decode(store, handle, state, &crossing)
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
         if decoded.state.len() > STATE_BYTES {

@@ -1,5 +1,6 @@
 //! The phases of a run, one after the other: lays requests and connections ready, warms up, measures.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
@@ -9,13 +10,13 @@ use super::{Control, RunError, SPARE_CONNECTIONS};
 use crate::arrival::{Arrival, Due};
 use crate::clock::Clock;
 use crate::decode::failed;
-use crate::drive::{Job, Opened, Order};
+use crate::drive::{Job, Opened, Order, Reuse};
 use crate::exchange::{Exchange, FailureClass, Outcome};
 use crate::frame::Framing;
 use crate::pace::{Pacing, Release, Verdict, drain, pace};
 use crate::plan::{Amount, Plan};
 use crate::prepare::{Feed, Item, Preparation};
-use crate::target::Target;
+use crate::target::{Target, told};
 use crate::units::Nanos;
 
 /// How many seconds' worth of requests lie ready before a run held to a rate begins.
@@ -29,7 +30,7 @@ pub(super) struct Conductor<'r> {
     pub(super) orders: &'r [UnboundedSender<Order>],
     pub(super) opened: &'r Opened,
     pub(super) exchanges: &'r Sender<Box<Exchange>>,
-    pub(super) target: &'r Target,
+    pub(super) targets: &'r [Target],
 }
 
 impl Conductor<'_> {
@@ -105,7 +106,7 @@ impl Conductor<'_> {
         let failed = self.opened.failed.load(Ordering::Acquire);
         if failed > 0 && failed == settled() {
             return Err(RunError::Connections {
-                target: self.target.to_string(),
+                target: told(self.targets),
                 failed,
                 wanted,
             });
@@ -151,14 +152,31 @@ impl Conductor<'_> {
         }
     }
 
+    /// The worker for a request: in turn, but the same for the same conversation, whose connection it holds.
+    fn worker_of(&self, job: &Job) -> usize {
+        let number = match &job.session {
+            Some(session) if self.plan.connection.reuse == Reuse::Session => {
+                let mut hasher = DefaultHasher::new();
+                session.hash(&mut hasher);
+                hasher.finish()
+            }
+            _ => job.key,
+        };
+        (number % self.orders.len() as u64) as usize
+    }
+
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) {
         let (mut exchange, request) = match item {
-            Item::Ready { exchange, request } => (exchange, Some(request)),
+            Item::Ready {
+                exchange,
+                request,
+                session,
+            } => (exchange, Some((request, session))),
             Item::Faulty(exchange) => (exchange, None),
         };
         let signal = &self.control.signal;
         match (verdict, request) {
-            (Verdict::Send(release), Some(request)) => {
+            (Verdict::Send(release), Some((request, session))) => {
                 let Release { due, granted } = release;
                 (exchange.due, exchange.granted) = (due, granted);
                 let job = Box::new(Job {
@@ -166,8 +184,9 @@ impl Conductor<'_> {
                     exchange,
                     request,
                     framing,
+                    session,
                 });
-                let orders = &self.orders[(key % self.orders.len() as u64) as usize];
+                let orders = &self.orders[self.worker_of(&job)];
                 // A worker leaves only when the orders end.
                 let _ = orders.send(Order::Send(job));
             }

@@ -99,7 +99,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
 }
 
 fn target(target: &Target, problems: &mut Vec<Problem>) {
-    if let Some(Said { value, place }) = &target.base_url {
+    for Said { value, place } in target.base_url.iter().flat_map(|urls| &urls.value) {
         let uri = value.parse::<Uri>().ok().filter(|uri| {
             matches!(uri.scheme_str(), Some("http" | "https"))
                 && uri.host().is_some_and(|h| !h.is_empty())

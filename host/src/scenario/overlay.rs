@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::said::Said;
 use super::{
-    Arrival, Dataset, Load, Plugin, Report, RequestOptions, Sandbox, Scenario, Target, Timeouts,
-    Tokenizer,
+    Arrival, Connection, Dataset, Load, Plugin, Report, RequestOptions, Sandbox, Scenario, Target,
+    Timeouts, Tokenizer,
 };
 
 impl Scenario {
@@ -43,6 +43,13 @@ impl Scenario {
                 ignore_eos: over.request.ignore_eos.or(self.request.ignore_eos),
                 temperature: over.request.temperature.or(self.request.temperature),
                 extra_body: self.request.extra_body.overlay(over.request.extra_body),
+            },
+            connection: Connection {
+                http: over.connection.http.or(self.connection.http),
+                reuse: over.connection.reuse.or(self.connection.reuse),
+                ca_cert: over.connection.ca_cert.or(self.connection.ca_cert),
+                insecure: over.connection.insecure.or(self.connection.insecure),
+                timestamps: over.connection.timestamps.or(self.connection.timestamps),
             },
             timeouts: Timeouts {
                 connect: over.timeouts.connect.or(self.timeouts.connect),

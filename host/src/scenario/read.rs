@@ -15,8 +15,8 @@ use super::said::{Said, Source};
 use super::size::Size;
 use super::words::list;
 use super::{
-    Arrival, Dataset, Load, Plugin, Report, RequestOptions, Sandbox, Scenario, Target, Timeouts,
-    Tokenizer,
+    Arrival, Connection, Dataset, Load, Plugin, Report, RequestOptions, Sandbox, Scenario, Target,
+    Timeouts, Tokenizer,
 };
 use crate::duration::{self, Span};
 
@@ -76,6 +76,7 @@ fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
         dataset: root.table("dataset", dataset),
         load: root.table("load", load),
         request: root.table("request", request),
+        connection: root.table("connection", connection),
         timeouts: root.table("timeouts", timeouts),
         scorers: root.tables("scorers", plugin),
         report: root.table("report", |t| Report {
@@ -88,7 +89,7 @@ fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
 
 fn target(t: &mut Reader<'_, '_>) -> Target {
     Target {
-        base_url: t.string("base-url"),
+        base_url: t.one_or_more("base-url"),
         model: t.string("model"),
         api_key_env: t.string("api-key-env"),
         headers: t
@@ -132,6 +133,16 @@ fn request(t: &mut Reader<'_, '_>) -> RequestOptions {
         ignore_eos: t.boolean("ignore-eos"),
         temperature: t.number("temperature", "a number"),
         extra_body: t.config("extra-body"),
+    }
+}
+
+fn connection(t: &mut Reader<'_, '_>) -> Connection {
+    Connection {
+        http: t.word("http"),
+        reuse: t.word("reuse"),
+        ca_cert: path(t, "ca-cert"),
+        insecure: t.boolean("insecure"),
+        timestamps: t.word("timestamps"),
     }
 }
 

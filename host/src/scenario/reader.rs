@@ -10,6 +10,7 @@ use super::config::ConfigTable;
 use super::reading::Reading;
 use super::said::Said;
 use super::value::{config_table, integer, number, take_value};
+use super::words::list;
 
 /// One table on its way into a scenario. Ask for every key it may have; the others are unknown.
 pub struct Reader<'a, 'i> {
@@ -80,6 +81,44 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.parsed(key, "a string", |text| match text {
             "" => Err("it is empty".to_owned()),
             text => Ok(text.to_owned()),
+        })
+    }
+
+    /// A string, or a list of strings; none of them empty.
+    pub fn one_or_more(&mut self, key: &'static str) -> Option<Said<Vec<Said<String>>>> {
+        let name = self.name(key);
+        let reading = self.reading;
+        let (_, value) = self.entry(key)?;
+        let string = |item: &'a Spanned<DeValue<'i>>| {
+            take_value(reading, &name, item, "a string", |value| {
+                match value.as_str().ok_or(None)? {
+                    "" => Err(Some("it is empty".to_owned())),
+                    text => Ok(text.to_owned()),
+                }
+            })
+        };
+        let Some(items) = value.get_ref().as_array() else {
+            return string(value).map(|said| Said {
+                place: said.place.clone(),
+                value: vec![said],
+            });
+        };
+        take_value(reading, &name, value, "at least one", |_| {
+            match items.is_empty() {
+                true => Err(Some("an empty list".to_owned())),
+                false => Ok(items.iter().filter_map(string).collect()),
+            }
+        })
+    }
+
+    /// One of the words that a type has for its values.
+    pub fn word<T: clap::ValueEnum>(&mut self, key: &'static str) -> Option<Said<T>> {
+        let words: Vec<String> = (T::value_variants().iter())
+            .filter_map(|value| Some(value.to_possible_value()?.get_name().to_owned()))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.parsed(key, &format!("one of {}", list(&words)), |text| {
+            T::from_str(text, false).map_err(|_| format!("found {text:?}"))
         })
     }
 

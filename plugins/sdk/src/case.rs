@@ -6,7 +6,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `config.json` | the plugin's configuration; without it `{}` |
-//! | `sample.json` | what is asked: `id`, `prompt` (`{"text"}`, `{"messages"}` or `{"tokens"}`), `input-tokens`, `output-tokens`, `reference` |
+//! | `sample.json` | what is asked: `id`, `prompt` (`{"text"}`, `{"messages"}` or `{"tokens"}`), `input-tokens`, `output-tokens`, `reference`, `session` |
 //! | `settings.json` | `model`, `streaming`, `ignore-eos`, `temperature`, `extra-body` |
 //! | `request.http` | expected: method and path, header fields, an empty line, the body |
 //! | `reply.sse`, `reply.lines`, `reply.json` | a reply's body as received; which one, the framing decides |

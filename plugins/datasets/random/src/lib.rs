@@ -101,6 +101,7 @@ fn sample(id: String, drawn: Drawn) -> Sample {
         input_tokens: Some(drawn.input_tokens),
         output_tokens: Some(drawn.output_tokens),
         reference: None,
+        session: None,
     }
 }
 

@@ -268,6 +268,7 @@ impl ShareGpt {
             input_tokens: Some(kept.input_tokens),
             output_tokens: Some(kept.output_tokens),
             reference: Some(serde_json::Value::String(pair.completion).to_string()),
+            session: None,
         })
     }
 }

@@ -79,6 +79,7 @@ struct SampleFile {
     input_tokens: Option<u32>,
     output_tokens: Option<u32>,
     reference: Option<Value>,
+    session: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -129,6 +130,7 @@ impl From<SampleFile> for Sample {
             input_tokens: file.input_tokens,
             output_tokens: file.output_tokens,
             reference: file.reference.map(|reference| reference.to_string()),
+            session: file.session,
         }
     }
 }

@@ -203,6 +203,9 @@ pub fn as_json(sample: &Sample) -> Value {
     if let Some(tokens) = sample.output_tokens {
         json["output-tokens"] = tokens.into();
     }
+    if let Some(session) = &sample.session {
+        json["session"] = session.as_str().into();
+    }
     if let Some(reference) = &sample.reference {
         json["reference"] = serde_json::from_str(reference)
             .unwrap_or_else(|error| panic!("{}: its reference is no JSON: {error}", sample.id));

@@ -160,6 +160,7 @@ impl Hostile {
                 Some(Answer::BadReference) => "{not json".to_owned(),
                 _ => number.to_string(),
             }),
+            session: None,
         }
     }
 }

@@ -1,0 +1,331 @@
+//! Where a reply's body lies in the bytes of its connection: chunked, of a stated length, or up to
+//! the connection's end. Pure.
+//!
+//! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out.
+
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+
+use super::Broke;
+
+/// The longest line of a chunk's size or of a trailer, in bytes.
+const LINE_BYTES: usize = 16 << 10;
+
+/// The body of one reply, as far as it was read.
+#[derive(Debug)]
+pub struct Body(State);
+
+#[derive(Debug)]
+enum State {
+    /// So many bytes are left.
+    Length(u64),
+    /// As long as the connection.
+    UntilClose,
+    /// In chunks.
+    Chunked(Chunked),
+    Over,
+}
+
+#[derive(Debug)]
+enum Chunked {
+    /// In a line that says the next chunk's size, or in its extensions.
+    Size(SizeLine),
+    /// In a chunk's content; so much is left.
+    Content(u64),
+    /// After a chunk's content: CR LF.
+    AfterContent,
+    /// In the trailer: how long the line is so far.
+    Trailer(usize),
+}
+
+/// A line with a chunk's size, as far as it was read.
+#[derive(Debug, Default)]
+struct SizeLine {
+    size: u64,
+    digits: usize,
+    /// Whether the digits are over: blanks or an extension follow.
+    ended: bool,
+    length: usize,
+}
+
+/// What stands at the beginning of some bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part<'b> {
+    /// Content of the body.
+    Content(&'b [u8]),
+    /// What only frames it.
+    Framing,
+}
+
+impl Body {
+    /// No body.
+    pub fn none() -> Self {
+        Body(State::Over)
+    }
+
+    /// The body that such a head announces.
+    ///
+    /// # Errors
+    /// Where the head contradicts itself, or announces what cannot be read.
+    pub fn of(status: u16, headers: &HeaderMap) -> Result<Self, String> {
+        if matches!(status, 204 | 304) {
+            return Ok(Body(State::Over));
+        }
+        let mut codings = headers.get_all(TRANSFER_ENCODING).iter().peekable();
+        if codings.peek().is_some() {
+            let codings: Vec<&str> = codings.filter_map(|value| value.to_str().ok()).collect();
+            return match codings.join(",").trim() {
+                coding if coding.eq_ignore_ascii_case("chunked") => {
+                    Ok(Body(State::Chunked(Chunked::Size(SizeLine::default()))))
+                }
+                coding => Err(format!(
+                    "the reply has the transfer coding `{coding}`, which was not asked for"
+                )),
+            };
+        }
+        let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+        let Some(first) = lengths.next() else {
+            return Ok(Body(State::UntilClose));
+        };
+        let length = first.to_str().ok().and_then(|text| text.parse().ok());
+        match length {
+            Some(length) if lengths.all(|other| other == first) => Ok(Body(match length {
+                0 => State::Over,
+                length => State::Length(length),
+            })),
+            _ => Err("the reply's content-length is no number, or several".to_owned()),
+        }
+    }
+
+    /// Whether its end can be seen without the connection's.
+    pub fn has_own_end(&self) -> bool {
+        !matches!(self.0, State::UntilClose)
+    }
+
+    /// Whether it was read to its end.
+    pub fn is_over(&self) -> bool {
+        matches!(self.0, State::Over)
+    }
+
+    /// What stands at the beginning of these bytes, and how many of them it takes.
+    ///
+    /// # Errors
+    /// Where they are not what the head announced.
+    pub fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(Part<'b>, usize), String> {
+        match &mut self.0 {
+            State::Over => Ok((Part::Framing, 0)),
+            State::UntilClose => Ok((Part::Content(bytes), bytes.len())),
+            State::Length(left) => {
+                let content = up_to(bytes, *left);
+                *left -= content.len() as u64;
+                if *left == 0 {
+                    self.0 = State::Over;
+                }
+                Ok((Part::Content(content), content.len()))
+            }
+            State::Chunked(chunked) => {
+                let (part, used, over) = chunked.next(bytes)?;
+                if over {
+                    self.0 = State::Over;
+                }
+                Ok((part, used))
+            }
+        }
+    }
+
+    /// The connection is over: whether the body is whole.
+    ///
+    /// # Errors
+    /// What was still to come.
+    pub fn end_of_connection(&mut self) -> Result<(), Broke> {
+        let broke = |what: String| Err(Broke::Connection(what));
+        match std::mem::replace(&mut self.0, State::Over) {
+            State::Over | State::UntilClose => Ok(()),
+            State::Length(left) => broke(format!(
+                "the connection was closed {left} bytes before the reply's stated end"
+            )),
+            State::Chunked(_) => {
+                broke("the connection was closed before the reply's last chunk".to_owned())
+            }
+        }
+    }
+}
+
+fn up_to(bytes: &[u8], most: u64) -> &[u8] {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    &bytes[..bytes.len().min(most)]
+}
+
+impl Chunked {
+    /// As [`Body::next`]; and whether the body is over with it.
+    fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(Part<'b>, usize, bool), String> {
+        match self {
+            Chunked::Content(left) => {
+                let content = up_to(bytes, *left);
+                *left -= content.len() as u64;
+                if *left == 0 {
+                    *self = Chunked::AfterContent;
+                }
+                Ok((Part::Content(content), content.len(), false))
+            }
+            Chunked::Size(line) => {
+                for (index, byte) in bytes.iter().enumerate() {
+                    if let Some(size) = line.take(*byte)? {
+                        *self = match size {
+                            0 => Chunked::Trailer(0),
+                            size => Chunked::Content(size),
+                        };
+                        return Ok((Part::Framing, index + 1, false));
+                    }
+                }
+                Ok((Part::Framing, bytes.len(), false))
+            }
+            Chunked::AfterContent => {
+                for (index, byte) in bytes.iter().enumerate() {
+                    match byte {
+                        b'\n' => {
+                            *self = Chunked::Size(SizeLine::default());
+                            return Ok((Part::Framing, index + 1, false));
+                        }
+                        b'\r' => {}
+                        _ => return Err("a chunk of the reply is longer than it says".to_owned()),
+                    }
+                }
+                Ok((Part::Framing, bytes.len(), false))
+            }
+            Chunked::Trailer(length) => {
+                for (index, byte) in bytes.iter().enumerate() {
+                    match byte {
+                        b'\n' if *length == 0 => return Ok((Part::Framing, index + 1, true)),
+                        b'\n' => *length = 0,
+                        b'\r' => {}
+                        _ if *length >= LINE_BYTES => {
+                            return Err("a line of the reply's trailer is too long".to_owned());
+                        }
+                        _ => *length += 1,
+                    }
+                }
+                Ok((Part::Framing, bytes.len(), false))
+            }
+        }
+    }
+}
+
+impl SizeLine {
+    /// Takes one byte; gives the size when the line is whole.
+    fn take(&mut self, byte: u8) -> Result<Option<u64>, String> {
+        let malformed = || Err("a chunk of the reply does not say its size".to_owned());
+        self.length += 1;
+        if self.length > LINE_BYTES {
+            return Err("the line with a chunk's size is too long".to_owned());
+        }
+        match (byte, char::from(byte).to_digit(16)) {
+            (b'\n', _) if self.digits == 0 => return malformed(),
+            (b'\n', _) => return Ok(Some(self.size)),
+            (b'\r' | b' ' | b'\t' | b';', _) if self.digits > 0 => self.ended = true,
+            _ if self.ended => {}
+            (_, Some(digit)) if self.digits < 16 => {
+                self.size = self.size << 4 | u64::from(digit);
+                self.digits += 1;
+            }
+            _ => return malformed(),
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+    use proptest::prelude::*;
+
+    fn chunked() -> Body {
+        let mut headers = HeaderMap::new();
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        Body::of(200, &headers).unwrap()
+    }
+
+    /// Content, and how many bytes are left over after the end; the reads are given as they are.
+    fn read(mut body: Body, reads: &[&[u8]]) -> Result<(Vec<u8>, usize), String> {
+        let mut content = Vec::new();
+        for (number, read) in reads.iter().enumerate() {
+            let mut bytes = *read;
+            while !bytes.is_empty() {
+                let (part, used) = body.next(bytes)?;
+                if let Part::Content(bytes) = part {
+                    content.extend_from_slice(bytes);
+                }
+                bytes = &bytes[used..];
+                if body.is_over() {
+                    let later: usize = reads[number + 1..].iter().map(|read| read.len()).sum();
+                    return Ok((content, bytes.len() + later));
+                }
+            }
+        }
+        Err("not over".to_owned())
+    }
+
+    const WHOLE: &[u8] =
+        b"3\r\nabc\r\n00A;name=\"v;\r\";x \r\n0123456789\r\n0;last\r\nx-t: 1\r\n\r\nmore";
+
+    #[test]
+    fn extensions_trailers_and_what_follows_are_no_content() {
+        let read = read(chunked(), &[WHOLE]).unwrap();
+        assert_eq!(read, (b"abc0123456789".to_vec(), 4));
+    }
+
+    #[test]
+    fn a_chunk_without_a_size_or_with_too_much_content_is_refused() {
+        for wrong in [
+            "\r\n",
+            "x\r\n",
+            "-3\r\nabc\r\n",
+            "2\r\nabc\r\n0\r\n\r\n",
+            "11111111111111111\r\n",
+        ] {
+            let refused = read(chunked(), &[wrong.as_bytes()]);
+            assert!(refused.is_err_and(|what| what != "not over"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_must_be_one_number() {
+        let of = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(CONTENT_LENGTH, HeaderValue::from_static(value));
+            }
+            Body::of(200, &headers)
+        };
+        assert_eq!(
+            read(of(&["3"]).unwrap(), &[b"ab", b"cd"]),
+            Ok((b"abc".to_vec(), 1))
+        );
+        assert!(of(&["0"]).unwrap().is_over());
+        assert!(of(&["3", "3"]).is_ok());
+        for wrong in [&["3", "4"][..], &["x"], &["-1"]] {
+            assert!(of(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(!of(&[]).unwrap().has_own_end());
+    }
+
+    #[test]
+    fn a_connection_that_ends_early_is_told() {
+        assert!(chunked().end_of_connection().is_err());
+        assert!(Body(State::Length(1)).end_of_connection().is_err());
+        assert!(Body(State::UntilClose).end_of_connection().is_ok());
+    }
+
+    proptest! {
+        /// Where the bytes are cut on their way makes no difference.
+        #[test]
+        fn cuts_make_no_difference(cuts in prop::collection::vec(0..WHOLE.len(), 0..12)) {
+            let mut cuts = cuts;
+            cuts.extend([0, WHOLE.len()]);
+            cuts.sort_unstable();
+            let reads: Vec<&[u8]> = cuts.windows(2).map(|w| &WHOLE[w[0]..w[1]]).collect();
+            prop_assert_eq!(read(chunked(), &reads), read(chunked(), &[WHOLE]));
+        }
+    }
+}
