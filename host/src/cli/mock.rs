@@ -1,10 +1,12 @@
 //! `runner mock`: serves a scripted engine over TCP, to try the runner and to test it without a GPU.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::ValueHint;
 use clap::builder::FalseyValueParser;
@@ -174,6 +176,10 @@ pub struct Args {
         help_heading = "Access"
     )]
     models: Vec<String>,
+    /// When it ends, write what it did with every request to this file, a line of JSON each
+    #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TRUTH", value_hint = ValueHint::FilePath, help_heading = "Truth")]
+    truth: Option<PathBuf>,
+
     /// Tokens that a prompt and its answer may have together
     #[arg(
         long,
@@ -215,17 +221,25 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The truth cannot be told.
+    #[error("cannot write what was done to `{path}`: {source}")]
+    Truth {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The system refuses what every server needs.
     #[error("the mock engine cannot run: {0}")]
     System(#[from] std::io::Error),
 }
 
 impl Error {
-    /// The exit code for it: 3 for a wrong script, 2 for an address that cannot be had, 1 for the rest.
+    /// The exit code for it: 3 for a wrong script, 2 for an address or a file that cannot be had, 1 for the rest.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Script(_) => 3,
-            Error::Listen { .. } => 2,
+            Error::Listen { .. } | Error::Truth { .. } => 2,
             Error::System(_) => 1,
         }
     }
@@ -277,6 +291,7 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
         source,
     };
     let resolved = resolve(&args.host, args.port).map_err(listening)?;
+    let truth = args.truth.clone();
     let script = args.script()?;
     // A client may open thousands of connections; where the limit cannot be raised, they wait their turn.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
@@ -284,12 +299,18 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let engine = Engine::new(script)?;
+        let engine = match truth {
+            Some(_) => Engine::with_truth(script)?,
+            None => Engine::new(script)?,
+        };
         let listener = mock::listen(resolved).map_err(listening)?;
         let mut stdout = std::io::stdout();
         writeln!(stdout, "listening on http://{}", listener.local_addr()?)?;
         stdout.flush()?;
-        mock::serve(listener, engine, interrupted()).await;
+        mock::serve(listener, Arc::clone(&engine), interrupted()).await;
+        if let Some(path) = truth {
+            write_truth(&path, &engine).map_err(|source| Error::Truth { path, source })?;
+        }
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -299,10 +320,28 @@ fn resolve(host: &str, port: u16) -> std::io::Result<SocketAddr> {
     (host, port).to_socket_addrs()?.next().ok_or_else(none)
 }
 
+fn write_truth(path: &Path, engine: &Engine) -> std::io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    for truth in engine.truths() {
+        serde_json::to_writer(&mut out, &truth)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+/// Until the program is asked to end.
 async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Where signals cannot be heard, the default action still ends the program.
-        std::future::pending::<()>().await;
+    let terminated = async {
+        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+        match signal {
+            Ok(mut signal) => signal.recv().await,
+            // Where signals cannot be heard, the default action still ends the program.
+            Err(_) => std::future::pending().await,
+        };
+    };
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
     }
 }
 

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
 use tokio::time::Instant;
 
 use super::Engine;
@@ -14,7 +15,8 @@ use super::answer::Finish;
 use crate::units::Nanos;
 
 /// What was done with one request. Instants are nanoseconds since the engine was made, on tokio's clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Truth {
     /// Its place in the order of arrival, from 0; the number that faults are chosen by.
     pub number: u64,
@@ -39,7 +41,7 @@ pub struct Truth {
 }
 
 /// A piece of a reply: one event, or several that were merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Sent {
     /// When its last byte was handed to the socket.
     pub at: Nanos,
@@ -50,7 +52,8 @@ pub struct Sent {
 }
 
 /// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum End {
     /// With a whole reply.
     Whole,

@@ -1,6 +1,7 @@
 //! The OpenAI API as the engines speak it: requests for `/v1/completions` and `/v1/chat/completions`.
 //! Reading the replies is `openai::reply`'s.
 
+mod pattern;
 mod reply;
 
 use schemars::JsonSchema;

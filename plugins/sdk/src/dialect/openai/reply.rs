@@ -5,16 +5,20 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::pattern::{Of, Pattern};
 use crate::dialect::explain;
 use crate::{Error, Frame, Meaning, Output, Usage};
 
 /// What decoding remembers of a reply from one frame to the next.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     begun: bool,
     ended: bool,
     counting: Counting,
     produced: u32,
+    /// Found anew in every batch: it only saves time.
+    #[serde(skip)]
+    pattern: Option<Pattern>,
 }
 
 /// Whether each piece of the answer comes with the number of tokens so far. Servers that count only at the
@@ -91,6 +95,16 @@ pub fn decode(reply: &mut Reply, frame: &Frame, events: &mut Vec<Meaning>) -> Re
         reply.end(events);
         return Ok(());
     }
+    if frame.name.is_none()
+        && let Some(pattern) = &reply.pattern
+        && let Some((of, text)) = pattern.text(data)
+    {
+        events.push(match of {
+            Of::Text => Meaning::Text(piece(text)),
+            Of::Reasoning => Meaning::Reasoning(piece(text)),
+        });
+        return Ok(());
+    }
     let chunk: Chunk = parse(data)?;
     if let Some(error) = chunk.error {
         events.push(failure(error.get().as_bytes()));
@@ -105,7 +119,11 @@ pub fn decode(reply: &mut Reply, frame: &Frame, events: &mut Vec<Meaning>) -> Re
         (None, None, None) => {
             return Err(not_a_chunk(data, &"it has no choices, usage or error"));
         }
-        _ => reply.read(chunk, events),
+        _ => {
+            let before = events.len();
+            reply.read(chunk, events);
+            reply.pattern = reply.pattern_of(data, &events[before..]);
+        }
     }
     Ok(())
 }
@@ -175,6 +193,18 @@ impl Reply {
         let new = total.saturating_sub(self.produced);
         self.produced = total;
         Some(new)
+    }
+
+    /// The pattern of a chunk that was read to mean these events, where later ones may have it: a piece of
+    /// text and nothing else, uncounted, which leaves the reply as it was.
+    fn pattern_of(&self, chunk: &[u8], events: &[Meaning]) -> Option<Pattern> {
+        let of = match events {
+            [Meaning::Text(piece)] if !piece.text.is_empty() => Of::Text,
+            [Meaning::Reasoning(_)] => Of::Reasoning,
+            _ => return None,
+        };
+        let settled = self.begun && self.counting == Counting::No;
+        settled.then(|| Pattern::of(of, chunk)).flatten()
     }
 
     fn end(&mut self, events: &mut Vec<Meaning>) {

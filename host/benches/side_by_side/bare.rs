@@ -1,0 +1,82 @@
+//! The bare reader: the least that a client of event streams can do. Connects first, sends, then
+//! reads, stamps each read and counts the ends of events. No HTTP, no JSON, no records: what any
+//! client costs beyond this is its own.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use memchr::memmem;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+/// What it saw.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Ends of events.
+    pub events: u64,
+    /// When each stream's first and later events came, since its request was written.
+    pub instants: Vec<Vec<Duration>>,
+}
+
+struct Stream {
+    socket: TcpStream,
+    sent: Instant,
+    instants: Vec<Duration>,
+}
+
+/// Sends the request on so many connections at once and reads until every reply has ended.
+pub fn read(address: SocketAddr, streams: usize, request: &[u8]) -> std::io::Result<Seen> {
+    let mut poll = Poll::new()?;
+    let mut open = Vec::with_capacity(streams);
+    for number in 0..streams {
+        let socket = std::net::TcpStream::connect(address)?;
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        let mut socket = TcpStream::from_std(socket);
+        poll.registry()
+            .register(&mut socket, Token(number), Interest::READABLE)?;
+        open.push(Stream {
+            socket,
+            sent: Instant::now(),
+            instants: Vec::new(),
+        });
+    }
+    for stream in &mut open {
+        stream.sent = Instant::now();
+        stream.socket.write_all(request)?;
+    }
+    let end = memmem::Finder::new(b"\n\n");
+    let last = memmem::Finder::new(b"data: [DONE]");
+    let mut events = Events::with_capacity(1024);
+    let mut buffer = vec![0; 64 << 10];
+    let mut seen = Seen::default();
+    let mut left = streams;
+    while left > 0 {
+        poll.poll(&mut events, None)?;
+        for event in &events {
+            let stream = &mut open[event.token().0];
+            loop {
+                let read = match stream.socket.read(&mut buffer) {
+                    Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                    Ok(read) => read,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error),
+                };
+                let at = stream.sent.elapsed();
+                let bytes = &buffer[..read];
+                let ends = end.find_iter(bytes).count() as u64;
+                seen.events += ends;
+                stream.instants.extend((0..ends).map(|_| at));
+                if last.find(bytes).is_some() {
+                    left -= 1;
+                }
+                if read < buffer.len() {
+                    break;
+                }
+            }
+        }
+    }
+    seen.instants = open.into_iter().map(|stream| stream.instants).collect();
+    Ok(seen)
+}

@@ -1,0 +1,384 @@
+//! What is measured, and how it is told.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::bare;
+use crate::process::{CORES, Cost, Mock, RUNNER, pinned, run};
+
+/// Streams at the same time where nothing else is said.
+const STREAMS: usize = 1024;
+
+/// A load: its name, the engine's flags, and tokens an answer.
+struct Load {
+    name: &'static str,
+    mock: &'static [&'static str],
+    tokens: usize,
+}
+
+const LOADS: [Load; 3] = [
+    Load {
+        name: "one event a write, as fast as the engine can",
+        mock: &["--ttft", "0ms", "--itl", "0ms"],
+        tokens: 1000,
+    },
+    Load {
+        name: "one event a write, every 20 ms a stream",
+        mock: &["--ttft", "200ms", "--itl", "20ms"],
+        tokens: 500,
+    },
+    Load {
+        name: "eight events a write, as fast as the engine can",
+        mock: &[
+            "--ttft",
+            "0ms",
+            "--itl",
+            "0ms",
+            "--fault",
+            "kind = 'merge', events = 8",
+        ],
+        tokens: 1000,
+    },
+];
+
+/// The runner against an engine, everything it writes in a folder that goes away.
+fn runner(address: &str, folder: &Path, flags: &str) -> Command {
+    let mut command = pinned(CORES[0], RUNNER);
+    if !flags.contains("--random-input-len") {
+        command.env("RUNNER_RANDOM_INPUT_LEN", "32");
+    }
+    command
+        .args(["run", "--backend", "openai", "--dataset-name", "random"])
+        .args(["--base-url", &format!("http://{address}"), "--json"])
+        .args(["--warmup-requests", "0"])
+        .arg("--output-dir")
+        .arg(folder)
+        .args(flags.split_whitespace())
+        .env("RUNNER_CACHE_DIR", folder.join("cache"));
+    command
+}
+
+fn all_at_once(tokens: usize) -> String {
+    format!("--num-prompts {STREAMS} --random-output-len {tokens} --request-rate inf")
+}
+
+fn bare_reader(address: &str, tokens: usize) -> Result<Command> {
+    let mut command = pinned(CORES[0], std::env::current_exe()?);
+    command.args(["bare", address, &STREAMS.to_string(), &tokens.to_string()]);
+    Ok(command)
+}
+
+/// Reads as the bare reader and prints how many events there were.
+pub fn bare(address: SocketAddr, streams: usize, tokens: usize) -> Result<()> {
+    let body = serde_json::json!({
+        "model": "mock",
+        "messages": [{"role": "user", "content": "x".repeat(32)}],
+        "max_completion_tokens": tokens,
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        "ignore_eos": true,
+    })
+    .to_string();
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let seen = bare::read(address, streams, request.as_bytes())?;
+    println!("{}", seen.events);
+    Ok(())
+}
+
+/// Processor seconds a million events.
+pub fn cpu(rounds: usize) -> Result<()> {
+    for load in LOADS {
+        println!(
+            "{} ({STREAMS} streams, {} tokens each)",
+            load.name, load.tokens
+        );
+        let folder = tempfile::tempdir()?;
+        let mock = Mock::start(folder.path(), load.mock)?;
+        let flags = all_at_once(load.tokens);
+        // Fills the artifact cache, and warms both sides up.
+        run(runner(
+            &mock.address,
+            folder.path(),
+            "--num-prompts 1 --random-output-len 1",
+        ))?;
+        let mut ours = Vec::new();
+        let mut bares = Vec::new();
+        let mut ratios = Vec::new();
+        for _ in 0..rounds {
+            let (events, bare) = run(bare_reader(&mock.address, load.tokens)?)?;
+            let (result, our) = run(runner(&mock.address, folder.path(), &flags))?;
+            check(&result, load.tokens)?;
+            let million = events.trim().parse::<f64>()? / 1e6;
+            let per_million = |cost: Cost| cost.cpu.as_secs_f64() / million;
+            ours.push(per_million(our));
+            bares.push(per_million(bare));
+            ratios.push(our.cpu.as_secs_f64() / bare.cpu.as_secs_f64());
+        }
+        println!(
+            "  CPU s per million events: runner {:.2}, bare reader {:.2}, ratio {:.2} (of {rounds}: {})",
+            median(&mut ours),
+            median(&mut bares),
+            median(&mut ratios.clone()),
+            list(&ratios),
+        );
+    }
+    Ok(())
+}
+
+/// Every request must have been answered in full: what failed costs nothing.
+fn check(result: &str, tokens: usize) -> Result<Value> {
+    let result: Value = serde_json::from_str(result).context("the result is JSON")?;
+    let total = &result["tokens"]["output"]["total"];
+    anyhow::ensure!(
+        *total == (STREAMS * tokens) as u64,
+        "{total} tokens of {}",
+        STREAMS * tokens
+    );
+    Ok(result)
+}
+
+/// How far the reported instants are from the engine's own record, with the core free and busy.
+pub fn instants(rounds: usize) -> Result<()> {
+    for (core, timestamps) in [
+        ("free", "kernel"),
+        ("free", "user"),
+        ("busy", "kernel"),
+        ("busy", "user"),
+    ] {
+        println!(
+            "{STREAMS} streams, TTFT 200 ms, 20 ms a token, client's core {core}, --timestamps {timestamps}: runner minus engine, ms"
+        );
+        let mut rows: Vec<[f64; 6]> = Vec::new();
+        for _ in 0..rounds {
+            let folder = tempfile::tempdir()?;
+            let mock = Mock::with_truth(folder.path(), LOADS[1].mock)?;
+            let flags = format!("{} --timestamps {timestamps}", all_at_once(200));
+            let hog = match core {
+                "busy" => Some(
+                    pinned(CORES[0], std::env::current_exe()?)
+                        .args(["busy", "12"])
+                        .spawn()?,
+                ),
+                _ => None,
+            };
+            let (result, _) = run(runner(&mock.address, folder.path(), &flags))?;
+            if let Some(mut hog) = hog {
+                hog.kill()?;
+                hog.wait()?;
+            }
+            let result = check(&result, 200)?;
+            let truth = Truth::of(&mock.end()?);
+            let of = |metric: &str, figure: &str| {
+                let metric = &result["metrics"][metric];
+                let value = metric.get(figure).or(metric["percentiles"].get(figure));
+                value.and_then(Value::as_f64).unwrap_or(f64::NAN)
+            };
+            let figures = ["mean", "median", "p99"];
+            let difference = |metric, truth: [f64; 3]| {
+                let mut pairs = figures.iter().zip(truth);
+                [(); 3].map(|()| {
+                    let (figure, truth) = pairs.next().expect("three each");
+                    of(metric, figure) - truth
+                })
+            };
+            let [ttft, itl] = [
+                difference("ttft", truth.ttft),
+                difference("itl", truth.gaps),
+            ];
+            rows.push([ttft[0], ttft[1], ttft[2], itl[0], itl[1], itl[2]]);
+        }
+        let column = |at: usize| {
+            let mut column: Vec<f64> = rows.iter().map(|row| row[at]).collect();
+            let middle = median(&mut column);
+            let worst = column
+                .iter()
+                .copied()
+                .max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            format!("{middle:+.2} (worst {:+.2})", worst.unwrap_or(f64::NAN))
+        };
+        println!(
+            "  TTFT mean {}, median {}, P99 {}",
+            column(0),
+            column(1),
+            column(2)
+        );
+        println!(
+            "  gaps mean {}, median {}, P99 {}",
+            column(3),
+            column(4),
+            column(5)
+        );
+    }
+    Ok(())
+}
+
+/// What the engine did: mean, median and P99 in milliseconds.
+struct Truth {
+    ttft: [f64; 3],
+    gaps: [f64; 3],
+}
+
+impl Truth {
+    fn of(requests: &[Value]) -> Self {
+        let (mut ttft, mut gaps) = (Vec::new(), Vec::new());
+        for request in requests {
+            let received = request["received"].as_f64().unwrap_or(f64::NAN);
+            let pieces = request["chunks"].as_array().into_iter().flatten();
+            let at: Vec<f64> = pieces
+                .filter(|piece| piece["tokens"].as_u64() > Some(0))
+                .filter_map(|piece| piece["at"].as_f64())
+                .collect();
+            ttft.extend(at.first().map(|first| (first - received) / 1e6));
+            gaps.extend(at.windows(2).map(|pair| (pair[1] - pair[0]) / 1e6));
+        }
+        Truth {
+            ttft: statistics(ttft),
+            gaps: statistics(gaps),
+        }
+    }
+}
+
+fn statistics(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    [mean, at(0.5), at(0.99)]
+}
+
+/// How late requests leave at 2,000 a second.
+pub fn send_lag(rounds: usize) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mock = Mock::start(folder.path(), &["--ttft", "5ms", "--itl", "0ms"])?;
+    let flags = "--num-prompts 10000 --request-rate 2000 --arrival constant --random-output-len 2";
+    let mut p99 = Vec::new();
+    for _ in 0..rounds {
+        let (result, _) = run(runner(&mock.address, folder.path(), flags))?;
+        let result: Value = serde_json::from_str(&result)?;
+        let lag = &result["metrics"]["send-lag"];
+        p99.extend(lag["percentiles"]["p99"].as_f64());
+    }
+    let all = list(&p99);
+    println!(
+        "  send lag P99 at 2,000 requests a second: {:.3} ms (of {rounds}: {all})",
+        median(&mut p99)
+    );
+    Ok(())
+}
+
+/// From process start to the first request at the engine.
+pub fn start(rounds: usize) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mock = Mock::start(folder.path(), &["--ttft", "0ms", "--itl", "0ms"])?;
+    let (mut cold, mut warm) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let cache = folder.path().join("cache");
+        if cache.exists() {
+            std::fs::remove_dir_all(&cache)?;
+        }
+        for times in [&mut cold, &mut warm] {
+            let mut command = runner(
+                &mock.address,
+                folder.path(),
+                "--num-prompts 1 --random-output-len 1",
+            );
+            // Compiling may use every core.
+            command = unpinned(&command);
+            run(command)?;
+            times.push(first_request_ms(folder.path())?);
+        }
+    }
+    println!(
+        "  process start to first request: {:.0} ms with a cold cache, {:.0} ms with a warm one (cold {}; warm {})",
+        median(&mut cold.clone()),
+        median(&mut warm.clone()),
+        list(&cold),
+        list(&warm)
+    );
+    Ok(())
+}
+
+fn unpinned(pinned: &Command) -> Command {
+    let mut arguments = pinned.get_args().skip(2);
+    let mut command = Command::new(arguments.next().unwrap_or_default());
+    command.args(arguments);
+    for (name, value) in pinned.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
+}
+
+/// What the newest run of a folder says of its own start.
+fn first_request_ms(folder: &Path) -> Result<f64> {
+    let mut newest: Option<(std::time::SystemTime, std::path::PathBuf)> = None;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let status = entry.path().join("status.json");
+        if status.exists() {
+            let at = status.metadata()?.modified()?;
+            newest = newest.max(Some((at, status)));
+        }
+    }
+    let (_, status) = newest.context("no run was left")?;
+    let status: Value = serde_json::from_slice(&std::fs::read(status)?)?;
+    let at = &status["timings"]["first-request-ms"];
+    at.as_f64().with_context(|| format!("no time in {status}"))
+}
+
+/// Peak memory with many streams open at the same time.
+pub fn memory(rounds: usize) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mock = Mock::start(folder.path(), &["--ttft", "2s", "--itl", "100ms"])?;
+    for streams in [1, STREAMS, 10_000] {
+        let mut peaks = Vec::new();
+        for _ in 0..rounds {
+            let flags =
+                format!("--num-prompts {streams} --random-output-len 64 --request-rate inf");
+            let (_, cost) = run(runner(&mock.address, folder.path(), &flags))?;
+            peaks.push(cost.peak as f64 / f64::from(1 << 20));
+        }
+        println!("  {streams} streams: peak {:.0} MiB", median(&mut peaks));
+    }
+    Ok(())
+}
+
+/// 10,000 prompts of 1,024 tokens with a real tokenizer, where one is named.
+pub fn prompts(rounds: usize) -> Result<()> {
+    let Some(tokenizer) = std::env::var_os("TOKENIZER") else {
+        println!("  left out: TOKENIZER names no tokenizer.json");
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let mock = Mock::start(folder.path(), &["--ttft", "0ms", "--itl", "0ms"])?;
+    let flags =
+        "--num-prompts 10000 --random-input-len 1024 --random-output-len 1 --request-rate inf";
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        let mut command = unpinned(&runner(&mock.address, folder.path(), flags));
+        command.arg("--tokenizer").arg(&tokenizer);
+        run(command)?;
+        times.push(first_request_ms(folder.path())? / 1e3);
+    }
+    println!(
+        "  10,000 prompts of 1,024 tokens, process start to first request: {:.2} s ({})",
+        median(&mut times.clone()),
+        list(&times)
+    );
+    Ok(())
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn list(values: &[f64]) -> String {
+    let told: Vec<String> = values.iter().map(|value| format!("{value:.2}")).collect();
+    told.join(" ")
+}

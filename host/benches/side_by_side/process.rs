@@ -1,0 +1,139 @@
+//! Processes on cores of their own, and what they cost.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The program under test.
+pub const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
+/// The core of clients, and that of the engine.
+pub const CORES: [&str; 2] = ["0", "1"];
+
+/// A command pinned to a core.
+pub fn pinned(core: &str, program: impl AsRef<Path>) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", core]).arg(program.as_ref());
+    command
+}
+
+/// What a process cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Processor time, user and system.
+    pub cpu: Duration,
+    /// From start to end.
+    pub wall: Duration,
+    /// Most memory it had at a time, in bytes.
+    pub peak: u64,
+}
+
+/// Runs a command to its end; gives what it wrote to stdout, and what it cost.
+pub fn run(mut command: Command) -> Result<(String, Cost)> {
+    let before = children_cpu()?;
+    let begun = Instant::now();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{command:?}"))?;
+    let status = format!("/proc/{}/status", child.id());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let reader = std::thread::spawn(move || stdout.map(std::io::read_to_string));
+    let errors = std::thread::spawn(move || stderr.map(std::io::read_to_string));
+    let mut peak = 0;
+    let ended = loop {
+        if let Some(ended) = child.try_wait()? {
+            break ended;
+        }
+        peak = peak.max(high_water(&status).unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let wall = begun.elapsed();
+    let told = |thread: std::thread::JoinHandle<Option<std::io::Result<String>>>| {
+        let told = thread.join().ok().flatten();
+        told.and_then(Result::ok).unwrap_or_default()
+    };
+    let (stdout, stderr) = (told(reader), told(errors));
+    if !ended.success() {
+        bail!("{command:?} ended with {ended}: {stdout}{stderr}");
+    }
+    let cpu = children_cpu()? - before;
+    Ok((stdout, Cost { cpu, wall, peak }))
+}
+
+fn high_water(status: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(status).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}
+
+fn children_cpu() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let (user, system) = (usage.user_time(), usage.system_time());
+    let micros = |time: nix::sys::time::TimeVal| time.tv_sec() * 1_000_000 + time.tv_usec();
+    Ok(Duration::from_micros(u64::try_from(
+        micros(user) + micros(system),
+    )?))
+}
+
+/// A mock engine on its core; ends when dropped.
+pub struct Mock {
+    child: Child,
+    /// Where it listens.
+    pub address: String,
+    truth: PathBuf,
+}
+
+impl Mock {
+    /// Starts one with these flags.
+    pub fn start(folder: &Path, flags: &[&str]) -> Result<Self> {
+        let truth = folder.join("truth.jsonl");
+        let mut command = pinned(CORES[1], RUNNER);
+        command.args(["mock", "--port", "0"]).args(flags);
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        let stdout = child.stdout.take().context("it has a stdout")?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("listening on http://");
+        Ok(Mock {
+            address: address.context(line.clone())?.to_owned(),
+            child,
+            truth,
+        })
+    }
+
+    /// The same, keeping the truth.
+    pub fn with_truth(folder: &Path, flags: &[&str]) -> Result<Self> {
+        let truth = folder.join("truth.jsonl");
+        let path = truth.to_str().context("a path in UTF-8")?;
+        Mock::start(folder, &[flags, &["--truth", path]].concat())
+    }
+
+    /// Ends it; gives what it did, a line of JSON for each request.
+    pub fn end(mut self) -> Result<Vec<serde_json::Value>> {
+        self.terminate();
+        let text = std::fs::read_to_string(&self.truth)?;
+        text.lines()
+            .map(|line| serde_json::from_str(line).map_err(Into::into))
+            .collect()
+    }
+
+    fn terminate(&mut self) {
+        // `taskset` becomes the program it starts, so the child is the mock.
+        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        self.terminate();
+    }
+}

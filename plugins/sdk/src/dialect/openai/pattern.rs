@@ -1,0 +1,182 @@
+//! The pattern of a stream's chunks: those of one reply differ in nothing but a piece of text, so one
+//! that was read shows where the text of the next ones lies.
+//!
+//! Nothing is guessed. A chunk has the pattern if its bytes before and after one JSON string are those of
+//! a chunk that was read in full; then reading it in full would give the same but for that string. What
+//! does not fit is read in full.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// What a piece of text is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// The answer.
+    Text,
+    /// Its reasoning.
+    Reasoning,
+}
+
+/// The bytes around the text of chunks that are a piece of text and nothing else.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    of: Of,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning_content: Option<&'a RawValue>,
+}
+
+impl Pattern {
+    /// The pattern of a chunk that means a piece of text of this kind and nothing else. `None` where
+    /// it is not plain which of its strings that is.
+    pub fn of(of: Of, chunk: &[u8]) -> Option<Self> {
+        let parsed: Chunk = serde_json::from_slice(chunk).ok()?;
+        let [choice] = &parsed.choices[..] else {
+            return None;
+        };
+        let empty = Delta::default();
+        let delta = choice.delta.as_ref().unwrap_or(&empty);
+        let is_string = |value: &&&RawValue| value.get().starts_with('"');
+        let said =
+            |values: &[Option<&'_ RawValue>]| values.iter().flatten().filter(is_string).count();
+        let texts = [choice.text, delta.content];
+        let reasonings = [delta.reasoning, delta.reasoning_content];
+        if said(&texts) + said(&reasonings) != 1 {
+            return None;
+        }
+        let candidates = match of {
+            Of::Text => texts,
+            Of::Reasoning => reasonings,
+        };
+        let string = candidates
+            .into_iter()
+            .flatten()
+            .find(|value| is_string(&value))?;
+        // The value is a part of the chunk, so its place is the distance of their beginnings.
+        let start = string.get().as_ptr() as usize - chunk.as_ptr() as usize + 1;
+        let end = start + string.get().len() - 2;
+        Some(Pattern {
+            of,
+            before: chunk.get(..start)?.to_vec(),
+            after: chunk.get(end..)?.to_vec(),
+        })
+    }
+
+    /// The text of a chunk, and what it is of, if the chunk has the pattern and the text is not empty.
+    pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
+        let length = chunk
+            .len()
+            .checked_sub(self.before.len() + self.after.len())?;
+        let (before, rest) = chunk.split_at(self.before.len());
+        let (string, after) = rest.split_at(length);
+        if string.is_empty() || !same(before, &self.before) || !same(after, &self.after) {
+            return None;
+        }
+        let is_plain = |byte: &u8| *byte != b'"' && *byte != b'\\' && *byte >= b' ';
+        let text = if string.iter().all(is_plain) {
+            String::from_utf8(string.to_vec()).ok()?
+        } else {
+            // With its quotes: they stand on either side of it.
+            let quoted = chunk.get(before.len() - 1..before.len() + length + 1)?;
+            serde_json::from_slice(quoted).ok()?
+        };
+        Some((self.of, text))
+    }
+}
+
+/// Whether two slices are equal; eight bytes at a time, which the target's own comparison is not.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let (a, b) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
+    a.0.len() == b.0.len()
+        && a.0.iter().zip(b.0).all(|(a, b)| word(a) == word(b))
+        && a.1.len() == b.1.len()
+        && a.1.iter().zip(b.1).all(|(a, b)| a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHUNK: &str = r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"one"},"logprobs":null,"finish_reason":null}]}"#;
+
+    fn like(text: &str) -> String {
+        CHUNK.replace("one", text)
+    }
+
+    #[test]
+    fn a_chunk_of_the_pattern_gives_its_text() {
+        let pattern = Pattern::of(Of::Text, CHUNK.as_bytes()).unwrap();
+        for (written, text) in [
+            ("two", "two"),
+            (r#"a\n\"\u00e9"#, "a\n\"é"),
+            ("é日", "é日"),
+            (r"\\", "\\"),
+        ] {
+            let read = pattern.text(like(written).as_bytes());
+            assert_eq!(read, Some((Of::Text, text.to_owned())), "{written}");
+        }
+    }
+
+    #[test]
+    fn what_differs_elsewhere_or_is_no_json_is_left_to_be_read_in_full() {
+        let pattern = Pattern::of(Of::Text, CHUNK.as_bytes()).unwrap();
+        for chunk in [
+            like(""),
+            like("\n"),
+            like(r#"x","role":"assistant"#),
+            like("\\"),
+            like(r"\x"),
+            CHUNK.replace("c1", "c2"),
+            CHUNK.replace("finish_reason\":null", "finish_reason\":\"x\""),
+            CHUNK.replace("}]}", "}]} "),
+            "{".to_owned(),
+        ] {
+            assert_eq!(pattern.text(chunk.as_bytes()), None, "{chunk}");
+        }
+        let mut bytes = like("x").into_bytes();
+        let at = bytes.iter().position(|byte| *byte == b'x').unwrap();
+        bytes[at] = 0xff;
+        assert_eq!(pattern.text(&bytes), None);
+    }
+
+    #[test]
+    fn only_the_string_that_was_read_is_taken() {
+        let twice = CHUNK.replace(r#"{"index""#, r#"{"text":"one","index""#);
+        assert!(Pattern::of(Of::Text, twice.as_bytes()).is_none());
+        let twin = CHUNK.replace(r#""logprobs""#, r#""twin":{"content":"one"},"logprobs""#);
+        let pattern = Pattern::of(Of::Text, twin.as_bytes()).unwrap();
+        let other = twin.replacen("one", "two", 1);
+        assert_eq!(
+            pattern.text(other.as_bytes()),
+            Some((Of::Text, "two".to_owned()))
+        );
+        let both = CHUNK
+            .replace("one", "two")
+            .replace(r#""index""#, r#""reasoning":"one","index""#);
+        assert!(Pattern::of(Of::Reasoning, both.as_bytes()).is_none());
+    }
+}
