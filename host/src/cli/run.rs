@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
 
+use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -41,6 +42,8 @@ pub struct Args {
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) output: Output,
+    #[command(flatten)]
+    artifacts: Artifacts,
 }
 
 /// Where results go.
@@ -79,6 +82,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, `runner --help` lists all",
         ));
     }
+    args.artifacts.apply();
     let mut runs = Vec::new();
     for source in sources(&args.scenarios, &args.flags)? {
         runs.push(resolve(&source)?);
