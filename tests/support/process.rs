@@ -30,7 +30,10 @@ fn cleaned(mut command: Command) -> Command {
         }
     }
     // Of its own, and shared by all tests: compiling is most of what a short run takes.
-    command.env("RUNNER_CACHE_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
+    command.env(
+        "RUNNER_CACHE_DIR",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+    );
     command.stdin(Stdio::null());
     command
 }

@@ -27,6 +27,7 @@ use crate::report::{json, text};
 use crate::resolve::{Resolved, resolve};
 use crate::run::{self, Control, Live};
 use crate::summary::Summary;
+use crate::timings::Stage;
 use crate::transport::Tcp;
 
 /// Descriptors beside those of connections.
@@ -127,6 +128,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
         scorers,
         tokenizer,
         log,
+        timings,
     } = resolved;
     let descriptors = raise_descriptors(&plan);
     let started = jiff::Timestamp::now();
@@ -138,7 +140,10 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
 
     let control = Control {
         signal: Signal::for_thread(),
-        live: Arc::new(Live::default()),
+        live: Arc::new(Live {
+            timings: Arc::clone(&timings),
+            ..Live::default()
+        }),
     };
     interrupt.watch(&control.signal);
     let progress = Progress::show(&plan, &control);
@@ -149,6 +154,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
         started: started.to_string(),
         ended: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
+        timings: timings.reached(),
         error: ran
             .as_ref()
             .err()
@@ -264,6 +270,7 @@ fn probe(resolved: &mut Resolved, connect: &Tcp) -> Result<(), Failure> {
     if let Some(remark) = found.remark {
         tell(format_args!("note: {remark}"));
     }
+    resolved.timings.reach(Stage::TargetProbed);
     resolved.plan.target.model = Some(found.model);
     Ok(())
 }

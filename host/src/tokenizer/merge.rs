@@ -150,8 +150,8 @@ pub(super) struct Memory {
 
 /// Most bytes that remembered words may take.
 const MEMORY_BYTES: usize = 64 << 20;
-/// Longer words hardly come again.
-const LONGEST: usize = 256;
+/// Longer words hardly come again. In scripts without spaces, and in prompts of random tokens, words are long.
+const LONGEST: usize = 4 << 10;
 
 impl Memory {
     /// The tokens of a word.
