@@ -9,11 +9,13 @@ mod merge;
 mod normalize;
 mod read;
 mod split;
+mod spread;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use byte_level::ByteLevel;
+use spread::spread;
 
 /// Texts to tokens and back.
 pub struct Tokenizer {
@@ -141,14 +143,11 @@ impl Tokenizer {
                 .iter()
                 .map(|text| text.bytes().map(u32::from).collect())
                 .collect()),
-            Model::ByteLevel(model) => Ok(texts
-                .iter()
-                .map(|text| {
-                    let mut ids = Vec::with_capacity(text.len() / 4);
-                    model.encode(text, special, |some| ids.extend_from_slice(some));
-                    ids
-                })
-                .collect()),
+            Model::ByteLevel(model) => Ok(spread(texts, String::len, |text| {
+                let mut ids = Vec::with_capacity(text.len() / 4);
+                model.encode(text, special, |some| ids.extend_from_slice(some));
+                ids
+            })),
             Model::HuggingFace(model) => Ok(model
                 .encode_batch_fast(texts.iter().map(String::as_str).collect(), special)
                 .map_err(|cause| format!("the tokenizer cannot encode a text: {cause}"))?
@@ -165,14 +164,11 @@ impl Tokenizer {
     pub fn count(&self, texts: &[String], special: bool) -> Result<Vec<u32>, String> {
         match &self.model {
             Model::Bytes => Ok(texts.iter().map(|text| text.len() as u32).collect()),
-            Model::ByteLevel(model) => Ok(texts
-                .iter()
-                .map(|text| {
-                    let mut count = 0;
-                    model.encode(text, special, |some| count += some.len() as u32);
-                    count
-                })
-                .collect()),
+            Model::ByteLevel(model) => Ok(spread(texts, String::len, |text| {
+                let mut count = 0;
+                model.encode(text, special, |some| count += some.len() as u32);
+                count
+            })),
             Model::HuggingFace(_) => Ok(self
                 .encode(texts, special)?
                 .iter()

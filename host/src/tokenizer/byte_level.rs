@@ -32,11 +32,11 @@ pub(super) struct Added {
     tokens: Vec<(String, u32)>,
 }
 
-/// The bytes of each token, end to end.
+/// The bytes of each token, end to end in the order of ids. An id that is no token has none.
 pub(super) struct Spelling {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Where the bytes of each id begin, and where the last end.
-    starts: Vec<u32>,
+    pub(super) starts: Vec<u32>,
 }
 
 impl ByteLevel {
@@ -121,17 +121,6 @@ impl Added {
 }
 
 impl Spelling {
-    /// The bytes of each id; ids without are no token.
-    pub(super) fn new<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Self {
-        let mut bytes = Vec::new();
-        let mut starts = vec![0];
-        for token in tokens {
-            bytes.extend_from_slice(token);
-            starts.push(bytes.len() as u32);
-        }
-        Spelling { bytes, starts }
-    }
-
     fn of(&self, ids: &[u32]) -> Vec<u8> {
         let end = self.starts.len() as u32 - 1;
         let mut spelled = Vec::with_capacity(8 * ids.len());

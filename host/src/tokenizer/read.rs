@@ -100,13 +100,17 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
 
     let vocabulary = &model.vocab.0;
     let mut ids = Strings::with_capacity(vocabulary.len());
-    let mut spelled = Vec::new();
+    let mut spelled = Spelled::default();
     for (token, id) in vocabulary {
         if *id >= MOST_IDS || ids.set(token.0.as_bytes(), *id).is_some() {
             return None;
         }
-        spell(&mut spelled, *id, &token.0, false)?;
+        if spelled.set(*id, &token.0) {
+            // Which of the two is decoded is left to chance.
+            return None;
+        }
     }
+    let merges = merges(model, &ids, spelled.lengths())?;
     let base_size = ids.len() as u32;
     let mut next = base_size;
     let mut overlapping = 0;
@@ -125,9 +129,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
         if token.id != expected {
             return None;
         }
-        spell(&mut spelled, token.id, &token.content, true)?;
+        spelled.set(token.id, &token.content);
     }
-    let merges = merges(model, &ids)?;
     let mut special: Vec<u32> = (file.added_tokens.iter())
         .filter(|token| token.special)
         .map(|token| token.id)
@@ -140,7 +143,6 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
         special,
         approximate: false,
     };
-    let spelling = spelled.iter().map(|token| token.as_deref().unwrap_or(&[]));
     let model = ByteLevel {
         classes: Classes::read(),
         composes,
@@ -148,7 +150,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
         merges,
         added,
         around,
-        spelling: Spelling::new(spelling),
+        spelling: spelled.in_order(),
         memories: Default::default(),
     };
     Some(Read { facts, model })
@@ -237,7 +239,7 @@ fn template(processor: &Value) -> Option<[Vec<u32>; 2]> {
     (texts == 1).then_some(around)
 }
 
-fn merges(model: &Model<'_>, ids: &Strings) -> Option<Merges> {
+fn merges(model: &Model<'_>, ids: &Strings, lengths: Vec<u32>) -> Option<Merges> {
     let mut bytes = [0; 256];
     for (byte, id) in (0..=255).zip(&mut bytes) {
         let mut buffer = [0; 4];
@@ -259,7 +261,8 @@ fn merges(model: &Model<'_>, ids: &Strings) -> Option<Merges> {
     let whole = model.ignore_merges.unwrap_or(false).then(|| {
         let mut whole = Strings::with_capacity(model.vocab.0.len());
         for (token, id) in &model.vocab.0 {
-            if let Some(spelling) = spelling(&token.0) {
+            let mut spelling = Vec::new();
+            if spell(&token.0, &mut spelling) {
                 whole.set(&spelling, *id);
             }
         }
@@ -268,24 +271,57 @@ fn merges(model: &Model<'_>, ids: &Strings) -> Option<Merges> {
     Some(Merges {
         bytes,
         pairs,
+        lengths,
         whole,
     })
 }
 
-/// Sets what an id spells. Two tokens of one id are more than is understood.
-fn spell(spelled: &mut Vec<Option<Vec<u8>>>, id: u32, token: &str, again: bool) -> Option<()> {
-    let index = id as usize;
-    if index >= spelled.len() {
-        spelled.resize(index + 1, None);
-    }
-    let spelling = spelling(token).unwrap_or_else(|| token.as_bytes().to_vec());
-    let taken = spelled[index].replace(spelling).is_some();
-    (again || !taken).then_some(())
+/// What ids spell, in the order in which they were read.
+#[derive(Default)]
+struct Spelled {
+    bytes: Vec<u8>,
+    /// Start and end of each id's bytes; none where both are 0.
+    ranges: Vec<(u32, u32)>,
 }
 
-/// The bytes that a token's letters stand for, if all of them do.
-fn spelling(token: &str) -> Option<Vec<u8>> {
-    token.chars().map(byte).collect()
+impl Spelled {
+    /// Sets what an id spells. True where it was set before.
+    fn set(&mut self, id: u32, token: &str) -> bool {
+        let index = id as usize;
+        if index >= self.ranges.len() {
+            self.ranges.resize(index + 1, (0, 0));
+        }
+        let start = self.bytes.len();
+        if !spell(token, &mut self.bytes) {
+            self.bytes.truncate(start);
+            self.bytes.extend_from_slice(token.as_bytes());
+        }
+        let range = (start as u32, self.bytes.len() as u32);
+        std::mem::replace(&mut self.ranges[index], range) != (0, 0)
+    }
+
+    /// How many bytes each id has.
+    fn lengths(&self) -> Vec<u32> {
+        let ranges = self.ranges.iter();
+        ranges.map(|(start, end)| end - start).collect()
+    }
+
+    fn in_order(&self) -> Spelling {
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        let mut starts = vec![0];
+        for (start, end) in &self.ranges {
+            bytes.extend_from_slice(&self.bytes[*start as usize..*end as usize]);
+            starts.push(bytes.len() as u32);
+        }
+        Spelling { bytes, starts }
+    }
+}
+
+/// Appends the bytes that a token's letters stand for. False where one stands for none.
+fn spell(token: &str, bytes: &mut Vec<u8>) -> bool {
+    token
+        .chars()
+        .all(|letter| byte(letter).map(|byte| bytes.push(byte)).is_some())
 }
 
 /// The letter that stands for a byte: itself where it can be seen, else one of those from U+0100 on in turn.
