@@ -3,11 +3,22 @@
 //! On a runtime whose time is paused it gives virtual time, so whole runs can be tested
 //! with exact numbers.
 
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use tokio::time::Instant;
 
 use crate::units::Nanos;
+
+static PROCESS_BEGAN: OnceLock<std::time::Instant> = OnceLock::new();
+
+/// Time since this was first called: by `main`, before all else.
+pub fn since_process_began() -> Nanos {
+    PROCESS_BEGAN
+        .get_or_init(std::time::Instant::now)
+        .elapsed()
+        .into()
+}
 
 /// Time since the run's origin.
 #[derive(Clone, Copy, Debug)]

@@ -16,6 +16,7 @@ use crate::exchange::{Exchange, Phase};
 use crate::plan::Plan;
 use crate::record::{self, RecordError};
 use crate::summary::{Run, RunFacts, Summary, Tokenizer};
+use crate::timings::Reached;
 use crate::units::Nanos;
 
 const PLAN: &str = "plan.json";
@@ -30,7 +31,7 @@ const LOG: &str = "plugins.log";
 pub struct RunFolder(PathBuf);
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Status {
     /// When it began, in UTC.
@@ -39,6 +40,9 @@ pub struct Status {
     pub ended: String,
     /// Whether the user stopped it before its plan was done.
     pub interrupted: bool,
+    /// How the start went.
+    #[serde(default)]
+    pub timings: Reached,
     /// Why it ended early, if something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

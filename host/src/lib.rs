@@ -29,6 +29,7 @@ pub mod shipped;
 pub mod stats;
 pub mod summary;
 pub mod target;
+pub mod timings;
 pub mod tokenizer;
 pub mod transport;
 pub mod units;

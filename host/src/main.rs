@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    runner::clock::since_process_began();
     let cli = runner::cli::Cli::read();
     match cli.exec() {
         Ok(code) => code,

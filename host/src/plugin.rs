@@ -3,6 +3,7 @@
 //! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
 //! What a plugin may use is the [`sandbox`]'s business, what its answers mean is the caller's.
 
+pub mod artifacts;
 pub mod backend;
 pub mod dataset;
 pub mod load;

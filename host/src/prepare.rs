@@ -1,5 +1,5 @@
-//! Preparation: samples become requests, on a thread of its own, ahead of need, so that the bytes
-//! of a request are in hand before it is due.
+//! Preparation: samples become requests, ahead of need, so that the bytes of a request are in hand before
+//! it is due. One thread asks the dataset for samples, a second has the backend write their requests.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -17,13 +17,15 @@ use crate::plugin::PluginError;
 use crate::plugin::backend::{self, Dialect, Sample, Settings};
 use crate::plugin::dataset::Samples;
 use crate::plugin::load::hex;
-use crate::run::Parts;
+use crate::run::{Parts, RunError};
 use crate::target::{Secrets, Target};
 use crate::transport::{Request, Version};
 use crate::units::Nanos;
 
 /// Samples asked of the dataset in one call.
 const BATCH: u32 = 64;
+/// Batches of samples that may wait for the backend.
+const SAMPLED_AHEAD: usize = 4;
 /// Bytes of request bodies held ready at most.
 const AHEAD_BYTES: usize = 1 << 30;
 
@@ -158,28 +160,58 @@ impl Preparation {
         })
     }
 
-    fn run(mut self, items: &Sender<Item>, stock: &Stock) {
-        let planned = self.plan.requests().unwrap_or(u64::MAX);
-        let mut index = 0;
-        while index < planned {
-            let limit = BATCH.min(u32::try_from(planned - index).unwrap_or(BATCH));
-            let samples = match self.samples.next(limit) {
-                Ok(samples) => samples,
-                Err(error) => return self.patience.end(error.into()),
-            };
-            if samples.is_empty() {
-                return;
+    fn run(self, items: &Sender<Item>, stock: &Stock) {
+        let Preparation {
+            samples,
+            mut writer,
+            plan,
+            patience,
+            ..
+        } = self;
+        let planned = plan.requests().unwrap_or(u64::MAX);
+        let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
+        std::thread::scope(|scope| {
+            let sampler = std::thread::Builder::new().name("sample".into());
+            let started = sampler.spawn_scoped(scope, move || sample(samples, planned, &sampled));
+            if let Err(cause) = started {
+                return patience.end(RunError::Thread(cause));
             }
-            for sample in samples {
-                if self.plan.holds(index) {
-                    let item = self.writer.write(index, Phase::Measure, &sample);
-                    let bytes = item.exchange().sample.request_bytes as usize;
-                    if !stock.add(bytes) || items.send(item).is_err() {
-                        return;
+            // Owned by this scope's end: a sampler that waits for room then finds nobody there.
+            let batches: Receiver<Result<Vec<Sample>, PluginError>> = batches;
+            let mut index = 0;
+            for batch in &batches {
+                let batch = match batch {
+                    Ok(batch) => batch,
+                    Err(error) => return patience.end(error.into()),
+                };
+                for sample in batch {
+                    if plan.holds(index) {
+                        let item = writer.write(index, Phase::Measure, &sample);
+                        let bytes = item.exchange().sample.request_bytes as usize;
+                        if !stock.add(bytes) || items.send(item).is_err() {
+                            return;
+                        }
                     }
+                    index += 1;
                 }
-                index += 1;
             }
+        });
+    }
+}
+
+/// Asks a dataset for so many samples, or all it has.
+fn sample(mut samples: Samples, planned: u64, batches: &Sender<Result<Vec<Sample>, PluginError>>) {
+    let mut given = 0;
+    while given < planned {
+        let limit = BATCH.min(u32::try_from(planned - given).unwrap_or(BATCH));
+        let batch = samples.next(limit);
+        let size = batch.as_ref().map_or(0, Vec::len);
+        if batch.is_ok() && size == 0 {
+            return;
+        }
+        given += size as u64;
+        if batches.send(batch).is_err() || size == 0 {
+            return;
         }
     }
 }

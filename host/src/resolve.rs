@@ -2,6 +2,7 @@
 //! loads plugins, compares their configurations with their schemas, opens the tokenizer and
 //! looks at input files. Everything that is wrong is told at once.
 
+mod ahead;
 mod defaults;
 mod targets;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use ahead::Ahead;
 use defaults::{limits, load_of, percentiles, request_options, timeouts};
 
 use crate::plan::{
@@ -19,14 +21,15 @@ use crate::plan::{
 };
 use crate::plugin::backend::Backend;
 use crate::plugin::dataset::Dataset;
-use crate::plugin::load::{self, Kind, Plugin, SearchPath, hex};
+use crate::plugin::load::{self, Kind, Plugin, hex};
 use crate::plugin::sandbox::{Grants, LogBook};
 use crate::plugin::scorer::Scorer;
 use crate::plugin::{Info, PluginError};
 use crate::run::Parts;
 use crate::scenario::{ConfigTable, Place, Problem, Said, Scenario, ScenarioError, check_config};
 use crate::target::Target;
-use crate::tokenizer::Tokenizer;
+use crate::timings::Timings;
+use crate::tokenizer::{Tokenizer, TokenizerError};
 
 /// A scenario and where it comes from.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +58,8 @@ pub struct Resolved {
     pub tokenizer: Arc<Tokenizer>,
     /// What plugins have logged.
     pub log: LogBook,
+    /// How the start went so far.
+    pub timings: Arc<Timings>,
 }
 
 /// What is wrong with a run before it begins.
@@ -95,16 +100,25 @@ impl Faults {
 /// # Errors
 /// Everything that is wrong with it, or with what it names.
 pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
+    let timings = Arc::default();
+    let Ahead {
+        plugins,
+        tokenizer,
+        files,
+    } = ahead::read(source, &timings);
     Resolution {
         source,
         faults: Faults::default(),
+        loaded: plugins,
     }
-    .run()
+    .run(tokenizer, files, timings)
 }
 
 struct Resolution<'s> {
     source: &'s Source,
     faults: Faults,
+    /// Plugins that were loaded and not yet asked for.
+    loaded: BTreeMap<String, Result<Plugin, PluginError>>,
 }
 
 /// The plugins of a run, with where each was named and what it is told.
@@ -115,7 +129,12 @@ struct Chosen<'s> {
 }
 
 impl<'s> Resolution<'s> {
-    fn run(mut self) -> Result<Resolved, Faults> {
+    fn run(
+        mut self,
+        tokenizer: Option<Result<Tokenizer, TokenizerError>>,
+        files: BTreeMap<String, Measured>,
+        timings: Arc<Timings>,
+    ) -> Result<Resolved, Faults> {
         let scenario = &self.source.scenario;
         if let Err(error) = scenario.validate() {
             self.faults
@@ -123,8 +142,8 @@ impl<'s> Resolution<'s> {
                 .extend(error.problems().iter().cloned());
         }
         let chosen = self.plugins();
-        let tokenizer = Arc::new(self.tokenizer());
-        let files = self.files();
+        let tokenizer = Arc::new(self.tokenizer(tokenizer));
+        let files = self.files(files);
         let log = LogBook::default();
         let limits = limits(scenario);
         let paths: BTreeMap<String, PathBuf> = files
@@ -217,6 +236,7 @@ impl<'s> Resolution<'s> {
             scorers,
             tokenizer,
             log,
+            timings,
         })
     }
 
@@ -272,11 +292,9 @@ impl<'s> Resolution<'s> {
     }
 
     fn load(&mut self, asked: &str) -> Option<Plugin> {
-        let search = SearchPath {
-            scenario: self.source.folder.clone(),
-            folders: self.source.plugin_path.clone(),
-        };
-        load::load(asked, &search)
+        let loaded = self.loaded.remove(asked);
+        loaded
+            .unwrap_or_else(|| load::load(asked, &ahead::search(self.source)))
             .map_err(|error| self.faults.plugins.push(error))
             .ok()
     }
@@ -353,23 +371,14 @@ impl<'s> Resolution<'s> {
         Some((made, planned))
     }
 
-    fn tokenizer(&mut self) -> Tokenizer {
-        let Some(said) = &self.source.scenario.tokenizer.path else {
-            return Tokenizer::bytes();
-        };
-        match Tokenizer::open(&self.seen(said)) {
-            Ok(tokenizer) => tokenizer,
-            Err(error) => {
+    fn tokenizer(&mut self, opened: Option<Result<Tokenizer, TokenizerError>>) -> Tokenizer {
+        match (opened, &self.source.scenario.tokenizer.path) {
+            (Some(Ok(tokenizer)), _) => tokenizer,
+            (Some(Err(error)), Some(said)) => {
                 self.problem(&error, &said.place);
                 Tokenizer::bytes()
             }
-        }
-    }
-
-    fn seen(&self, said: &Said<PathBuf>) -> PathBuf {
-        match &self.source.folder {
-            Some(folder) => said.seen_from(folder),
-            None => said.value.clone(),
+            _ => Tokenizer::bytes(),
         }
     }
 
@@ -378,23 +387,21 @@ impl<'s> Resolution<'s> {
         self.faults.scenario.push(problem);
     }
 
-    fn files(&mut self) -> BTreeMap<String, PlannedFile> {
+    fn files(&mut self, measured: BTreeMap<String, Measured>) -> BTreeMap<String, PlannedFile> {
         let mut files = BTreeMap::new();
-        for (name, said) in &self.source.scenario.dataset.files {
-            let path = self.seen(said);
-            match measure(&path) {
+        for (name, (path, measured)) in measured {
+            match measured {
                 Ok((bytes, digest)) => {
-                    files.insert(
-                        name.clone(),
-                        PlannedFile {
-                            path,
-                            bytes,
-                            digest,
-                        },
-                    );
+                    let file = PlannedFile {
+                        path,
+                        bytes,
+                        digest,
+                    };
+                    files.insert(name, file);
                 }
                 Err(cause) => {
                     let error = format!("cannot read the file `{}`: {cause}", path.display());
+                    let said = &self.source.scenario.dataset.files[&name];
                     self.problem(&error, &said.place);
                 }
             }
@@ -406,6 +413,9 @@ impl<'s> Resolution<'s> {
 fn config_json(config: &ConfigTable) -> serde_json::Value {
     serde_json::Value::Object(config.to_json())
 }
+
+/// A file's path, and its length and SHA-256.
+type Measured = (PathBuf, std::io::Result<(u64, String)>);
 
 /// Length and SHA-256 of a file.
 fn measure(path: &Path) -> std::io::Result<(u64, String)> {

@@ -22,6 +22,7 @@ use crate::plugin::dataset::Dataset;
 use crate::prepare::Preparation;
 use crate::record::RecordError;
 use crate::target::{Secrets, Target};
+use crate::timings::Timings;
 use crate::transport::Connect;
 
 mod backstage;
@@ -61,6 +62,8 @@ pub struct Live {
     pub first_output_sum: AtomicU64,
     /// Over how many exchanges.
     pub first_output_count: AtomicU64,
+    /// How the start went.
+    pub timings: Arc<Timings>,
     /// When the measurement began, in nanoseconds since the run's origin; 0 before.
     pub measuring_since: AtomicU64,
 }

@@ -3,6 +3,20 @@
 
 use std::path::{Path, PathBuf};
 
+mod byte_level;
+mod class;
+mod merge;
+mod normalize;
+mod read;
+mod split;
+mod spread;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use byte_level::ByteLevel;
+use spread::spread;
+
 /// Texts to tokens and back.
 pub struct Tokenizer {
     name: String,
@@ -12,7 +26,14 @@ pub struct Tokenizer {
 
 enum Model {
     HuggingFace(Box<tokenizers::Tokenizer>),
+    ByteLevel(Box<ByteLevel>),
     Bytes,
+}
+
+/// A model as read from its file.
+struct Read<M> {
+    facts: Facts,
+    model: M,
 }
 
 /// What holds for every text.
@@ -70,32 +91,19 @@ impl Tokenizer {
             path: file.clone(),
             cause,
         })?;
-        let model = tokenizers::Tokenizer::from_bytes(&bytes).map_err(|cause| {
-            TokenizerError::NotTokenizer {
-                path: file.clone(),
-                cause: cause.to_string(),
-            }
-        })?;
-        let mut special: Vec<u32> = model
-            .get_added_tokens_decoder()
-            .iter()
-            .filter(|(_, token)| token.special)
-            .map(|(id, _)| *id)
-            .collect();
-        special.sort_unstable();
-        let added_tokens = model
-            .encode("", true)
-            .map_or(0, |encoding| encoding.get_ids().len() as u32);
+        let read = match read::read(&bytes) {
+            Some(Read { facts, model }) => Ok(Read {
+                facts,
+                model: Model::ByteLevel(Box::new(model)),
+            }),
+            None => hugging_face(&bytes),
+        };
+        let Read { facts, model } =
+            read.map_err(|cause| TokenizerError::NotTokenizer { path: file, cause })?;
         Ok(Tokenizer {
             name: path.display().to_string(),
-            facts: Facts {
-                vocabulary_size: model.get_vocab_size(true) as u32,
-                base_size: model.get_vocab_size(false) as u32,
-                added_tokens,
-                special,
-                approximate: false,
-            },
-            model: Model::HuggingFace(Box::new(model)),
+            facts,
+            model,
         })
     }
 
@@ -135,6 +143,11 @@ impl Tokenizer {
                 .iter()
                 .map(|text| text.bytes().map(u32::from).collect())
                 .collect()),
+            Model::ByteLevel(model) => Ok(spread(texts, String::len, |text| {
+                let mut ids = Vec::with_capacity(text.len() / 4);
+                model.encode(text, special, |some| ids.extend_from_slice(some));
+                ids
+            })),
             Model::HuggingFace(model) => Ok(model
                 .encode_batch_fast(texts.iter().map(String::as_str).collect(), special)
                 .map_err(|cause| format!("the tokenizer cannot encode a text: {cause}"))?
@@ -151,6 +164,11 @@ impl Tokenizer {
     pub fn count(&self, texts: &[String], special: bool) -> Result<Vec<u32>, String> {
         match &self.model {
             Model::Bytes => Ok(texts.iter().map(|text| text.len() as u32).collect()),
+            Model::ByteLevel(model) => Ok(spread(texts, String::len, |text| {
+                let mut count = 0;
+                model.encode(text, special, |some| count += some.len() as u32);
+                count
+            })),
             Model::HuggingFace(_) => Ok(self
                 .encode(texts, special)?
                 .iter()
@@ -173,6 +191,7 @@ impl Tokenizer {
                     String::from_utf8_lossy(&bytes).into_owned()
                 })
                 .collect()),
+            Model::ByteLevel(model) => Ok(tokens.iter().map(|ids| model.decode(ids)).collect()),
             Model::HuggingFace(model) => tokens
                 .iter()
                 .map(|ids| {
@@ -185,28 +204,27 @@ impl Tokenizer {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_stand_in_takes_every_byte_for_a_token() {
-        let tokenizer = Tokenizer::bytes();
-        assert_eq!(
-            tokenizer.encode(&["aé".to_owned()], true).unwrap(),
-            [[97, 195, 169]]
-        );
-        assert_eq!(tokenizer.decode(&[vec![97, 195, 169]]).unwrap(), ["aé"]);
-        assert!(tokenizer.facts().approximate);
-    }
-
-    #[test]
-    fn a_file_that_is_no_tokenizer_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("tokenizer.json");
-        std::fs::write(&path, "{\"model\": 3}").unwrap();
-        let error = Tokenizer::open(dir.path()).err().unwrap().to_string();
-        assert!(error.contains("tokenizer.json"), "{error}");
-        assert!(error.contains("is no Hugging Face tokenizer"), "{error}");
-    }
+/// Reads a tokenizer of any kind with the `tokenizers` crate.
+fn hugging_face(bytes: &[u8]) -> Result<Read<Model>, String> {
+    let model = tokenizers::Tokenizer::from_bytes(bytes).map_err(|cause| cause.to_string())?;
+    let mut special: Vec<u32> = model
+        .get_added_tokens_decoder()
+        .iter()
+        .filter(|(_, token)| token.special)
+        .map(|(id, _)| *id)
+        .collect();
+    special.sort_unstable();
+    let added_tokens = model
+        .encode("", true)
+        .map_or(0, |encoding| encoding.get_ids().len() as u32);
+    Ok(Read {
+        facts: Facts {
+            vocabulary_size: model.get_vocab_size(true) as u32,
+            base_size: model.get_vocab_size(false) as u32,
+            added_tokens,
+            special,
+            approximate: false,
+        },
+        model: Model::HuggingFace(Box::new(model)),
+    })
 }

@@ -29,6 +29,11 @@ fn cleaned(mut command: Command) -> Command {
             command.env_remove(name);
         }
     }
+    // Of its own, and shared by all tests: compiling is most of what a short run takes.
+    command.env(
+        "RUNNER_CACHE_DIR",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+    );
     command.stdin(Stdio::null());
     command
 }

@@ -166,6 +166,7 @@ impl Trial {
                 started: "virtual".to_owned(),
                 ended: "virtual".to_owned(),
                 interrupted: false,
+                timings: Default::default(),
                 error: ended.as_ref().err().map(ToString::to_string),
             })
             .unwrap();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -27,8 +27,6 @@ pub fn pinned(core: &str, program: impl AsRef<Path>) -> Command {
 pub struct Cost {
     /// Processor time, user and system.
     pub cpu: Duration,
-    /// From start to end.
-    pub wall: Duration,
     /// Most memory it had at a time, in bytes.
     pub peak: u64,
 }
@@ -36,7 +34,6 @@ pub struct Cost {
 /// Runs a command to its end; gives what it wrote to stdout, and what it cost.
 pub fn run(mut command: Command) -> Result<(String, Cost)> {
     let before = children_cpu()?;
-    let begun = Instant::now();
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -54,7 +51,6 @@ pub fn run(mut command: Command) -> Result<(String, Cost)> {
         peak = peak.max(high_water(&status).unwrap_or(0));
         std::thread::sleep(Duration::from_millis(5));
     };
-    let wall = begun.elapsed();
     let told = |thread: std::thread::JoinHandle<Option<std::io::Result<String>>>| {
         let told = thread.join().ok().flatten();
         told.and_then(Result::ok).unwrap_or_default()
@@ -64,7 +60,7 @@ pub fn run(mut command: Command) -> Result<(String, Cost)> {
         bail!("{command:?} ended with {ended}: {stdout}{stderr}");
     }
     let cpu = children_cpu()? - before;
-    Ok((stdout, Cost { cpu, wall, peak }))
+    Ok((stdout, Cost { cpu, peak }))
 }
 
 fn high_water(status: &str) -> Option<u64> {

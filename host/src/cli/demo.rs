@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
+use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::run::{Output, measure_all};
 use crate::mock::{self, Engine, Script};
@@ -20,6 +21,8 @@ const SCENARIO: &str = "scenarios/quickstart.toml";
 pub struct Args {
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    artifacts: Artifacts,
 }
 
 /// Runs the subcommand.
@@ -27,6 +30,7 @@ pub struct Args {
 /// # Errors
 /// What keeps the run from beginning.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
     let address = start_engine().map_err(|cause| {
         Failure::new(Exit::Bug, format!("cannot start the mock engine: {cause}"))
     })?;

@@ -1,6 +1,7 @@
 //! The command line, one file per subcommand. Nothing else in the program prints:
 //! results go to stdout, everything else to stderr.
 
+pub mod artifacts;
 pub mod completions;
 pub mod demo;
 pub mod failure;

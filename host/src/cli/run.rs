@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
 
+use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -26,6 +27,7 @@ use crate::report::{json, text};
 use crate::resolve::{Resolved, resolve};
 use crate::run::{self, Control, Live};
 use crate::summary::Summary;
+use crate::timings::Stage;
 use crate::transport::Dial;
 use crate::transport::dial::DialError;
 
@@ -42,6 +44,8 @@ pub struct Args {
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) output: Output,
+    #[command(flatten)]
+    artifacts: Artifacts,
 }
 
 /// Where results go.
@@ -80,6 +84,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, `runner --help` lists all",
         ));
     }
+    args.artifacts.apply();
     let mut runs = Vec::new();
     for source in sources(&args.scenarios, &args.flags)? {
         runs.push(resolve(&source)?);
@@ -124,6 +129,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
         scorers,
         tokenizer,
         log,
+        timings,
     } = resolved;
     let descriptors = raise_descriptors(&plan);
     let started = jiff::Timestamp::now();
@@ -135,7 +141,10 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
 
     let control = Control {
         signal: Signal::for_thread(),
-        live: Arc::new(Live::default()),
+        live: Arc::new(Live {
+            timings: Arc::clone(&timings),
+            ..Live::default()
+        }),
     };
     interrupt.watch(&control.signal);
     let progress = Progress::show(&plan, &control);
@@ -146,6 +155,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
         started: started.to_string(),
         ended: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
+        timings: timings.reached(),
         error: ran
             .as_ref()
             .err()
@@ -260,6 +270,7 @@ fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
         }
         resolved.plan.target.model = Some(found.model);
     }
+    resolved.timings.reach(Stage::TargetProbed);
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use wasmtime::component::{HasSelf, Resource, ResourceTable};
 use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
 
+use super::artifacts;
 use super::bindings::{files, log, tokenizer, types};
 use super::error::PluginError;
 use crate::tokenizer::Tokenizer;
@@ -65,7 +66,8 @@ pub fn engine() -> &'static Engine {
             .concurrency_support(false)
             .epoch_interruption(true)
             .max_wasm_stack(512 << 10)
-            .cranelift_nan_canonicalization(true);
+            .cranelift_nan_canonicalization(true)
+            .cache(artifacts::opened());
         let engine = Engine::new(&config).expect("a fixed configuration is valid or never was");
         let ticker = engine.weak();
         std::thread::Builder::new()

@@ -1,6 +1,7 @@
 //! Where requests go and how: addresses, secrets, connections.
 
 use super::Resolution;
+use super::ahead::seen;
 use crate::plan::Wiring;
 use crate::plugin::backend::Backend;
 use crate::scenario::{Place, Problem};
@@ -83,7 +84,7 @@ impl Resolution<'_> {
                 .as_ref()
                 .map_or_else(Default::default, |said| said.value),
             trust: Trust {
-                ca_cert: said.ca_cert.as_ref().map(|said| self.seen(said)),
+                ca_cert: said.ca_cert.as_ref().map(|said| seen(self.source, said)),
                 insecure: said.insecure.as_ref().is_some_and(|said| said.value),
             },
             timestamps: (said.timestamps.as_ref()).map_or_else(Default::default, |said| said.value),

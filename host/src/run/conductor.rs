@@ -17,6 +17,7 @@ use crate::pace::{Pacing, Release, Verdict, drain, pace};
 use crate::plan::{Amount, Plan};
 use crate::prepare::{Feed, Item, Preparation};
 use crate::target::{Target, told};
+use crate::timings::Stage;
 use crate::units::Nanos;
 
 /// How many seconds' worth of requests lie ready before a run held to a rate begins.
@@ -40,7 +41,9 @@ impl Conductor<'_> {
         let warmup = preparation.warmup()?;
         let feed = preparation.start().map_err(RunError::Thread)?;
         self.stock(&feed);
+        self.control.live.timings.reach(Stage::RequestsReady);
         self.open_connections(warmup.len()).await?;
+        self.control.live.timings.reach(Stage::ConnectionsOpen);
         let mut key = 0;
         if !warmup.is_empty() {
             let mut items = warmup.into_iter();
@@ -189,6 +192,9 @@ impl Conductor<'_> {
                 let orders = &self.orders[self.worker_of(&job)];
                 // A worker leaves only when the orders end.
                 let _ = orders.send(Order::Send(job));
+                if key == 1 {
+                    self.control.live.timings.reach(Stage::FirstSent);
+                }
             }
             (Verdict::Send(Release { due, .. }), None) => {
                 exchange.due = due;

@@ -1,0 +1,95 @@
+//! How long a start takes: when each of its stages was reached, since the process began.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock;
+
+/// A stage of the start of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Every plugin is compiled, or was read as it had been compiled before.
+    PluginsLoaded,
+    /// The tokenizer can be used.
+    TokenizerLoaded,
+    /// The target has answered.
+    TargetProbed,
+    /// As many requests lie ready as are to be before the first is sent.
+    RequestsReady,
+    /// Connections are open.
+    ConnectionsOpen,
+    /// The first request was handed to a worker, in the warm-up if there is one.
+    FirstSent,
+}
+
+/// When stages were reached; each once, the first time.
+#[derive(Debug, Default)]
+pub struct Timings([AtomicU64; 6]);
+
+/// When each stage was reached, in milliseconds since the process began. A stage that was not is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Reached {
+    /// Plugins were loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugins_loaded_ms: Option<f64>,
+    /// The tokenizer was loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer_loaded_ms: Option<f64>,
+    /// The target had answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_probed_ms: Option<f64>,
+    /// As many requests lay ready as had to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_ready_ms: Option<f64>,
+    /// Connections were open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_open_ms: Option<f64>,
+    /// The first request was handed to a worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_sent_ms: Option<f64>,
+}
+
+impl Timings {
+    /// A stage is reached. Does nothing the second time.
+    pub fn reach(&self, stage: Stage) {
+        let at = clock::since_process_began().0.max(1);
+        let _ =
+            self.0[stage as usize].compare_exchange(0, at, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// What was reached so far.
+    pub fn reached(&self) -> Reached {
+        let at = |stage: Stage| match self.0[stage as usize].load(Ordering::Relaxed) {
+            0 => None,
+            // Microseconds are exact enough, and shorter to read.
+            at => Some((at / 1_000) as f64 / 1_000.0),
+        };
+        Reached {
+            plugins_loaded_ms: at(Stage::PluginsLoaded),
+            tokenizer_loaded_ms: at(Stage::TokenizerLoaded),
+            target_probed_ms: at(Stage::TargetProbed),
+            requests_ready_ms: at(Stage::RequestsReady),
+            connections_open_ms: at(Stage::ConnectionsOpen),
+            first_sent_ms: at(Stage::FirstSent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_is_reached_once_and_absent_before() {
+        let timings = Timings::default();
+        assert_eq!(timings.reached(), Reached::default());
+        timings.reach(Stage::TargetProbed);
+        let first = timings.reached();
+        assert!(first.target_probed_ms.is_some());
+        assert_eq!(first.plugins_loaded_ms, None);
+        timings.reach(Stage::TargetProbed);
+        assert_eq!(timings.reached(), first);
+    }
+}

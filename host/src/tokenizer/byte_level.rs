@@ -1,0 +1,138 @@
+//! Byte-level byte-pair encoding, as GPT-2 has it and most models since: the same tokens as the `tokenizers`
+//! crate gives, many times faster, because nothing is kept but tokens and words are remembered.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::class::Classes;
+use super::merge::{Memory, Merges};
+use super::normalize::composed;
+use super::split::Pattern;
+
+/// A byte-level tokenizer.
+pub(super) struct ByteLevel {
+    pub(super) classes: Classes,
+    /// Whether texts are brought into normalization form C.
+    pub(super) composes: bool,
+    pub(super) pattern: Pattern,
+    pub(super) merges: Merges,
+    pub(super) added: Added,
+    /// What the model puts before a text and behind it.
+    pub(super) around: [Vec<u32>; 2],
+    pub(super) spelling: Spelling,
+    /// One for each thread that encodes at the same time.
+    pub(super) memories: Mutex<Vec<Memory>>,
+}
+
+/// Tokens that are found in a text before all else, such as a chat template's markers.
+#[derive(Default)]
+pub(super) struct Added {
+    /// First bytes of any of them.
+    firsts: Vec<u8>,
+    /// The longest first.
+    tokens: Vec<(String, u32)>,
+}
+
+/// The bytes of each token, end to end in the order of ids. An id that is no token has none.
+pub(super) struct Spelling {
+    pub(super) bytes: Vec<u8>,
+    /// Where the bytes of each id begin, and where the last end.
+    pub(super) starts: Vec<u32>,
+}
+
+impl ByteLevel {
+    /// Hands the tokens of a text to `each`, some at a time.
+    pub(super) fn encode(&self, text: &str, special: bool, mut each: impl FnMut(&[u32])) {
+        let mut memory = self.lock().pop().unwrap_or_default();
+        let [before, behind] = &self.around;
+        if special {
+            each(before);
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, added) = self.added.find(rest);
+            rest = &rest[piece.len()..];
+            let piece = match self.composes {
+                true => composed(self.classes, piece),
+                false => piece.into(),
+            };
+            for word in self.pattern.words(self.classes, &piece) {
+                each(memory.encode(&self.merges, word.as_bytes()));
+            }
+            if let Some((token, id)) = added {
+                each(&[*id]);
+                rest = &rest[token.len()..];
+            }
+        }
+        if special {
+            each(behind);
+        }
+        self.lock().push(memory);
+    }
+
+    /// The text of ids.
+    pub(super) fn decode(&self, ids: &[u32]) -> String {
+        let bytes = self.spelling.of(ids);
+        String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Memory>> {
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Added {
+    pub(super) fn new(mut tokens: Vec<(String, u32)>) -> Self {
+        tokens.sort_by_key(|(token, _)| std::cmp::Reverse(token.len()));
+        let mut firsts: Vec<u8> = tokens
+            .iter()
+            .map(|(token, _)| token.as_bytes()[0])
+            .collect();
+        firsts.sort_unstable();
+        firsts.dedup();
+        Added { firsts, tokens }
+    }
+
+    /// What comes before the first of them in a text, and that one: the longest of the leftmost.
+    fn find<'t>(&self, text: &'t str) -> (&'t str, Option<&(String, u32)>) {
+        let bytes = text.as_bytes();
+        let next = |from: usize| {
+            let rest = &bytes[from..];
+            let found = match *self.firsts.as_slice() {
+                [] => None,
+                [one] => memchr::memchr(one, rest),
+                [one, two] => memchr::memchr2(one, two, rest),
+                [one, two, three] => memchr::memchr3(one, two, three, rest),
+                _ => rest.iter().position(|byte| self.firsts.contains(byte)),
+            };
+            found.map(|at| from + at)
+        };
+        let mut at = next(0);
+        while let Some(start) = at {
+            let found = (self.tokens.iter())
+                .find(|(token, _)| bytes[start..].starts_with(token.as_bytes()));
+            if found.is_some() {
+                return (&text[..start], found);
+            }
+            at = next(start + 1);
+        }
+        (text, None)
+    }
+}
+
+impl Spelling {
+    fn of(&self, ids: &[u32]) -> Vec<u8> {
+        let end = self.starts.len() as u32 - 1;
+        let mut spelled = Vec::with_capacity(8 * ids.len());
+        // Ids that follow each other are spelled by one piece of memory.
+        for run in ids.chunk_by(|one, two| one.checked_add(1) == Some(*two)) {
+            let (first, last) = (
+                run[0].min(end),
+                run[run.len() - 1].saturating_add(1).min(end),
+            );
+            let range = self.starts[first as usize] as usize..self.starts[last as usize] as usize;
+            spelled.extend_from_slice(&self.bytes[range]);
+        }
+        spelled
+    }
+}

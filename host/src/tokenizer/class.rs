@@ -1,0 +1,91 @@
+//! What a character is, to those who split and normalize texts: one byte a character, from the tables that the
+//! `tokenizers` crate's own regular expressions and normalizers stand on.
+
+use std::sync::LazyLock;
+
+use regex_syntax::hir::{Class, HirKind};
+use unicode_normalization_alignments::IsNormalized;
+use unicode_normalization_alignments::char::canonical_combining_class;
+use unicode_normalization_alignments::is_nfc_quick;
+
+/// `\p{L}`.
+pub(super) const LETTER: u8 = 1;
+/// `\p{N}`.
+pub(super) const NUMBER: u8 = 2;
+/// `\s`.
+pub(super) const SPACE: u8 = 4;
+/// It may change in normalization form C, or join with a character before it.
+pub(super) const UNSETTLED: u8 = 8;
+
+/// Characters from here on are none of these.
+const END: usize = 0x4_0000;
+
+static CLASSES: LazyLock<Box<[u8]>> = LazyLock::new(|| {
+    let mut classes = vec![0; END];
+    for (pattern, bit) in [(r"\p{L}", LETTER), (r"\p{N}", NUMBER), (r"\s", SPACE)] {
+        let parsed = regex_syntax::parse(pattern).expect("a fixed pattern is valid or never was");
+        let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
+            unreachable!("a property is a class of characters");
+        };
+        for range in class.ranges() {
+            let end = (range.end() as usize + 1).min(END);
+            for class in &mut classes[range.start() as usize..end] {
+                *class |= bit;
+            }
+        }
+    }
+    // Below, every character is settled.
+    for c in '\u{300}'..char::from_u32(END as u32).expect("a character") {
+        if !is_settled(c) {
+            classes[c as usize] |= UNSETTLED;
+        }
+    }
+    classes.into_boxed_slice()
+});
+
+fn is_settled(c: char) -> bool {
+    canonical_combining_class(c) == 0 && is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes
+}
+
+/// The classes of all characters.
+#[derive(Clone, Copy)]
+pub(super) struct Classes(&'static [u8]);
+
+impl Classes {
+    /// Reads them from the tables, once a process.
+    pub(super) fn read() -> Self {
+        Classes(&CLASSES)
+    }
+
+    /// The classes of a character.
+    #[inline]
+    pub(super) fn of(self, c: char) -> u8 {
+        self.0.get(c as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether it is of one of these.
+    #[inline]
+    pub(super) fn is(self, c: char, classes: u8) -> bool {
+        self.of(c) & classes != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_behind_the_table_are_of_no_class() {
+        let behind = char::from_u32(END as u32).unwrap()..=char::MAX;
+        for pattern in [r"\p{L}", r"\p{N}", r"\s"] {
+            let parsed = regex_syntax::parse(pattern).unwrap();
+            let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
+                panic!("{pattern} is a class");
+            };
+            let last = class.ranges().last().unwrap().end();
+            assert!(!behind.contains(&last), "{pattern} holds {last:?}");
+        }
+        assert_eq!(behind.clone().find(|c| !is_settled(*c)), None);
+        assert_eq!(('\0'..'\u{300}').find(|c| !is_settled(*c)), None);
+    }
+}

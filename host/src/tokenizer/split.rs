@@ -1,0 +1,224 @@
+//! Cuts a text into the words that merges stay within, as the regular expressions of well-known tokenizers do.
+//!
+//! Those take a backtracking engine, because they look ahead. The functions here are these expressions written
+//! out; properties hold them to the engine's results.
+
+use super::class::{Classes, LETTER, NUMBER, SPACE};
+
+/// A regular expression that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// GPT-2's.
+    Gpt2,
+    /// That of `cl100k`, of Llama 3 and of Qwen, with numbers of so many digits at most.
+    Cl100k { digits: usize },
+}
+
+/// The text of a pattern, as files hold it.
+const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+impl Pattern {
+    /// The known patterns and their texts.
+    pub(super) const KNOWN: [(&'static str, Pattern); 3] = [
+        (GPT2, Pattern::Gpt2),
+        (LLAMA3, Pattern::Cl100k { digits: 3 }),
+        (QWEN, Pattern::Cl100k { digits: 1 }),
+    ];
+
+    /// The pattern of that text, if it is known.
+    pub(super) fn of(regex: &str) -> Option<Self> {
+        Self::KNOWN
+            .iter()
+            .find_map(|(text, pattern)| (*text == regex).then_some(*pattern))
+    }
+
+    /// The words of a text; together they are the text.
+    pub(super) fn words(self, classes: Classes, text: &str) -> Words<'_> {
+        Words {
+            pattern: self,
+            reader: Reader { classes, text },
+            at: 0,
+        }
+    }
+}
+
+/// The words of a text.
+pub(super) struct Words<'t> {
+    pattern: Pattern,
+    reader: Reader<'t>,
+    at: usize,
+}
+
+impl<'t> Iterator for Words<'t> {
+    type Item = &'t str;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'t str> {
+        let start = self.at;
+        let first = self.reader.at(start)?;
+        self.at = match self.pattern {
+            Pattern::Gpt2 => self.reader.gpt2(start, first),
+            Pattern::Cl100k { digits } => self.reader.cl100k(start, first, digits),
+        };
+        Some(&self.reader.text[start..self.at])
+    }
+}
+
+/// A character of the text.
+#[derive(Clone, Copy)]
+struct Char {
+    value: char,
+    class: u8,
+    /// Where the next one begins.
+    end: usize,
+}
+
+impl Char {
+    /// `[^\s\p{L}\p{N}]`
+    fn is_other(self) -> bool {
+        self.class & (LETTER | NUMBER | SPACE) == 0
+    }
+
+    fn is(self, classes: u8) -> bool {
+        self.class & classes != 0
+    }
+
+    fn is_newline(self) -> bool {
+        matches!(self.value, '\r' | '\n')
+    }
+}
+
+struct Reader<'t> {
+    classes: Classes,
+    text: &'t str,
+}
+
+impl Reader<'_> {
+    #[inline]
+    fn at(&self, at: usize) -> Option<Char> {
+        let first = *self.text.as_bytes().get(at)?;
+        let value = if first < 0x80 {
+            char::from(first)
+        } else {
+            self.text[at..].chars().next()?
+        };
+        Some(Char {
+            value,
+            class: self.classes.of(value),
+            end: at + value.len_utf8(),
+        })
+    }
+
+    /// Where the run of such characters that begins here ends.
+    #[inline]
+    fn run(&self, mut at: usize, mut of: impl FnMut(Char) -> bool) -> usize {
+        while let Some(c) = self.at(at).filter(|c| of(*c)) {
+            at = c.end;
+        }
+        at
+    }
+
+    fn gpt2(&self, start: usize, first: Char) -> usize {
+        if first.value == '\''
+            && let Some(end) = self.contraction(first.end, |c, letter| c == letter)
+        {
+            return end;
+        }
+        let second = self.at(first.end);
+        // ` ?` before letters, numbers and others.
+        let leading = match second {
+            Some(second) if first.value == ' ' => second,
+            _ => first,
+        };
+        for class in [LETTER, NUMBER] {
+            if leading.is(class) {
+                return self.run(leading.end, |c| c.is(class));
+            }
+        }
+        if leading.is_other() {
+            return self.run(leading.end, Char::is_other);
+        }
+        self.spaces(start, first)
+    }
+
+    fn cl100k(&self, start: usize, first: Char, digits: usize) -> usize {
+        if first.is(LETTER) {
+            return self.run(first.end, |c| c.is(LETTER));
+        }
+        if first.is(NUMBER) {
+            let mut end = first.end;
+            for _ in 1..digits {
+                match self.at(end) {
+                    Some(c) if c.is(NUMBER) => end = c.end,
+                    _ => break,
+                }
+            }
+            return end;
+        }
+        if first.value == '\''
+            && let Some(end) = self.contraction(first.end, folded)
+        {
+            return end;
+        }
+        let second = self.at(first.end);
+        if let Some(second) = second.filter(|second| second.is(LETTER))
+            && !first.is_newline()
+        {
+            return self.run(second.end, |c| c.is(LETTER));
+        }
+        // ` ?[^\s\p{L}\p{N}]+[\r\n]*`
+        let leading = match second {
+            Some(second) if first.value == ' ' => second,
+            _ => first,
+        };
+        if leading.is_other() {
+            let end = self.run(leading.end, Char::is_other);
+            return self.run(end, Char::is_newline);
+        }
+        // `\s*[\r\n]+` ends behind the last line end of the run.
+        let mut last_newline = None;
+        self.run(start, |c| {
+            if c.is_newline() {
+                last_newline = Some(c.end);
+            }
+            c.is(SPACE)
+        });
+        match last_newline {
+            Some(end) => end,
+            None => self.spaces(start, first),
+        }
+    }
+
+    /// `\s+(?!\S)|\s+`: a run of spaces; where something follows, the last of them is left to it.
+    fn spaces(&self, start: usize, first: Char) -> usize {
+        let end = self.run(first.end, |c| c.is(SPACE));
+        if end == self.text.len() || end == first.end {
+            return end;
+        }
+        let last = self.text[start..end].chars().next_back();
+        end - last.map_or(0, char::len_utf8)
+    }
+
+    /// Where `s`, `t`, `re`, `ve`, `m`, `ll` or `d` ends, if one begins here.
+    fn contraction(&self, start: usize, is: impl Fn(char, char) -> bool) -> Option<usize> {
+        let first = self.at(start)?;
+        if ['s', 't', 'm', 'd']
+            .iter()
+            .any(|letter| is(first.value, *letter))
+        {
+            return Some(first.end);
+        }
+        let second = self.at(first.end)?;
+        [('r', 'e'), ('v', 'e'), ('l', 'l')]
+            .iter()
+            .any(|(one, two)| is(first.value, *one) && is(second.value, *two))
+            .then_some(second.end)
+    }
+}
+
+/// Equality without regard to case, as Unicode folds it: the long s is an s.
+fn folded(c: char, letter: char) -> bool {
+    c.eq_ignore_ascii_case(&letter) || (c == 'ſ' && letter == 's')
+}
