@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use defaults::{limits, load_of, percentiles, request_options, timeouts};
+use defaults::{goodput, limits, load_of, percentiles, request_options, timeouts};
 
 use crate::plan::{
     Plan, PlannedDataset, PlannedFile, PlannedPlugin, PlannedTarget, PlannedTokenizer,
@@ -204,6 +204,7 @@ impl<'s> Resolution<'s> {
             request: request_options(scenario),
             timeouts: timeouts(scenario),
             percentiles: percentiles(scenario),
+            goodput: goodput(scenario),
             sandbox: limits,
             slice: None,
         };
