@@ -209,19 +209,15 @@ impl<'a> Reading<'a> {
 struct Deal {
     tokens: u64,
     whole: u64,
-    /// Bits by which weights are coarser, so that products fit into 64 bits.
-    coarser: u32,
     weighed: u64,
     dealt: u64,
 }
 
 impl Deal {
     fn new(tokens: u64, whole: u64) -> Self {
-        let bits = u64::BITS - whole.leading_zeros();
         Deal {
             tokens,
             whole,
-            coarser: bits.saturating_sub(31),
             weighed: 0,
             dealt: 0,
         }
@@ -232,8 +228,14 @@ impl Deal {
             return 0;
         }
         self.weighed += weight;
-        let (weighed, whole) = (self.weighed >> self.coarser, self.whole >> self.coarser);
-        let upto = (self.tokens * weighed + whole / 2) / whole.max(1);
+        let whole = self.whole.max(1);
+        // Tokens fit into 32 bits. A division of 128 bits is slow, and seldom needed.
+        let upto = if whole < 1 << 31 {
+            (self.tokens * self.weighed + whole / 2) / whole
+        } else {
+            let exact = u128::from(self.tokens) * u128::from(self.weighed);
+            ((exact + u128::from(whole / 2)) / u128::from(whole)) as u64
+        };
         let dealt = upto - self.dealt;
         self.dealt = upto;
         dealt

@@ -20,7 +20,7 @@ use super::{
     Tokenizer,
 };
 use crate::duration::{self, Span};
-use crate::metric::objective;
+use crate::metric::{self, objective};
 
 /// Names that other benchmark tools give to what has another name here.
 const ALIASES: &[(&str, &str)] = &[
@@ -160,7 +160,9 @@ fn sandbox(t: &mut Reader<'_, '_>) -> Sandbox {
 /// Objectives by our names for their metrics, under these or those of `vllm bench serve`.
 fn goodput(t: &mut Reader<'_, '_>) -> BTreeMap<String, Said<f64>> {
     let ours = objective::metrics().map(|name| (name, name));
+    // ITL is asked for too, so that who wants it is told why it cannot be had.
     ours.chain(objective::ALIASES)
+        .chain([(metric::ITL, metric::ITL)])
         .filter_map(|(key, name)| Some((name.to_owned(), t.milliseconds(key)?)))
         .collect()
 }
