@@ -120,7 +120,7 @@ use Of::{Answered, Sent};
 use Unit::{Milliseconds, Tokens, TokensPerEvent, TokensPerSecond};
 
 /// Every metric, in the order in which results list them.
-pub static CATALOGUE: [Metric; 39] = [
+pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: TTFT,
         unit: Milliseconds,
@@ -260,10 +260,18 @@ pub static CATALOGUE: [Metric; 39] = [
     Metric {
         name: "itl-token",
         unit: Milliseconds,
-        definition: "gap between successive output events in equal parts for the later one's tokens, once for each of them: those the server states, else n dealt to the events, one to each and the rest by bytes; pooled over requests; streamed replies only",
-        equals: "ITL of SGLang's native route, and of its other routes with speculative decoding",
+        definition: "gap between successive output events in equal parts for the later one's tokens, once for each of them, where the server states tokens; pooled over requests; streamed replies only",
+        equals: "ITL of SGLang's native route",
         of: Answered,
         measure: Pooled(|reading, show| reading.token_gaps(show)),
+    },
+    Metric {
+        name: "itl-dealt",
+        unit: Milliseconds,
+        definition: "as itl-token, but where the server does not state tokens, n are dealt to the output events: one to each that carries bytes, the rest by bytes",
+        equals: "about the ITL of SGLang's other routes with speculative decoding, which tokenize each event again",
+        of: Answered,
+        measure: Pooled(|reading, show| reading.dealt_gaps(show)),
     },
     Metric {
         name: "itl-max",

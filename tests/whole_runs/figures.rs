@@ -84,11 +84,11 @@ async fn requests_are_sampled_and_tokens_are_counted() {
         ("ttft", Basis::Samples),
         ("tpot", Basis::Samples),
         ("itl", Basis::Histogram),
-        ("itl-token", Basis::Histogram),
+        ("itl-dealt", Basis::Histogram),
     ] {
         assert_eq!(ran.metric(name).from, from, "{name}");
     }
-    assert_eq!(ran.everywhere("itl-token"), (20.0, 50));
+    assert_eq!(ran.everywhere("itl-dealt"), (20.0, 50));
     assert_eq!(ran.everywhere("itl-max"), (20.0, 5));
     assert_eq!(ran.everywhere("decode-speed"), (50.0, 5));
     assert_eq!(ran.everywhere("tokens-per-event"), (1.0, 5));

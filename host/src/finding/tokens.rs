@@ -139,12 +139,12 @@ pub(super) fn per_event(summary: &Summary) -> Option<Finding> {
     let (why, advice) = if tokens > 1.2 {
         (
             "ITL is the gap between events, not between tokens; the first event's tokens share its TTFT",
-            "compare by TPOT, or by itl-token",
+            "compare by TPOT, or by itl-token where the server states the tokens of its events",
         )
     } else if tokens < 0.8 {
         (
             "there are more events than tokens, so ITL is shorter than the gap between tokens; or the server does not count all of its tokens",
-            "compare by TPOT, or by itl-token; give the model's tokenizer to have the answers counted",
+            "compare by TPOT, or by itl-dealt; give the model's tokenizer to have the answers counted",
         )
     } else {
         return None;

@@ -172,9 +172,16 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// As [`Reading::dealt_gaps`], where the server states the tokens of each event.
+    pub(super) fn token_gaps(&self, show: &mut dyn FnMut(u64, u64)) {
+        if self.stated.is_some() {
+            self.dealt_gaps(show);
+        }
+    }
+
     /// The same span divided by the tokens that came at its end, once for each of them: in whole
     /// nanoseconds that sum to it. An event that stands for no token does not move the clock.
-    pub(super) fn token_gaps(&self, show: &mut dyn FnMut(u64, u64)) {
+    pub(super) fn dealt_gaps(&self, show: &mut dyn FnMut(u64, u64)) {
         let mut before: Option<Nanos> = None;
         self.each_token_arrival(|at, tokens| {
             if tokens == 0 {
@@ -182,6 +189,9 @@ impl<'a> Reading<'a> {
             }
             if let Some(before) = before.replace(at) {
                 let gap = at.since(before).0;
+                if tokens == 1 {
+                    return show(gap, 1);
+                }
                 let longer = gap % tokens;
                 show(gap / tokens, tokens - longer);
                 if longer > 0 {

@@ -83,6 +83,7 @@ fn every_definition_by_hand() {
         ("normalized-latency", vec![31.0]),
         ("itl", vec![40.0, 60.0]),
         ("itl-token", vec![20.0, third, third, third, 30.0, 30.0]),
+        ("itl-dealt", vec![20.0, third, third, third, 30.0, 30.0]),
         ("itl-max", vec![60.0]),
         ("output-speed", vec![8.0 / 0.24]),
         ("decode-speed", vec![70.0]),
@@ -111,7 +112,7 @@ fn every_definition_by_hand() {
         assert_eq!(got.len(), expected.len(), "{name}: {got:?}");
         for (got, expected) in got.iter().zip(&expected) {
             // Gaps in equal parts are whole nanoseconds.
-            let off = if name == "itl-token" {
+            let off = if ["itl-token", "itl-dealt"].contains(&name) {
                 1e-6
             } else {
                 1e-12 * expected
@@ -194,6 +195,20 @@ fn what_was_never_sent_has_no_latency() {
     exchange.sent = None;
     for metric in &CATALOGUE {
         assert_eq!(samples(metric.name, &exchange), NONE, "{}", metric.name);
+    }
+}
+
+#[test]
+fn gaps_by_the_token_need_the_servers_word() {
+    let mut chat = chat();
+    chat.events.tokens.clear();
+    assert_eq!(samples("itl-token", &chat), NONE);
+    // 8 tokens to pieces of 4, 9 and 6 bytes: one each, and 1, 2 and 2 more by bytes.
+    let expected: Vec<f64> = [[40.0 / 3.0; 3], [20.0; 3]].concat();
+    let got = samples("itl-dealt", &chat);
+    assert_eq!(got.len(), expected.len());
+    for (got, expected) in got.iter().zip(expected) {
+        assert!((got - expected).abs() <= 1e-6, "{got} is not {expected}");
     }
 }
 
@@ -350,7 +365,7 @@ proptest! {
             let (first, _) = ends.unwrap_or((at, at));
             ends = Some((first, at));
         });
-        reading.token_gaps(&mut |gap, times| (sum, parts) = (sum + gap * times, parts + times));
+        reading.dealt_gaps(&mut |gap, times| (sum, parts) = (sum + gap * times, parts + times));
         let (first, last) = ends.unwrap_or_default();
         prop_assert_eq!(sum, last.since(first).0);
         prop_assert!(parts <= u64::from(reading.stated.max(reading.output_tokens.map(|n| n.tokens)).unwrap_or(0)));

@@ -57,8 +57,11 @@ impl Histogram {
             self.cells.saturating_record_n(value, times);
         }
         let (wide, times) = (u128::from(value), u128::from(times));
+        let squares = match times {
+            1 => wide * wide,
+            times => (wide * wide).saturating_mul(times),
+        };
         self.sum = self.sum.saturating_add(wide * times);
-        let squares = (wide * wide).saturating_mul(times);
         self.squares = self.squares.saturating_add(squares);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
