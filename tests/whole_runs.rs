@@ -3,6 +3,7 @@
 
 mod dialects;
 mod faults;
+mod figures;
 mod loads;
 mod shipped;
 

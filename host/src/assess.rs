@@ -1,100 +1,174 @@
 //! After the run, over the records: the tokenizer counts the answers again, and scorers judge
 //! them. Nothing here can disturb a measurement.
+//!
+//! Answers are read once, a batch at a time, and scorers see them in the order of the records. What
+//! is kept of a request is its count and its scores, 4 and 8 bytes each.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::{Exchange, Phase};
 use crate::metric::count::{self, Source};
-use crate::plugin::PluginError;
 use crate::plugin::scorer::{self, Judge, Scorer};
-use crate::summary::Score;
+use crate::summary::{Column, Score};
 use crate::tokenizer::Tokenizer;
 
 /// Answers tokenized in one call.
 const BATCH: usize = 256;
 /// How many calls of a scorer may fail in a row before it is left out.
 const TOLERATED: u32 = 10;
-
-/// Scores of each measured exchange by its index.
-pub type ScoresByIndex = BTreeMap<u64, BTreeMap<String, f64>>;
+/// How many errors are kept.
+const KEPT_ERRORS: usize = 100;
 
 /// What tokenizer and scorers made of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Assessment {
     /// Tokens of each measured answer, reasoning and tool calls included, by the exchange's index.
-    pub retokenized: BTreeMap<u64, u32>,
-    /// Scores of each measured answer by the exchange's index.
-    pub scores: ScoresByIndex,
+    pub retokenized: Column<u32>,
+    /// Each score by its name, of each measured answer by the exchange's index.
+    pub scores: BTreeMap<String, Column<f64>>,
     /// The mean of each score.
     pub means: BTreeMap<String, Score>,
     /// Scores of the run as a whole.
     pub run_scores: BTreeMap<String, f64>,
-    /// What scorers failed with; exchanges they failed on have no score of theirs.
+    /// What scorers failed with, the first hundred times; exchanges they failed on have no score of
+    /// theirs.
     pub errors: Vec<String>,
+    /// How often they failed beyond that.
+    #[serde(default)]
+    pub further_errors: u64,
 }
 
 /// Assesses the measured exchanges of a run that were answered.
-pub fn assess(exchanges: &[Exchange], tokenizer: &Tokenizer, scorers: &[Scorer]) -> Assessment {
-    let answered: Vec<&Exchange> = exchanges
-        .iter()
-        .filter(|exchange| exchange.phase == Phase::Measure && exchange.is_ok())
-        .collect();
+pub fn assess<E: Borrow<Exchange>>(
+    exchanges: impl IntoIterator<Item = E>,
+    tokenizer: &Tokenizer,
+    scorers: &[Scorer],
+) -> Assessment {
+    match assess_read(
+        exchanges.into_iter().map(Ok::<E, Infallible>),
+        tokenizer,
+        scorers,
+    ) {
+        Ok(assessment) => assessment,
+        Err(never) => match never {},
+    }
+}
+
+/// The same of exchanges that are read.
+///
+/// # Errors
+/// The first that reading gives.
+pub fn assess_read<E: Borrow<Exchange>, X>(
+    exchanges: impl Iterator<Item = Result<E, X>>,
+    tokenizer: &Tokenizer,
+    scorers: &[Scorer],
+) -> Result<Assessment, X> {
     let mut assessment = Assessment::default();
-    for batch in answered.chunks(BATCH) {
-        let texts: Vec<String> = batch.iter().map(|exchange| text_of(exchange)).collect();
-        match tokenizer.count(&texts, false) {
-            Ok(counts) => {
-                let indexes = batch.iter().map(|exchange| exchange.index);
-                assessment.retokenized.extend(indexes.zip(counts));
+    let mut judging: Vec<Judging> = scorers
+        .iter()
+        .filter_map(|scorer| match scorer.open() {
+            Ok(judge) => Some(Judging {
+                judge,
+                failures_in_a_row: 0,
+            }),
+            Err(error) => {
+                assessment.failed(error.to_string());
+                None
             }
-            Err(error) => assessment.errors.push(error),
+        })
+        .collect();
+    let mut batch = Vec::with_capacity(BATCH);
+    for exchange in exchanges {
+        let exchange = exchange?;
+        let answered = exchange.borrow();
+        if answered.phase == Phase::Measure && answered.is_ok() {
+            batch.push(exchange);
+            if batch.len() == BATCH {
+                assessment.add(&batch, tokenizer, &mut judging);
+                batch.clear();
+            }
         }
     }
-    for scorer in scorers {
-        if let Err(error) = judge(scorer, &answered, &mut assessment) {
-            assessment.errors.push(error.to_string());
+    assessment.add(&batch, tokenizer, &mut judging);
+    for mut scorer in judging {
+        match scorer.judge.finish() {
+            Ok(scores) => assessment.run_scores.extend(scores),
+            Err(error) => assessment.failed(error.to_string()),
         }
     }
     assessment.means = means(&assessment.scores);
-    assessment
+    Ok(assessment)
+}
+
+/// A scorer at work.
+struct Judging {
+    judge: Judge,
+    failures_in_a_row: u32,
+}
+
+impl Assessment {
+    /// How often tokenizer and scorers failed.
+    pub fn error_count(&self) -> u64 {
+        self.errors.len() as u64 + self.further_errors
+    }
+
+    fn failed(&mut self, error: String) {
+        if self.errors.len() < KEPT_ERRORS {
+            self.errors.push(error);
+        } else {
+            self.further_errors += 1;
+        }
+    }
+
+    fn add<E: Borrow<Exchange>>(
+        &mut self,
+        batch: &[E],
+        tokenizer: &Tokenizer,
+        judging: &mut Vec<Judging>,
+    ) {
+        let answered = || batch.iter().map(Borrow::borrow);
+        let texts: Vec<String> = answered().map(text_of).collect();
+        match tokenizer.count(&texts, false) {
+            Ok(counts) => {
+                let indexes = answered().map(|exchange| exchange.index);
+                self.retokenized.extend(indexes.zip(counts));
+            }
+            Err(error) => self.failed(error),
+        }
+        judging.retain_mut(|scorer| answered().all(|exchange| self.judge(scorer, exchange)));
+    }
+
+    /// Has an answer judged. Gives whether the scorer is to go on.
+    fn judge(&mut self, scorer: &mut Judging, exchange: &Exchange) -> bool {
+        let retokenized = self.retokenized.get(exchange.index);
+        match scorer.judge.score(&shown(exchange, retokenized)) {
+            Ok(scores) => {
+                scorer.failures_in_a_row = 0;
+                for (name, value) in scores {
+                    let column = self.scores.entry(name).or_default();
+                    column.insert(exchange.index, value);
+                }
+            }
+            Err(error) => {
+                scorer.failures_in_a_row += 1;
+                if scorer.failures_in_a_row == TOLERATED {
+                    self.failed(error.to_string());
+                    return false;
+                }
+                self.failed(format!("{error} (judging `{}`)", exchange.sample.id));
+            }
+        }
+        true
+    }
 }
 
 fn text_of(exchange: &Exchange) -> String {
     [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat()
-}
-
-fn judge(
-    scorer: &Scorer,
-    answered: &[&Exchange],
-    assessment: &mut Assessment,
-) -> Result<(), PluginError> {
-    let mut judge: Judge = scorer.open()?;
-    let mut failures_in_a_row = 0;
-    for exchange in answered {
-        let retokenized = assessment.retokenized.get(&exchange.index).copied();
-        match judge.score(&shown(exchange, retokenized)) {
-            Ok(scores) => {
-                failures_in_a_row = 0;
-                if !scores.is_empty() {
-                    let known = assessment.scores.entry(exchange.index).or_default();
-                    known.extend(scores);
-                }
-            }
-            Err(error) => {
-                failures_in_a_row += 1;
-                if failures_in_a_row == TOLERATED {
-                    return Err(error);
-                }
-                let about = format!("{error} (judging `{}`)", exchange.sample.id);
-                assessment.errors.push(about);
-            }
-        }
-    }
-    assessment.run_scores.extend(judge.finish()?);
-    Ok(())
 }
 
 /// What a scorer sees of an exchange.
@@ -119,17 +193,16 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
     }
 }
 
-fn means(scores: &ScoresByIndex) -> BTreeMap<String, Score> {
-    let mut sums: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
-    for (name, value) in scores.values().flatten() {
-        let (sum, count) = sums.entry(name).or_default();
-        *sum += value;
-        *count += 1;
-    }
-    sums.into_iter()
-        .map(|(name, (sum, count))| {
+/// The means, summed in the order of the indexes: in whatever order answers were judged, they are
+/// the same.
+fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Score> {
+    scores
+        .iter()
+        .map(|(name, column)| {
+            let count = column.len() as u64;
+            let sum: f64 = column.iter().map(|(_, value)| value).sum();
             let mean = sum / count as f64;
-            (name.to_owned(), Score { mean, count })
+            (name.clone(), Score { mean, count })
         })
         .collect()
 }

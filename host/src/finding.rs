@@ -3,7 +3,9 @@
 //! A finding never changes a figure. Whether thresholds hold is another question, and another
 //! module's.
 
+mod client;
 mod rules;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -66,10 +68,24 @@ pub enum Id {
     InputTokensDisagree,
     /// Counted output tokens and those of the text differ.
     OutputTokensDisagree,
-    /// An event of a reply stands for several tokens.
+    /// The server's total of an answer's tokens and those it states of each event differ.
+    EventTokensDisagree,
+    /// An event of a reply stands for several tokens, or for a part of one.
     TokensPerEvent,
+    /// The dataset had fewer samples than the plan has requests.
+    ShortDataset,
+    /// Replies lay in the socket before this client read them.
+    ReadLag,
+    /// Requests waited for a connection to be opened.
+    ConnectionWaits,
+    /// Pieces of replies came together that were made one after the other.
+    BufferedReplies,
+    /// Whether requests kept to an objective is not known.
+    ObjectiveUnknown,
     /// A percentile rests on too few samples.
     FewSamples,
+    /// A mean is known only roughly.
+    WideInterval,
 }
 
 impl Id {
@@ -87,8 +103,15 @@ impl Id {
             Id::ApproximateTokens => "approximate-tokens",
             Id::InputTokensDisagree => "input-tokens-disagree",
             Id::OutputTokensDisagree => "output-tokens-disagree",
+            Id::EventTokensDisagree => "event-tokens-disagree",
             Id::TokensPerEvent => "tokens-per-event",
+            Id::ShortDataset => "short-dataset",
+            Id::ReadLag => "read-lag",
+            Id::ConnectionWaits => "connection-waits",
+            Id::BufferedReplies => "buffered-replies",
+            Id::ObjectiveUnknown => "objective-unknown",
             Id::FewSamples => "few-samples",
+            Id::WideInterval => "wide-interval",
         }
     }
 }

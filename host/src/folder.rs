@@ -17,7 +17,6 @@ use crate::plan::Plan;
 use crate::record::{self, RecordError};
 use crate::summary::{Run, RunFacts, Summary, Tokenizer};
 use crate::timings::Reached;
-use crate::units::Nanos;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
@@ -228,12 +227,21 @@ impl RunFolder {
         self.read_if_there(STATUS)
     }
 
-    /// All exchanges, ordered by phase and index.
+    /// The exchanges in the order of their records, one by one.
+    ///
+    /// # Errors
+    /// Where the records cannot be read; then, item by item, where one is none.
+    pub fn read(&self) -> Result<impl Iterator<Item = Result<Exchange, FolderError>>, FolderError> {
+        let records = record::read(&self.0)?;
+        Ok(records.map(|record| record.map_err(FolderError::from)))
+    }
+
+    /// All exchanges, ordered by phase and index: for runs that memory can hold.
     ///
     /// # Errors
     /// Where the records cannot be read.
     pub fn exchanges(&self) -> Result<Vec<Exchange>, FolderError> {
-        let mut exchanges: Vec<Exchange> = record::read(&self.0)?.collect::<Result<_, _>>()?;
+        let mut exchanges: Vec<Exchange> = self.read()?.collect::<Result<_, _>>()?;
         exchanges.sort_by_key(|exchange| (exchange.phase == Phase::Measure, exchange.index));
         Ok(exchanges)
     }
@@ -242,13 +250,21 @@ impl RunFolder {
     ///
     /// # Errors
     /// Where a file cannot be read.
-    pub fn facts(&self, exchanges: &[Exchange]) -> Result<RunFacts, FolderError> {
+    pub fn facts(&self) -> Result<RunFacts, FolderError> {
         let plan = self.plan()?;
         // A run that was killed has neither of these, and is reported all the same.
         let status = self.status()?;
         let assessment: Assessment = self.read_if_there(ASSESSMENT)?.unwrap_or_default();
         let interrupted = status.is_none_or(|status| status.interrupted || status.error.is_some());
-        Ok(facts(&plan, exchanges, assessment, interrupted))
+        Ok(facts(&plan, assessment, interrupted))
+    }
+
+    /// The run's summary, from its records, of which none is kept in memory.
+    ///
+    /// # Errors
+    /// Where the records cannot be read.
+    pub fn summarize(&self, facts: &RunFacts) -> Result<Summary, FolderError> {
+        Summary::read(facts, || self.read())
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), FolderError> {
@@ -293,26 +309,22 @@ impl RunFolder {
 }
 
 /// What a summary takes beside the exchanges: from the plan, and from what was made of the answers.
-pub fn facts(
-    plan: &Plan,
-    exchanges: &[Exchange],
-    assessment: Assessment,
-    interrupted: bool,
-) -> RunFacts {
+pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
-    let measured = || exchanges.iter().filter(|e| e.phase == Phase::Measure);
+    // The first request of every phase is due when the phase begins, so the records say when.
+    let measure_start = None;
     RunFacts {
         run: Run {
             backend: plan.backend.name.clone(),
             arrival: plan.load.arrival.to_string(),
             request_rate: rate,
             max_in_flight: plan.slots().map(|slots| slots as u64),
-            planned: plan.requests(),
+            planned: plan.held_requests(),
             streamed: plan.request.stream,
             ignore_eos: plan.request.ignore_eos,
             percentiles: plan.percentiles.clone(),
-            // The first request of every phase is due when the phase begins.
-            measure_start: measured().map(|e| e.due).min().unwrap_or(Nanos::ZERO),
+            measure_start,
+            goodput: plan.goodput.clone(),
             tokenizer: Some(Tokenizer {
                 name: plan.tokenizer.name.clone(),
                 approximate: plan.tokenizer.approximate,

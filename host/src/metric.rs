@@ -6,12 +6,15 @@
 //! (throughput, concurrency) are `summary`'s.
 
 pub mod count;
+mod definition;
+pub mod objective;
 pub mod reading;
 
 #[cfg(test)]
 mod tests;
 
 pub use count::{Count, Source};
+pub use objective::Objective;
 pub use reading::Reading;
 
 /// The unit of a metric's samples.
@@ -21,6 +24,10 @@ pub enum Unit {
     Milliseconds,
     /// Tokens.
     Tokens,
+    /// Tokens a second.
+    TokensPerSecond,
+    /// Tokens to an event of the reply.
+    TokensPerEvent,
 }
 
 impl Unit {
@@ -29,6 +36,17 @@ impl Unit {
         match self {
             Unit::Milliseconds => "ms",
             Unit::Tokens => "tokens",
+            Unit::TokensPerSecond => "tok/s",
+            Unit::TokensPerEvent => "tokens/event",
+        }
+    }
+
+    /// How many steps a unit has where samples are counted in whole numbers: milliseconds are
+    /// counted in nanoseconds.
+    pub fn scale(self) -> f64 {
+        match self {
+            Unit::Tokens => 1.0,
+            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent => 1e6,
         }
     }
 }
@@ -46,10 +64,17 @@ pub enum Of {
 #[derive(Clone, Copy)]
 pub enum Measure {
     /// At most one sample an exchange.
-    One(fn(&Reading<'_>) -> Option<f64>),
-    /// Any number of samples an exchange, pooled over the run.
-    Many(fn(&Reading<'_>, &mut Vec<f64>)),
+    One(Single),
+    /// Any number of samples an exchange, pooled over the run. Each is shown in whole steps of the
+    /// metric's [`Unit::scale`], with how often it occurs.
+    Pooled(Shown),
 }
+
+/// What takes the one sample of an exchange.
+pub type Single = fn(&Reading<'_>) -> Option<f64>;
+
+/// What shows the pooled samples of an exchange.
+pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(u64, u64));
 
 /// One metric of the catalogue.
 pub struct Metric {
@@ -83,13 +108,19 @@ pub const E2E_FROM_DUE: &str = "e2e-from-due";
 pub const SEND_LAG: &str = "send-lag";
 /// How long the cap on requests in flight held a request back.
 pub const QUEUE: &str = "queue";
+/// How long a request waited for a connection that was opened for it.
+pub const CONNECTION_WAIT: &str = "connection-wait";
+/// How long bytes of a reply lay before they were read.
+pub const READ_LAG: &str = "read-lag";
+/// The headline's speed of one user.
+pub const OUTPUT_SPEED: &str = "output-speed";
 
-use Measure::{Many, One};
+use Measure::{One, Pooled};
 use Of::{Answered, Sent};
-use Unit::{Milliseconds, Tokens};
+use Unit::{Milliseconds, Tokens, TokensPerEvent, TokensPerSecond};
 
 /// Every metric, in the order in which results list them.
-pub static CATALOGUE: [Metric; 17] = [
+pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: TTFT,
         unit: Milliseconds,
@@ -123,6 +154,22 @@ pub static CATALOGUE: [Metric; 17] = [
         measure: One(|reading| reading.ttft_from_due()),
     },
     Metric {
+        name: "ttft-with-connect",
+        unit: Milliseconds,
+        definition: "as ttft, but - the beginning of its connection's opening where the request waited for that, else - sent",
+        equals: "TTFT of clients that open a connection as part of the request: SGLang's and LMDeploy's",
+        of: Answered,
+        measure: One(|reading| reading.ttft_with_connect()),
+    },
+    Metric {
+        name: "ttft-second",
+        unit: Milliseconds,
+        definition: "second output event that carries bytes - the first; streamed replies only",
+        equals: "TTST of AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.ttft_second()),
+    },
+    Metric {
         name: E2E,
         unit: Milliseconds,
         definition: "last event (the end marker) - sent",
@@ -139,6 +186,22 @@ pub static CATALOGUE: [Metric; 17] = [
         measure: One(|reading| reading.e2e_last_token()),
     },
     Metric {
+        name: "e2e-usage",
+        unit: Milliseconds,
+        definition: "usage event - sent; streamed replies only",
+        equals: "latency of evalscope; E2EL of TensorRT-LLM and vllm-bench (chat), where usage comes after the last piece",
+        of: Answered,
+        measure: One(|reading| reading.e2e_usage()),
+    },
+    Metric {
+        name: "e2e-end",
+        unit: Milliseconds,
+        definition: "end of the reply's bytes - sent",
+        equals: "request latency of guidellm and inference-perf",
+        of: Answered,
+        measure: One(|reading| reading.e2e_end()),
+    },
+    Metric {
         name: E2E_FROM_DUE,
         unit: Milliseconds,
         definition: "as e2e, but - due",
@@ -150,7 +213,7 @@ pub static CATALOGUE: [Metric; 17] = [
         name: TPOT,
         unit: Milliseconds,
         definition: "(e2e - ttft) / (n - 1), n > 1",
-        equals: "TPOT of LMDeploy and SGLang",
+        equals: "TPOT of LMDeploy, SGLang and MLPerf",
         of: Answered,
         measure: One(|reading| reading.tpot()),
     },
@@ -158,9 +221,17 @@ pub static CATALOGUE: [Metric; 17] = [
         name: "tpot-last-token",
         unit: Milliseconds,
         definition: "(e2e-last-token - ttft) / (n - 1), n > 1",
-        equals: "TPOT of inference-perf, ITL of AIPerf, ITL of guidellm a request",
+        equals: "TPOT of inference-perf and vLLM, ITL of AIPerf and GenAI-Perf, ITL of guidellm a request",
         of: Answered,
         measure: One(|reading| reading.tpot_last_token()),
+    },
+    Metric {
+        name: "tpot-after-first-event",
+        unit: Milliseconds,
+        definition: "(e2e-last-token - ttft) / (n - tokens of the first event), where the server states tokens",
+        equals: "ITL of AIPerf where it takes the first chunk's tokens off",
+        of: Answered,
+        measure: One(|reading| reading.tpot_after_first_event()),
     },
     Metric {
         name: "tpot-with-first",
@@ -171,20 +242,92 @@ pub static CATALOGUE: [Metric; 17] = [
         measure: One(|reading| reading.tpot_with_first()),
     },
     Metric {
+        name: "normalized-latency",
+        unit: Milliseconds,
+        definition: "e2e-end / n, n > 0",
+        equals: "NTPOT of inference-perf, normalized latency of the vLLM paper",
+        of: Answered,
+        measure: One(|reading| reading.normalized_latency()),
+    },
+    Metric {
         name: ITL,
         unit: Milliseconds,
         definition: "gaps between successive output events that carry bytes, pooled over requests; streamed replies only",
-        equals: "ITL of LMDeploy and evalscope, of SGLang's OpenAI routes; of vLLM but for events without text",
+        equals: "ITL of LMDeploy and evalscope, of SGLang's OpenAI routes; ICL of AIPerf; of vLLM but for events without text",
         of: Answered,
-        measure: Many(|reading, samples| reading.itl(samples)),
+        measure: Pooled(|reading, show| reading.gaps(show)),
     },
     Metric {
         name: "itl-token",
         unit: Milliseconds,
-        definition: "gap between successive output events divided by the later one's tokens, once for each of them, where the server states tokens; pooled over requests; streamed replies only",
+        definition: "gap between successive output events in equal parts for the later one's tokens, once for each of them, where the server states tokens; pooled over requests; streamed replies only",
         equals: "ITL of SGLang's native route",
         of: Answered,
-        measure: Many(|reading, samples| reading.itl_token(samples)),
+        measure: Pooled(|reading, show| reading.token_gaps(show)),
+    },
+    Metric {
+        name: "itl-dealt",
+        unit: Milliseconds,
+        definition: "as itl-token, but where the server does not state tokens, n are dealt to the output events: one to each that carries bytes, the rest by bytes",
+        equals: "about the ITL of SGLang's other routes with speculative decoding, which tokenize each event again",
+        of: Answered,
+        measure: Pooled(|reading, show| reading.dealt_gaps(show)),
+    },
+    Metric {
+        name: "itl-max",
+        unit: Milliseconds,
+        definition: "longest gap between successive output events that carry bytes; streamed replies only",
+        equals: "the largest chunk gap of a request, as SLOs on stutter take it",
+        of: Answered,
+        measure: One(|reading| reading.itl_max()),
+    },
+    Metric {
+        name: OUTPUT_SPEED,
+        unit: TokensPerSecond,
+        definition: "n / e2e",
+        equals: "tokens a second a user of TensorRT-LLM; E2E output throughput per user of AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.output_speed()),
+    },
+    Metric {
+        name: "decode-speed",
+        unit: TokensPerSecond,
+        definition: "1 / tpot-last-token",
+        equals: "output token throughput per user of AIPerf and GenAI-Perf; interactivity of InferenceX",
+        of: Answered,
+        measure: One(|reading| reading.decode_speed()),
+    },
+    Metric {
+        name: "prefill-speed",
+        unit: TokensPerSecond,
+        definition: "input-tokens / ttft",
+        equals: "prefill throughput per user of AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.prefill_speed()),
+    },
+    Metric {
+        name: "tokens-per-event",
+        unit: TokensPerEvent,
+        definition: "n / output events that carry bytes; streamed replies only",
+        equals: "tokens a chunk, as a speculative decoder's accepted tokens a step show from outside",
+        of: Answered,
+        measure: One(|reading| reading.tokens_per_event()),
+    },
+    Metric {
+        name: "decoded-tokens-per-event",
+        unit: TokensPerEvent,
+        definition: "(n - 1) / (output events that carry bytes - 1); streamed replies only",
+        equals: "decoded tokens per iteration of evalscope; avg_decoded_tokens_per_iter of TensorRT-LLM where each iteration is an event",
+        of: Answered,
+        measure: One(|reading| reading.decoded_per_event()),
+    },
+    Metric {
+        name: "event-tokens",
+        unit: Tokens,
+        definition: "tokens of each output event but the first, where the server states them; pooled over requests; streamed replies only",
+        equals: "accepted length a step of SGLang, where each step is an event",
+        of: Answered,
+        measure: Pooled(|reading, show| reading.event_tokens(show)),
     },
     Metric {
         name: SEND_LAG,
@@ -201,6 +344,70 @@ pub static CATALOGUE: [Metric; 17] = [
         equals: "client queue time of vLLM",
         of: Sent,
         measure: One(|reading| reading.queue()),
+    },
+    Metric {
+        name: CONNECTION_WAIT,
+        unit: Milliseconds,
+        definition: "connection ready (TLS included) - beginning of its opening, where the request waited for that",
+        equals: "blocked and connecting time of AIPerf's HTTP trace",
+        of: Sent,
+        measure: One(|reading| reading.connection_wait()),
+    },
+    Metric {
+        name: "lookup",
+        unit: Milliseconds,
+        definition: "host's name looked up - beginning of the connection's opening, once a connection",
+        equals: "DNS time of AIPerf's HTTP trace; time_namelookup of curl",
+        of: Sent,
+        measure: One(|reading| reading.lookup()),
+    },
+    Metric {
+        name: "connect",
+        unit: Milliseconds,
+        definition: "connection taken by the other side - host's name looked up, else beginning of its opening, once a connection",
+        equals: "connecting time of AIPerf's HTTP trace; time_connect of curl, less the look-up",
+        of: Sent,
+        measure: One(|reading| reading.connect()),
+    },
+    Metric {
+        name: "tls",
+        unit: Milliseconds,
+        definition: "TLS agreed on - connection taken, once a connection",
+        equals: "time_appconnect of curl, less time_connect",
+        of: Sent,
+        measure: One(|reading| reading.tls()),
+    },
+    Metric {
+        name: "upload",
+        unit: Milliseconds,
+        definition: "last byte of the request handed to the socket - sent",
+        equals: "sending time of AIPerf's HTTP trace",
+        of: Sent,
+        measure: One(|reading| reading.upload()),
+    },
+    Metric {
+        name: "first-byte",
+        unit: Milliseconds,
+        definition: "first byte of the reply - sent",
+        equals: "waiting time of AIPerf's HTTP trace and upload together; time_starttransfer of curl on an open connection",
+        of: Sent,
+        measure: One(|reading| reading.first_byte()),
+    },
+    Metric {
+        name: "headers",
+        unit: Milliseconds,
+        definition: "headers of the reply whole - sent",
+        equals: "time to response headers of browsers and proxies",
+        of: Sent,
+        measure: One(|reading| reading.headers()),
+    },
+    Metric {
+        name: READ_LAG,
+        unit: Milliseconds,
+        definition: "longest that bytes of the reply lay in the socket before they were read",
+        equals: "no peer's; what clients that read late add to TTFT and gaps unseen",
+        of: Sent,
+        measure: One(|reading| reading.read_lag()),
     },
     Metric {
         name: "input-tokens",
@@ -226,9 +433,25 @@ pub static CATALOGUE: [Metric; 17] = [
         of: Answered,
         measure: One(|reading| reading.cached_input_length()),
     },
+    Metric {
+        name: "reasoning-tokens",
+        unit: Tokens,
+        definition: "tokens of the answer that the server says were reasoning",
+        equals: "reasoning tokens of AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.reasoning_length()),
+    },
 ];
 
 /// The metric of that name.
 pub fn by_name(name: &str) -> Option<&'static Metric> {
     CATALOGUE.iter().find(|metric| metric.name == name)
+}
+
+/// The catalogue's metrics that have at most one sample an exchange, in its order.
+pub fn single() -> impl Iterator<Item = (&'static Metric, Single)> {
+    CATALOGUE.iter().filter_map(|metric| match metric.measure {
+        Measure::One(measure) => Some((metric, measure)),
+        Measure::Pooled(_) => None,
+    })
 }

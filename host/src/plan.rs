@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrival::{Arrival, Due};
 use crate::drive::{Reuse, Timeouts};
+use crate::metric::Objective;
 use crate::plugin::backend::Settings;
 use crate::plugin::sandbox::Limits;
 use crate::transport::dial::Trust;
@@ -44,6 +45,9 @@ pub struct Plan {
     pub timeouts: Timeouts,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
+    /// What a request must keep to, to be good.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goodput: Vec<Objective>,
     /// What plugins may use.
     pub sandbox: Limits,
     /// The part of the plan that this process runs; absent where it runs the whole.
@@ -195,6 +199,15 @@ impl Plan {
             Amount::Requests(requests) => Some(requests),
             Amount::Duration(_) => None,
         }
+    }
+
+    /// How many of them are this slice's.
+    pub fn held_requests(&self) -> Option<u64> {
+        let requests = self.requests()?;
+        Some(self.slice.map_or(requests, |slice| {
+            let (index, of) = (u64::from(slice.index), u64::from(slice.of));
+            requests / of + u64::from(index < requests % of)
+        }))
     }
 
     /// Due times of this plan's requests, in order.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use ahead::Ahead;
-use defaults::{limits, load_of, percentiles, request_options, timeouts};
+use defaults::{goodput, limits, load_of, percentiles, request_options, timeouts};
 
 use crate::plan::{
     Plan, PlannedDataset, PlannedFile, PlannedPlugin, PlannedTarget, PlannedTokenizer,
@@ -222,6 +222,7 @@ impl<'s> Resolution<'s> {
             connection: self.wiring(),
             timeouts: timeouts(scenario),
             percentiles: percentiles(scenario),
+            goodput: goodput(scenario),
             sandbox: limits,
             slice: None,
         };

@@ -70,6 +70,9 @@ pub struct Scenario {
     pub scorers: Option<Vec<Plugin>>,
     /// What is reported.
     pub report: Report,
+    /// `[goodput]`: the most that metrics of a request may be, in milliseconds by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub goodput: BTreeMap<String, Said<f64>>,
     /// What plugins may use up.
     pub sandbox: Sandbox,
     /// Where the tables of the text begin.

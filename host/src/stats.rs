@@ -1,8 +1,53 @@
-//! Statistics of samples: percentiles, mean, deviation. Pure arithmetic; what the samples mean
-//! is the caller's affair.
+//! Statistics of samples: percentiles, mean, deviation, intervals. Pure arithmetic; what the
+//! samples mean is the caller's affair.
 //!
 //! Nothing here depends on the order in which samples came, to the last bit: sums are taken over
-//! the sorted samples, so results of the same records are equal however they were merged.
+//! the sorted samples or in integers, so results of the same records are equal however they were
+//! merged.
+
+pub mod histogram;
+pub mod interval;
+pub mod spread;
+
+pub use histogram::Histogram;
+pub use interval::Interval;
+pub use spread::{Figures, Spread};
+
+/// Values in ascending order that can be asked for by their rank.
+pub trait Ranked {
+    /// How many there are; at least one.
+    fn count(&self) -> u64;
+
+    /// The value of that rank, from 0; ranks beyond the last are the last.
+    fn at(&self, rank: u64) -> f64;
+
+    /// The value below which `percent` of the samples lie, by linear interpolation between the
+    /// two nearest: `np.percentile` with its default method, rounding included. `percent` is held
+    /// to 0..=100.
+    fn percentile(&self, percent: f64) -> f64 {
+        let (below, share) = place(self.count(), percent);
+        between(self.at(below), self.at(below + 1), share)
+    }
+}
+
+/// Where a percentile of `count` samples lies: the rank below it, and how far it is from there to
+/// the next.
+fn place(count: u64, percent: f64) -> (u64, f64) {
+    let last = count.saturating_sub(1);
+    let position = last as f64 * (percent.clamp(0.0, 100.0) / 100.0);
+    let below = (position.floor() as u64).min(last);
+    (below, position - below as f64)
+}
+
+/// The value that far from `a` to `b`. NumPy interpolates from the nearer end, which keeps the
+/// result within the two.
+fn between(a: f64, b: f64, share: f64) -> f64 {
+    if share >= 0.5 {
+        b - (b - a) * (1.0 - share)
+    } else {
+        a + (b - a) * share
+    }
+}
 
 /// Samples in ascending order; at least one. No samples have no statistics, and so no value of
 /// this type.
@@ -17,11 +62,6 @@ impl Sorted {
         }
         samples.sort_unstable_by(f64::total_cmp);
         Some(Sorted(samples))
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u64 {
-        self.0.len() as u64
     }
 
     /// The smallest.
@@ -45,28 +85,16 @@ impl Sorted {
         let squares: f64 = self.0.iter().map(|x| (x - mean) * (x - mean)).sum();
         (squares / self.0.len() as f64).sqrt()
     }
+}
 
-    /// The value below which `percent` of the samples lie, by linear interpolation between the
-    /// two nearest: `np.percentile` with its default method, rounding included. `percent` is held
-    /// to 0..=100.
-    pub fn percentile(&self, percent: f64) -> f64 {
-        let last = self.0.len() - 1;
-        let position = last as f64 * (percent.clamp(0.0, 100.0) / 100.0);
-        let below = (position.floor() as usize).min(last);
-        let above = (below + 1).min(last);
-        let share = position - below as f64;
-        let (a, b) = (self.0[below], self.0[above]);
-        // NumPy interpolates from the nearer end, which keeps the result within the two.
-        if share >= 0.5 {
-            b - (b - a) * (1.0 - share)
-        } else {
-            a + (b - a) * share
-        }
+impl Ranked for Sorted {
+    fn count(&self) -> u64 {
+        self.0.len() as u64
     }
 
-    /// The 50th percentile.
-    pub fn median(&self) -> f64 {
-        self.percentile(50.0)
+    fn at(&self, rank: u64) -> f64 {
+        let last = self.0.len() - 1;
+        self.0[usize::try_from(rank).unwrap_or(last).min(last)]
     }
 }
 

@@ -1,13 +1,22 @@
 //! What a run amounts to: every reported figure, computed from the run's exchanges and the facts
 //! of its plan, and from nothing else.
 //!
+//! It goes over the exchanges twice and keeps none: `survey` finds when the measurement began and
+//! what was in flight, `gather` counts and sums. Memory grows by 16 bytes a request during the
+//! first pass and by nothing during the second.
+//!
 //! The result does not depend on the order of the exchanges, so the records of several load
 //! generators can be merged and summarised as one run. Definitions of metrics are `metric`'s,
 //! doubts about the figures `finding`'s, layout `report`'s.
 
+mod column;
 mod facts;
 mod gather;
+mod goodput;
 mod load;
+mod messages;
+mod steady;
+mod survey;
 mod tokens;
 
 #[cfg(test)]
@@ -17,15 +26,20 @@ mod tests;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use column::Column;
 pub use facts::{Run, RunFacts, Score, Tokenizer};
+pub use goodput::{Attainment, Goodput};
+pub use steady::{SteadyState, Window};
 
 use crate::exchange::{Exchange, FailureClass};
 use crate::finding::{self, Finding, Verdict};
-use crate::metric::Source;
+use crate::metric::{self, Measure, Metric, Source};
+use crate::stats::{Figures, Interval, Ranked, Spread, interval};
 
 /// The result of a run. A figure that was not measured is absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +59,12 @@ pub struct Summary {
     pub throughput: Throughput,
     /// How many requests were in flight.
     pub concurrency: Concurrency,
+    /// How many requests kept to the run's objectives; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<Goodput>,
+    /// The run's figures while requests in flight were steady; absent where nothing was in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyState>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
     /// Scores of the answers by name: means over the answers that were judged.
@@ -76,6 +96,8 @@ pub struct Requests {
     /// it never let go; absent without a cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<u64>,
+    /// Those that waited for a connection to be opened.
+    pub waited_for_connection: u64,
     /// Requests of the warm-up, which count nowhere else.
     pub warmup: u64,
 }
@@ -86,6 +108,8 @@ pub struct Requests {
 pub struct Failures {
     /// How many.
     pub count: u64,
+    /// Index of the first of them.
+    pub first: u64,
     /// The first few distinct messages, in the order of the requests.
     pub messages: Vec<String>,
 }
@@ -119,6 +143,9 @@ pub struct Tokens {
     /// Output tokens by the source above against those asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_requested: Option<Comparison>,
+    /// The server's output tokens as a total against the sum of those it states of each event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_against_events: Option<Comparison>,
     /// Output tokens by the source above against those of a tokenizer of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_retokenized: Option<Comparison>,
@@ -223,22 +250,102 @@ pub struct Distribution {
     pub median: f64,
     /// Percentiles by linear interpolation, as `np.percentile`: `p99`, `p99.9`.
     pub percentiles: BTreeMap<String, f64>,
+    /// What median and percentiles come from; all else is exact in both.
+    pub from: Basis,
+    /// How far median and percentiles may be from those of the samples, as a share of them; absent
+    /// where they are those of the samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_error: Option<f64>,
+    /// How sure the figures are; of the headline's metrics a request, from two samples on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
 }
+
+/// What the percentiles of a distribution come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Every sample.
+    Samples,
+    /// Counts of samples in cells narrower than a thousandth of their values (HDR histogram).
+    Histogram,
+}
+
+/// Where figures lie with 95 % confidence, by the percentile bootstrap over requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Confidence {
+    /// How sure, in percent.
+    pub level: f64,
+    /// The mean.
+    pub mean: Bounds,
+    /// The median.
+    pub median: Bounds,
+    /// The 99th percentile.
+    pub p99: Bounds,
+}
+
+/// The two ends of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Bounds {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl From<Interval> for Bounds {
+    fn from(Interval { low, high }: Interval) -> Self {
+        Bounds { low, high }
+    }
+}
+
+/// The metrics whose figures have intervals.
+const HEADLINE: [&str; 4] = [
+    metric::TTFT,
+    metric::TPOT,
+    metric::E2E,
+    metric::TTFT_FROM_DUE,
+];
 
 impl Summary {
     /// Summarises a run. The order of the exchanges does not matter.
     pub fn of<E: Borrow<Exchange>>(
         facts: &RunFacts,
-        exchanges: impl IntoIterator<Item = E>,
+        exchanges: impl IntoIterator<Item = E> + Clone,
     ) -> Summary {
-        let mut gather = gather::Gather::new(facts);
-        for exchange in exchanges {
-            gather.add(exchange.borrow());
+        let read = || Ok::<_, Infallible>(exchanges.clone().into_iter().map(Ok));
+        match Summary::read(facts, read) {
+            Ok(summary) => summary,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Summarises a run whose exchanges are read, twice, and never held together.
+    ///
+    /// # Errors
+    /// The first that reading gives.
+    pub fn read<E, I, X>(facts: &RunFacts, open: impl Fn() -> Result<I, X>) -> Result<Summary, X>
+    where
+        E: Borrow<Exchange>,
+        I: Iterator<Item = Result<E, X>>,
+    {
+        let mut survey = survey::Survey::default();
+        for exchange in open()? {
+            survey.add(exchange?.borrow());
+        }
+        let surveyed = survey.finish(facts.run.measure_start, facts.run.max_in_flight);
+        // Records of a run that goes on may have grown; both passes are over the same ones.
+        let seen = surveyed.seen;
+        let mut gather = gather::Gather::new(facts, surveyed);
+        for exchange in open()?.take(seen) {
+            gather.add(exchange?.borrow());
         }
         let mut summary = gather.finish();
         summary.findings = finding::of(&summary);
         summary.verdict = Verdict::of(&summary.findings);
-        summary
+        Ok(summary)
     }
 
     /// The distribution of the metric of that name, if it was measured.
@@ -247,7 +354,47 @@ impl Summary {
     }
 }
 
+/// What takes a metric's samples: pooled ones are counted, as there are many of them.
+fn spread(metric: &Metric) -> Spread {
+    let scale = metric.unit.scale();
+    match metric.measure {
+        Measure::One(_) => Spread::new(scale),
+        Measure::Pooled(_) => Spread::counting(scale),
+    }
+}
+
 impl Distribution {
+    fn of(metric: &Metric, figures: &Figures, percentiles: &[f64]) -> Self {
+        let (mean, std) = (figures.mean(), figures.std());
+        let confidence = || {
+            Some(Confidence {
+                level: interval::LEVEL,
+                mean: interval::mean(figures, mean, std)?.into(),
+                median: interval::percentile(figures, 50.0)?.into(),
+                p99: interval::percentile(figures, 99.0)?.into(),
+            })
+        };
+        Distribution {
+            unit: metric.unit.symbol().to_owned(),
+            count: figures.count(),
+            mean,
+            std,
+            min: figures.min(),
+            max: figures.max(),
+            median: figures.percentile(50.0),
+            percentiles: percentiles
+                .iter()
+                .map(|&percent| (percentile_name(percent), figures.percentile(percent)))
+                .collect(),
+            from: match figures {
+                Figures::Samples(_) => Basis::Samples,
+                Figures::Histogram(_) => Basis::Histogram,
+            },
+            relative_error: figures.error(),
+            confidence: HEADLINE.contains(&metric.name).then(confidence).flatten(),
+        }
+    }
+
     /// A percentile, if it was asked for.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         self.percentiles.get(&percentile_name(percent)).copied()

@@ -234,7 +234,7 @@ async fn slices_make_the_whole() {
 
     let resolved = trial().resolve();
     let assessment = assess(&merged, &resolved.tokenizer, &resolved.scorers);
-    let facts = folder::facts(&whole.plan, &merged, assessment, false);
+    let facts = folder::facts(&whole.plan, assessment, false);
     merged.reverse();
     assert_eq!(Summary::of(&facts, &merged), whole.summary);
 }
@@ -244,7 +244,7 @@ async fn slices_make_the_whole() {
 fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
     let first = slice.measured().next().unwrap();
     let began = first.due.0 - planned()[first.index as usize].0;
-    let whole_began = whole.facts.run.measure_start.0;
+    let whole_began = whole.start().0;
     let moved = |at: Nanos| Nanos(at.0 - began + whole_began);
     let mut exchanges = slice.exchanges;
     for exchange in &mut exchanges {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runner::assess::assess;
+use runner::assess::assess_read;
 use runner::clock::Clock;
 use runner::environment::Environment;
 use runner::exchange::{Exchange, FailureClass, Outcome, Phase};
@@ -18,6 +18,7 @@ use runner::resolve::{Resolved, Source, resolve};
 use runner::run::{Control, Live, RunError, on_paused_clock};
 use runner::scenario::{Said, Scenario};
 use runner::summary::{Distribution, RunFacts, Summary};
+use runner::units::Nanos;
 use tempfile::TempDir;
 
 use super::memory::Memory;
@@ -171,11 +172,12 @@ impl Trial {
             })
             .unwrap();
         let exchanges = folder.exchanges().unwrap();
-        let assessment = assess(&exchanges, &tokenizer, &scorers);
+        let records = folder.read().unwrap();
+        let assessment = assess_read(records, &tokenizer, &scorers).unwrap();
         assert_eq!(assessment.errors, [""; 0]);
         folder.write_assessment(&assessment).unwrap();
-        let facts = folder.facts(&exchanges).unwrap();
-        let summary = Summary::of(&facts, &exchanges);
+        let facts = folder.facts().unwrap();
+        let summary = folder.summarize(&facts).unwrap();
         folder.write_summary(&summary).unwrap();
         Ran {
             text: text::text(&summary),
@@ -214,6 +216,11 @@ impl Ran {
         self.folder.path()
     }
 
+    /// When the measurement began.
+    pub fn start(&self) -> Nanos {
+        self.summary.run.measure_start.unwrap()
+    }
+
     /// The measured exchanges in the order of their samples.
     pub fn measured(&self) -> impl Iterator<Item = &Exchange> {
         self.exchanges
@@ -244,8 +251,8 @@ impl Ran {
     }
 
     /// Milliseconds from the start of the measurement to an instant of each measured exchange.
-    pub fn since_start(&self, at: impl Fn(&Exchange) -> Option<runner::units::Nanos>) -> Vec<f64> {
-        let start = self.facts.run.measure_start;
+    pub fn since_start(&self, at: impl Fn(&Exchange) -> Option<Nanos>) -> Vec<f64> {
+        let start = self.start();
         self.measured()
             .map(|exchange| at(exchange).unwrap().since(start).as_millis_f64())
             .collect()

@@ -243,6 +243,8 @@ async fn tokens_of_each_event() {
     }
     let ran = base().against("tokens-per-chunk = 4").run().await;
     assert!(ran.summary.metric("itl-token").is_none());
+    let dealt = ran.metric("itl-dealt");
+    assert_eq!((dealt.count, dealt.mean), (50, 20.0));
 }
 
 /// Wherever usage stands in a stream, it is found, and where there is none, none is made up.

@@ -189,7 +189,7 @@ async fn a_closed_loop() {
 async fn poisson_arrivals() {
     let over = "load.requests = 40\nload.arrival = 'poisson'\nload.seed = 1";
     let ran = base().with(over).run().await;
-    let start = ran.facts.run.measure_start;
+    let start = ran.start();
     let planned: Vec<Nanos> = Arrival::Poisson { rate: 10.0 }
         .due_times(1)
         .take(40)
@@ -240,7 +240,7 @@ async fn what_was_not_sent_is_on_record() {
     assert_eq!(requests.failures[&FailureClass::NotSent].count, 6);
     let sent: Vec<f64> = ran
         .measured()
-        .filter_map(|e| Some(e.sent?.since(ran.facts.run.measure_start).as_millis_f64()))
+        .filter_map(|e| Some(e.sent?.since(ran.start()).as_millis_f64()))
         .collect();
     assert_eq!(sent, [0.0, 320.0, 640.0, 960.0]);
     assert_eq!(requests.held_back, Some(9), "three waited, six for nothing");

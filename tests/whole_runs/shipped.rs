@@ -64,7 +64,7 @@ async fn run(name: &str, requests: u64) -> Ran {
         assert_eq!(exchange.output.len() as u64, tokens);
         input += u64::from(exchange.sample.input_tokens.unwrap());
         output += tokens;
-        last = last.max(sent.since(ran.facts.run.measure_start).0 + took);
+        last = last.max(sent.since(ran.start()).0 + took);
     }
     assert_eq!(summary.tokens.input.total, Some(input));
     assert_eq!(summary.tokens.output.total, Some(output));
@@ -104,7 +104,7 @@ async fn run(name: &str, requests: u64) -> Ran {
 /// All at once: everything is sent at the start, and all is in flight together.
 async fn run_at_once(name: &str, requests: u64) -> Ran {
     let ran = run(name, requests).await;
-    let start = ran.facts.run.measure_start;
+    let start = ran.start();
     assert!(
         ran.measured()
             .all(|e| e.due == start && e.sent == Some(start))
@@ -174,7 +174,7 @@ async fn gpustack_sharegpt() {
         let sample = &exchange.sample;
         assert_eq!(sample.input_tokens, Some(sharegpt::prompt_bytes(number)));
         assert_eq!(sample.output_tokens, Some(sharegpt::answer_bytes(number)));
-        let due = exchange.due.since(ran.facts.run.measure_start);
+        let due = exchange.due.since(ran.start());
         assert_eq!(due.0, u64::from(number) * 1_000_000);
         assert_eq!(exchange.sent, exchange.granted);
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::drive::Reuse;
 use crate::duration::Span;
+use crate::metric::objective::{self, Objective};
 use crate::scenario::{Arrival, ConfigTable, Connection, Place, Said, Scenario, Timeouts};
 use crate::transport::{Timestamps, Version};
 
@@ -289,6 +290,18 @@ pub struct Flags {
         help_heading = "Result"
     )]
     metric_percentiles: Option<Vec<f64>>,
+    /// What a good request keeps to, METRIC:MILLISECONDS each: ttft:200 tpot:20 e2el:5000
+    ///
+    /// Metrics are those of the result that are times and that a request has one of; limits may
+    /// have a unit, as in itl-max:1.5s. Takes every word that follows it, so scenarios come first.
+    #[arg(
+        long,
+        value_name = "OBJECTIVE",
+        env = "RUNNER_GOODPUT",
+        num_args = 1..,
+        help_heading = "Result"
+    )]
+    goodput: Vec<String>,
 }
 
 fn arrival(text: &str) -> Result<Arrival, String> {
@@ -363,6 +376,7 @@ impl Flags {
             let flag = "--metric-percentiles";
             Said::flag(flag, list.iter().map(|p| Said::flag(flag, *p)).collect())
         });
+        self.goodput(&mut scenario)?;
         Ok(scenario)
     }
 
@@ -379,6 +393,18 @@ impl Flags {
         timeouts.first_token = said("--first-token-timeout", &self.first_token_timeout);
         timeouts.token_gap = said("--token-gap-timeout", &self.token_gap_timeout);
         timeouts.request = said("--request-timeout", &self.request_timeout);
+    }
+
+    fn goodput(&self, scenario: &mut Scenario) -> Result<(), String> {
+        for text in &self.goodput {
+            let objectives =
+                objective::parse(text).map_err(|cause| format!("--goodput: {cause}"))?;
+            for Objective { metric, at_most_ms } in objectives {
+                let said = Said::flag("--goodput", at_most_ms);
+                scenario.goodput.insert(metric, said);
+            }
+        }
+        Ok(())
     }
 
     fn requests(&self, scenario: &mut Scenario) -> Result<(), String> {

@@ -1,13 +1,14 @@
 //! `runner report`: redraws a result from a run's records.
 
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::failure::{Exit, Failure, tell};
-use super::run::write_stdout;
+use super::run::{write_stdout, wrote};
 use crate::folder::{RunFolder, Status};
 use crate::report::{csv, json, text};
-use crate::summary::Summary;
+use crate::summary::RunFacts;
 
 /// Redraw results from the records of runs
 #[derive(Clone, Debug, clap::Args)]
@@ -27,7 +28,7 @@ enum Format {
     Text,
     /// The summary, as its JSON Schema says (`runner schema summary`)
     Json,
-    /// A row an exchange; what was not measured is empty
+    /// A row an exchange, in the order in which they ended; what was not measured is empty
     Csv,
 }
 
@@ -40,7 +41,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let folder = RunFolder::at(run);
         // First, so that what is no run's folder is called so.
         folder.plan()?;
-        let exchanges = folder.exchanges()?;
+        drop(folder.read()?);
         match folder.status()? {
             None => tell(format_args!(
                 "note: the run in {} did not finish: it was killed, or goes on still; this is what it had written",
@@ -54,20 +55,30 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             )),
             Some(_) => {}
         }
-        let facts = folder.facts(&exchanges)?;
-        let bug =
-            |cause: String| Failure::new(Exit::Bug, format!("cannot write the report: {cause}"));
-        let shown = match args.format {
-            Format::Text => text::text(&Summary::of(&facts, &exchanges)),
-            Format::Json => json::json(&Summary::of(&facts, &exchanges))
-                .map_err(|cause| bug(cause.to_string()))?,
-            Format::Csv => {
-                let mut table = Vec::new();
-                csv::csv(&mut table, &facts, &exchanges).map_err(|cause| bug(cause.to_string()))?;
-                String::from_utf8_lossy(&table).into_owned()
+        let facts = folder.facts()?;
+        match args.format {
+            Format::Text => write_stdout(&text::text(&folder.summarize(&facts)?))?,
+            Format::Json => {
+                let shown = json::json(&folder.summarize(&facts)?).map_err(|cause| {
+                    Failure::new(Exit::Bug, format!("cannot write the report: {cause}"))
+                })?;
+                write_stdout(&shown)?;
             }
-        };
-        write_stdout(&shown)?;
+            Format::Csv => table(&folder, &facts)?,
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the table to stdout, row by row.
+fn table(folder: &RunFolder, facts: &RunFacts) -> Result<(), Failure> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    wrote(csv::header(&mut out))?;
+    for exchange in folder.read()? {
+        let exchange = exchange?;
+        if wrote(csv::row(&mut out, facts, &exchange))?.is_gone() {
+            return Ok(());
+        }
+    }
+    wrote(out.flush()).map(drop)
 }

@@ -14,10 +14,9 @@ use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::sources::sources;
-use crate::assess::{Assessment, assess};
+use crate::assess::{Assessment, assess_read};
 use crate::clock::Clock;
 use crate::environment::Environment;
-use crate::exchange::{Exchange, Outcome, Phase};
 use crate::folder::{self, RunFolder, Status};
 use crate::pace::Signal;
 use crate::plan::Plan;
@@ -163,8 +162,8 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     };
     // What cannot be kept, as on a full disk, is no reason to withhold what can be shown.
     let mut kept = folder.end(&status);
-    let (exchanges, ran) = match (folder.exchanges(), ran) {
-        (Ok(exchanges), ran) => (exchanges, ran),
+    let (records, ran) = match (folder.read(), ran) {
+        (Ok(records), ran) => (records, ran),
         // It ended before anything was recorded: why matters more than that there is nothing.
         (Err(_), Err(why)) => {
             folder.discard_unbegun();
@@ -172,17 +171,19 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
         }
         (Err(error), Ok(())) => return Err(error.into()),
     };
-    let assessment = assess(&exchanges, &tokenizer, &scorers);
+    let assessment = assess_read(records, &tokenizer, &scorers)?;
     kept = kept.and(folder.write_assessment(&assessment));
     let logged: Vec<String> = (log.drain().iter())
         .map(|line| parts.secrets.redact(line))
         .collect();
     kept = kept.and(folder.write_log(&logged));
-    let scorer_errors = assessment.errors.clone();
-    let summary = summarize(&plan, &exchanges, assessment, &status);
+    let judging = Judging::of(&assessment);
+    let cut_short = status.interrupted || status.error.is_some();
+    let facts = folder::facts(&plan, assessment, cut_short);
+    let summary = folder.summarize(&facts)?;
     kept = kept.and(folder.write_summary(&summary));
     print(&summary, output, lines, &folder)?;
-    let code = conclude(ran, &exchanges, &scorer_errors, interrupt)?;
+    let code = conclude(ran, &summary, &judging, interrupt)?;
     kept?;
     Ok(code)
 }
@@ -219,17 +220,19 @@ impl Output {
     }
 }
 
-fn summarize(
-    plan: &Plan,
-    exchanges: &[Exchange],
-    assessment: Assessment,
-    status: &Status,
-) -> Summary {
-    let cut_short = status.interrupted || status.error.is_some();
-    Summary::of(
-        &folder::facts(plan, exchanges, assessment, cut_short),
-        exchanges,
-    )
+/// How often answers could not be judged, and why the first time.
+struct Judging {
+    failures: u64,
+    first: Option<String>,
+}
+
+impl Judging {
+    fn of(assessment: &Assessment) -> Self {
+        Judging {
+            failures: assessment.error_count(),
+            first: assessment.errors.first().cloned(),
+        }
+    }
 }
 
 /// Makes ready what connections need: addresses, and whom to trust.
@@ -330,44 +333,67 @@ fn print(
 /// # Errors
 /// Where stdout cannot be written.
 pub fn write_stdout(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
+    wrote(std::io::stdout().write_all(text.as_bytes())).map(drop)
+}
+
+/// Whether a result still has a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// It has.
+    Reads,
+    /// It has gone away, which is no error.
+    Gone,
+}
+
+impl Reader {
+    /// Whether it has gone away.
+    pub fn is_gone(self) -> bool {
+        self == Reader::Gone
+    }
+}
+
+/// What came of writing a part of a result to stdout.
+///
+/// # Errors
+/// Where stdout cannot be written.
+pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
+    match written {
+        Ok(()) => Ok(Reader::Reads),
+        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(cause) => Err(Failure::new(
             Exit::Input,
             format!("cannot write the result to stdout: {cause}"),
         )),
-        _ => Ok(()),
     }
 }
 
 /// The exit code of a run that was reported.
 fn conclude(
     ran: Result<(), run::RunError>,
-    exchanges: &[Exchange],
-    scorer_errors: &[String],
+    summary: &Summary,
+    judging: &Judging,
     interrupt: &Interrupt,
 ) -> Result<u8, Failure> {
     ran?;
     if interrupt.came() {
         return Ok(Exit::Interrupted as u8);
     }
-    let mut measured = exchanges
-        .iter()
-        .filter(|e| e.phase == Phase::Measure)
-        .peekable();
-    if measured.peek().is_none() {
+    let requests = &summary.requests;
+    if requests.total == 0 {
         return Err(Failure::new(
             Exit::Input,
             "no request was made: the dataset gave no sample",
         ));
     }
-    if measured.all(|exchange| !exchange.is_ok()) {
-        let first = exchanges
+    if requests.successful == 0 {
+        let first = requests
+            .failures
             .iter()
-            .find_map(|exchange| match &exchange.outcome {
-                Outcome::Failed { class, message } if exchange.phase == Phase::Measure => {
-                    Some(format!("{}: {message}", class.name()))
-                }
-                _ => None,
+            .min_by_key(|(_, failures)| failures.first)
+            .map(|(class, failures)| {
+                let message = failures.messages.first();
+                let message = message.map_or("", |message| message.as_str());
+                format!("{}: {message}", class.name())
             });
         return Err(Failure::new(
             Exit::Target,
@@ -377,13 +403,13 @@ fn conclude(
             ),
         ));
     }
-    match scorer_errors {
-        [] => Ok(0),
-        [first, ..] => Err(Failure::new(
+    match &judging.first {
+        None => Ok(0),
+        Some(first) => Err(Failure::new(
             Exit::Plugin,
             format!(
                 "answers could not all be judged ({} times): {first}",
-                scorer_errors.len()
+                judging.failures
             ),
         )),
     }

@@ -1,40 +1,38 @@
-//! The rules: each looks at one thing in a summary and speaks up, or does not.
+//! The rules: each looks at one thing in a summary and speaks up, or does not. Here are those on
+//! the load and the figures; those on this client are in `client`, those on token counts in
+//! `tokens`.
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id, Severity, client, tokens};
 use crate::exchange::FailureClass;
 use crate::metric;
-use crate::metric::Source;
 use crate::summary::{Comparison, Summary};
 
 /// Every rule, in the order in which findings of equal weight are listed.
-pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 13] = [
+pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 20] = [
     nothing_answered,
     failures,
     not_sent,
     interrupted,
-    send_lag,
+    short_dataset,
+    client::send_lag,
+    client::read_lag,
+    client::connection_waits,
     cap_reached,
     short_answers,
-    tokens_unknown,
-    approximate_tokens,
-    input_tokens_disagree,
-    output_tokens_disagree,
-    tokens_per_event,
+    tokens::unknown,
+    tokens::approximate,
+    tokens::input_disagree,
+    tokens::output_disagree,
+    tokens::events_disagree,
+    tokens::per_event,
+    client::buffered_replies,
+    objective_unknown,
     few_samples,
+    wide_interval,
 ];
 
 /// Share of requests beyond which failures, waits and short answers are more than an accident.
 const ACCIDENT: f64 = 0.01;
-
-/// Send lag beyond which a client that holds to a rate is too late, in milliseconds, whatever the
-/// server's latency. Where everything is due at the same moment, somebody has to be the last.
-const LATE_MS: f64 = 10.0;
-
-/// Send lag below which nobody is late, in milliseconds: what a busy kernel's scheduler costs.
-const PUNCTUAL_MS: f64 = 1.0;
-
-/// Share of the time to first token beyond which the client's own lag shows in it.
-const LAG_SHARE: f64 = 0.05;
 
 fn nothing_answered(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
@@ -96,26 +94,6 @@ fn interrupted(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn send_lag(summary: &Summary) -> Option<Finding> {
-    let lag = summary.metric(metric::SEND_LAG)?.percentile(99.0)?;
-    let first = summary.metric(metric::TTFT).map(|ttft| ttft.median);
-    let shows = first.is_some_and(|first| lag > PUNCTUAL_MS && lag > LAG_SHARE * first);
-    let late = lag > LATE_MS && summary.run.request_rate.is_some();
-    if !late && !shows {
-        return None;
-    }
-    let beside = first
-        .map(|first| format!(" (median TTFT {first:.2} ms)"))
-        .unwrap_or_default();
-    Some(Finding {
-        id: Id::SendLag,
-        severity: Severity::Suspect,
-        seen: format!("P99 of the send lag is {lag:.2} ms{beside}"),
-        why: "requests left later than they were due, so the server saw another load than the plan's; latency from the due time includes the lag, latency from the send time hides it".into(),
-        advice: "give this machine more processor time, or spread the load over several machines".into(),
-    })
-}
-
 fn cap_reached(summary: &Summary) -> Option<Finding> {
     let rate = summary.run.request_rate?;
     let cap = summary.run.max_in_flight?;
@@ -161,128 +139,6 @@ fn short_answers(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn tokens_unknown(summary: &Summary) -> Option<Finding> {
-    let unknown = summary.tokens.output.unknown;
-    (unknown > 0).then(|| Finding {
-        id: Id::TokensUnknown,
-        severity: Severity::Suspect,
-        seen: format!("output tokens of {unknown} of {} answers are unknown", summary.requests.successful),
-        why: "they are in no token total, so token throughput is understated; these answers have no TPOT".into(),
-        advice: "have the server state usage, or give a tokenizer to count with".into(),
-    })
-}
-
-fn approximate_tokens(summary: &Summary) -> Option<Finding> {
-    let tokenizer = summary
-        .run
-        .tokenizer
-        .as_ref()
-        .filter(|tokenizer| tokenizer.approximate)?;
-    let by = |counted: &crate::summary::Counted, source| {
-        counted
-            .exchanges_by_source
-            .get(&source)
-            .copied()
-            .unwrap_or(0)
-    };
-    let input = by(&summary.tokens.input, Source::Dataset);
-    let output = by(&summary.tokens.output, Source::Retokenized);
-    let counted = input + output > 0;
-    if !counted && summary.tokens.output_retokenized.is_none() {
-        return None;
-    }
-    let name = &tokenizer.name;
-    Some(Finding {
-        id: Id::ApproximateTokens,
-        severity: if counted {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
-        seen: if counted {
-            format!(
-                "tokens of {input} prompts and {output} answers were counted with {name}, which is not the model's tokenizer"
-            )
-        } else {
-            format!("answers were tokenized again with {name}, which is not the model's tokenizer")
-        },
-        why: if counted {
-            "token counts, and throughput and TPOT made from them, are estimates".into()
-        } else {
-            "the retokenized total is an estimate, and so are the lengths the dataset aimed at; the other counts are the server's".into()
-        },
-        advice: "give the served model's tokenizer.json, or have the server state usage".into(),
-    })
-}
-
-fn input_tokens_disagree(summary: &Summary) -> Option<Finding> {
-    let comparison = summary.tokens.input_against_dataset?;
-    let (apart, share) = apart(comparison)?;
-    let Comparison {
-        exchanges,
-        counted,
-        reference,
-        ..
-    } = comparison;
-    Some(Finding {
-        id: Id::InputTokensDisagree,
-        severity: if share > 0.1 { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {exchanges} prompts {apart} have other lengths by the server than by the dataset ({counted} tokens against {reference})"),
-        why: "the prompts are not as long as the plan says: a chat template, special tokens or another tokenizer came between".into(),
-        advice: "compare runs by the server's counts; use the served model's tokenizer, and text completion where the length must be exact".into(),
-    })
-}
-
-fn output_tokens_disagree(summary: &Summary) -> Option<Finding> {
-    if summary
-        .run
-        .tokenizer
-        .as_ref()
-        .is_some_and(|tokenizer| tokenizer.approximate)
-    {
-        return None;
-    }
-    let comparison = summary.tokens.output_against_retokenized?;
-    let (apart, share) = apart(comparison)?;
-    let Comparison {
-        exchanges,
-        counted,
-        reference,
-        ..
-    } = comparison;
-    (share > 0.05).then(|| Finding {
-        id: Id::OutputTokensDisagree,
-        severity: if share > 0.2 { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {exchanges} answers {apart} have other lengths as counted than as tokenized again ({counted} tokens against {reference})"),
-        why: "text that is tokenized again seldom gives the very same tokens, but totals this far apart mean that tokens were counted which gave no text, or another tokenizer".into(),
-        advice: "see where the counts come from, and whether the tokenizer is the served model's".into(),
-    })
-}
-
-/// Exchanges beyond tolerance, if any, and how far the totals are apart as a share of the
-/// reference.
-fn apart(comparison: Comparison) -> Option<(u64, f64)> {
-    let exchanges = comparison.lower + comparison.higher;
-    let tokens = comparison.counted.abs_diff(comparison.reference);
-    (exchanges > 0).then(|| {
-        (
-            exchanges,
-            tokens as f64 / comparison.reference.max(1) as f64,
-        )
-    })
-}
-
-fn tokens_per_event(summary: &Summary) -> Option<Finding> {
-    let tokens = summary.tokens.per_event.filter(|tokens| *tokens > 1.2)?;
-    Some(Finding {
-        id: Id::TokensPerEvent,
-        severity: Severity::Note,
-        seen: format!("an event of a reply stands for {tokens:.2} tokens on average"),
-        why: "ITL is the gap between events, not between tokens; the first event's tokens share its TTFT".into(),
-        advice: "compare by TPOT, or by itl-token where the server states the tokens of its events".into(),
-    })
-}
-
 fn few_samples(summary: &Summary) -> Option<Finding> {
     let samples = [metric::E2E, metric::TTFT, metric::TPOT]
         .iter()
@@ -304,5 +160,63 @@ fn few_samples(summary: &Summary) -> Option<Finding> {
         seen: format!("{} from {samples} samples", unfounded.join(", ")),
         why: "with fewer samples than 1 / (1 - p), a percentile is little more than the largest sample".into(),
         advice: "send more requests, or read a lower percentile".into(),
+    })
+}
+
+fn short_dataset(summary: &Summary) -> Option<Finding> {
+    let planned = summary.run.planned?;
+    let total = summary.requests.total;
+    (!summary.run.interrupted && total < planned).then(|| Finding {
+        id: Id::ShortDataset,
+        severity: Severity::Suspect,
+        seen: format!("the plan has {planned} requests, but the dataset had samples for {total}"),
+        why: "the load was shorter than planned; runs of different lengths fill and drain for different parts of their time".into(),
+        advice: "plan as many requests as the dataset has, or take a larger one".into(),
+    })
+}
+
+fn objective_unknown(summary: &Summary) -> Option<Finding> {
+    let goodput = summary.goodput.as_ref()?;
+    let unknown = goodput.objectives.iter().filter(|(_, of)| of.unknown > 0);
+    let unknown: Vec<String> = unknown
+        .map(|(metric, of)| format!("{metric} of {}", of.unknown))
+        .collect();
+    (!unknown.is_empty()).then(|| Finding {
+        id: Id::ObjectiveUnknown,
+        severity: Severity::Suspect,
+        seen: format!(
+            "not known of {} answered requests: {}",
+            summary.requests.successful,
+            unknown.join(", ")
+        ),
+        why: "a request of which an objective's metric is not known does not count as good, so goodput is understated".into(),
+        advice: "have replies streamed and usage stated, or take the objective out".into(),
+    })
+}
+
+/// Half of an interval's width, as a share of the mean, from which it is told.
+const ROUGH: f64 = 0.1;
+
+fn wide_interval(summary: &Summary) -> Option<Finding> {
+    let rough = [
+        (metric::TTFT, "TTFT"),
+        (metric::TPOT, "TPOT"),
+        (metric::E2E, "E2E"),
+    ]
+    .iter()
+    .filter_map(|(name, label)| {
+        let distribution = summary.metric(name)?;
+        let bounds = distribution.confidence?.mean;
+        let half = (bounds.high - bounds.low) / 2.0;
+        (half > ROUGH * distribution.mean)
+            .then(|| format!("{label} {:.2} to {:.2} ms", bounds.low, bounds.high))
+    });
+    let rough: Vec<String> = rough.collect();
+    (!rough.is_empty()).then(|| Finding {
+        id: Id::WideInterval,
+        severity: Severity::Note,
+        seen: format!("means are known roughly, with 95 % confidence: {}", rough.join(", ")),
+        why: "what another run differs by within that is no difference; requests of one run also depend on each other, which makes it wider still".into(),
+        advice: "send more requests, or compare several runs".into(),
     })
 }

@@ -242,9 +242,10 @@ fn counts_that_disagree() {
             for exchange in run {
                 exchange.usage = output_usage(100);
                 // Text for as many pieces as tokens, so that nothing else is remarkable.
-                let (end, at) = (exchange.events.at[2], exchange.events.at[0]);
+                let at = exchange.events.at[0].0;
+                let pieces = (0..99).map(|i| Nanos(at + i * 1_000_000));
                 exchange.events = crate::exchange::Events {
-                    at: [vec![at; 99], vec![end]].concat(),
+                    at: pieces.chain([Nanos(at + ms(99).0)]).collect(),
                     kind: [vec![Text; 99], vec![End]].concat(),
                     tokens: vec![None; 100],
                     bytes: [vec![1; 99], vec![0]].concat(),
@@ -261,6 +262,131 @@ fn counts_that_disagree() {
         after(output(50)),
         [(Id::OutputTokensDisagree, Severity::Suspect)]
     );
+}
+
+#[test]
+fn a_server_that_contradicts_itself() {
+    let stating = |first: u32, n: usize| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for (i, exchange) in run.iter_mut().enumerate() {
+                let stated = if i < n { first } else { 1 };
+                exchange.events.tokens = vec![Some(stated), Some(1), None];
+            }
+        }
+    };
+    let id = Id::EventTokensDisagree;
+    assert_eq!(after(stating(1, 100)), []);
+    assert_eq!(after(stating(2, 2)), [(id, Severity::Note)]);
+    assert_eq!(after(stating(2, 3)), [(id, Severity::Suspect)]);
+}
+
+#[test]
+fn a_dataset_that_is_shorter_than_the_plan() {
+    let planned = |planned, interrupted| {
+        move |facts: &mut RunFacts, _: &mut Vec<Exchange>| {
+            (facts.run.planned, facts.run.interrupted) = (Some(planned), interrupted);
+        }
+    };
+    assert_eq!(after(planned(100, false)), []);
+    assert_eq!(
+        after(planned(101, false)),
+        [(Id::ShortDataset, Severity::Suspect)]
+    );
+    assert_eq!(
+        after(planned(101, true)),
+        [(Id::Interrupted, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn replies_that_are_read_late() {
+    let lag = |nanos, slower: u64| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                exchange.read_lag = Some(Nanos(nanos));
+                let at = exchange.events.at.iter_mut();
+                at.for_each(|at| *at = *at + ms(slower));
+            }
+        }
+    };
+    // The median TTFT is 50 ms, the median gap 20 ms.
+    assert_eq!(after(lag(2_500_000, 0)), []);
+    assert_eq!(after(lag(2_600_000, 0)), [(Id::ReadLag, Severity::Suspect)]);
+    assert_eq!(after(lag(20_000_000, 950)), []);
+    assert_eq!(after(lag(21_000_000, 950)), [(Id::ReadLag, Severity::Note)]);
+}
+
+#[test]
+fn requests_that_waited_for_a_connection() {
+    let waits = |n: usize| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in &mut run[..n] {
+                let sent = exchange.sent.unwrap();
+                exchange.connection = Some(crate::exchange::Connection {
+                    waited: true,
+                    begun: Nanos(sent.0 - 500_000),
+                    connected: sent,
+                    ..Default::default()
+                });
+            }
+        }
+    };
+    assert_eq!(after(waits(1)), []);
+    assert_eq!(after(waits(2)), [(Id::ConnectionWaits, Severity::Note)]);
+}
+
+#[test]
+fn pieces_that_come_together() {
+    let apart = |nanos| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                exchange.events.at[1] = exchange.events.at[0] + Nanos(nanos);
+            }
+        }
+    };
+    assert_eq!(after(apart(10_000)), []);
+    assert_eq!(
+        after(apart(9_999)),
+        [(Id::BufferedReplies, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn objectives_that_cannot_be_judged() {
+    let objective = |metric: &str| {
+        let objective = crate::metric::Objective::new(metric, 1000.0).unwrap();
+        move |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.goodput = vec![objective]
+    };
+    assert_eq!(after(objective("ttft")), []);
+    assert_eq!(
+        after(objective("e2e-usage")),
+        [(Id::ObjectiveUnknown, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn means_that_are_known_roughly() {
+    let vary = |by: u64| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                let later = ms(exchange.index % 2 * by);
+                let at = exchange.events.at.iter_mut();
+                at.for_each(|at| *at = *at + later);
+            }
+        }
+    };
+    // Half at 50 ms, half later: the mean of 100 varies by a tenth of the half, twice that at 95 %.
+    assert_eq!(after(vary(50)), []);
+    assert_eq!(after(vary(150)), [(Id::WideInterval, Severity::Note)]);
+}
+
+#[test]
+fn events_of_several_tokens_and_of_less_than_one() {
+    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        run.iter_mut()
+            .for_each(|exchange| exchange.usage = output_usage(1));
+    };
+    assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
 }
 
 #[test]

@@ -61,12 +61,21 @@ pub fn stopped_for_length(finish: &str) -> bool {
 /// output event states them, else the length asked for where the server stopped for length, else
 /// `retokenized`.
 pub fn output(exchange: &Exchange, retokenized: Option<u32>) -> Option<Count> {
+    output_given(exchange, || stated(exchange), retokenized)
+}
+
+/// The same, where the sum of what the output events state may be at hand already.
+pub(super) fn output_given(
+    exchange: &Exchange,
+    stated: impl FnOnce() -> Option<u32>,
+    retokenized: Option<u32>,
+) -> Option<Count> {
     let of = |source| move |tokens| Count { tokens, source };
     exchange
         .usage
         .and_then(|usage| usage.output_tokens)
         .map(of(Source::Usage))
-        .or_else(|| pieces(exchange).map(of(Source::Pieces)))
+        .or_else(|| stated().map(of(Source::Pieces)))
         .or_else(|| length(exchange).map(of(Source::Length)))
         .or_else(|| retokenized.map(of(Source::Retokenized)))
 }
@@ -82,7 +91,7 @@ pub fn input(exchange: &Exchange) -> Option<Count> {
 }
 
 /// The sum of the tokens of the output events, where there are any and each states them.
-pub(super) fn pieces(exchange: &Exchange) -> Option<u32> {
+fn stated(exchange: &Exchange) -> Option<u32> {
     let mut sum = None;
     for event in exchange
         .events

@@ -1,12 +1,9 @@
-//! An exchange as metrics look at it: the instants that definitions speak of, found in one pass.
+//! An exchange as metrics look at it: the instants and counts that definitions speak of, found in
+//! one pass over its events, without memory for any of them.
 
 use super::count::{self, Count};
 use crate::exchange::{Event, Exchange, Kind};
 use crate::units::Nanos;
-
-/// More than any server puts into one event of a stream. One that states more is not believed:
-/// each token becomes a sample, and a server must not choose how much memory that takes.
-const MOST_TOKENS_OF_AN_EVENT: u32 = 1 << 16;
 
 /// The instants and counts of one exchange that metrics are defined by.
 #[derive(Clone, Debug)]
@@ -19,12 +16,24 @@ pub struct Reading<'a> {
     pub input_tokens: Option<Count>,
     /// Output events that carry bytes.
     pub pieces: u64,
-    streamed: bool,
-    first: Option<Nanos>,
-    first_output: Option<Nanos>,
-    first_answer: Option<Nanos>,
-    last_output: Option<Nanos>,
-    last: Option<Nanos>,
+    /// The sum of what the output events state, where each states its tokens.
+    pub stated: Option<u32>,
+    pub(super) streamed: bool,
+    pub(super) first: Option<Nanos>,
+    pub(super) first_output: Option<Nanos>,
+    pub(super) second_output: Option<Nanos>,
+    pub(super) first_answer: Option<Nanos>,
+    pub(super) last_output: Option<Nanos>,
+    pub(super) usage: Option<Nanos>,
+    pub(super) last: Option<Nanos>,
+    /// The longest time between two pieces.
+    pub(super) longest: Option<Nanos>,
+    /// Tokens of the first output event that stands for any, where each states its tokens.
+    pub(super) first_tokens: Option<u32>,
+    /// Output events, with bytes or without.
+    outputs: u64,
+    /// Bytes of all output events.
+    bytes: u64,
 }
 
 impl<'a> Reading<'a> {
@@ -32,188 +41,117 @@ impl<'a> Reading<'a> {
     /// event of a whole body says nothing of a first token. `retokenized` is the number of tokens
     /// that a tokenizer of ours finds in the answer.
     pub fn new(exchange: &'a Exchange, streamed: bool, retokenized: Option<u32>) -> Self {
+        let at = &exchange.events.at;
         let mut reading = Reading {
             exchange,
-            output_tokens: count::output(exchange, retokenized),
+            output_tokens: None,
             input_tokens: count::input(exchange),
             pieces: 0,
+            stated: Some(0),
             streamed,
-            first: exchange.events.at.first().copied(),
+            first: at.first().copied(),
             first_output: None,
+            second_output: None,
             first_answer: None,
             last_output: None,
-            last: exchange.events.at.last().copied(),
+            usage: None,
+            last: at.last().copied(),
+            longest: None,
+            first_tokens: None,
+            outputs: 0,
+            bytes: 0,
         };
-        for event in exchange.events.iter().filter(is_piece) {
-            reading.pieces += 1;
-            reading.first_output.get_or_insert(event.at);
-            reading.last_output = Some(event.at);
-            if event.kind == Kind::Text {
-                reading.first_answer.get_or_insert(event.at);
+        // Where no output event carries bytes, the first and the last of them stand for the answer.
+        let mut bare: Option<(Nanos, Nanos)> = None;
+        for event in exchange.events.iter() {
+            if event.kind.is_output() {
+                bare = Some((bare.map_or(event.at, |(first, _)| first), event.at));
+                reading.output(&event);
+            } else if event.kind == Kind::Usage {
+                reading.usage = Some(event.at);
             }
         }
-        if reading.pieces == 0 {
-            let mut outputs = exchange
-                .events
-                .iter()
-                .filter(|event| event.kind.is_output());
-            reading.first_output = outputs.next().map(|event| event.at);
-            reading.last_output = outputs.next_back().map(|e| e.at).or(reading.first_output);
+        if let (0, Some((first, last))) = (reading.pieces, bare) {
+            (reading.first_output, reading.last_output) = (Some(first), Some(last));
         }
+        if reading.outputs == 0 {
+            reading.stated = None;
+        }
+        if reading.stated.is_none() {
+            reading.first_tokens = None;
+        }
+        reading.output_tokens = count::output_given(exchange, || reading.stated, retokenized);
         reading
     }
 
-    /// When each token of the answer came, as well as it is known: `(instant, tokens)` in order
-    /// of arrival; none where the number of tokens is unknown or the reply was not streamed.
+    fn output(&mut self, event: &Event) {
+        self.outputs += 1;
+        self.bytes += u64::from(event.bytes);
+        self.stated = match (self.stated, event.tokens) {
+            (Some(sum), Some(tokens)) => Some(sum.saturating_add(tokens)),
+            _ => None,
+        };
+        if let (None, Some(1..)) = (self.first_tokens, event.tokens) {
+            self.first_tokens = event.tokens;
+        }
+        if event.bytes == 0 {
+            return;
+        }
+        self.pieces += 1;
+        match self.last_output.replace(event.at) {
+            None => self.first_output = Some(event.at),
+            Some(before) => {
+                self.second_output.get_or_insert(event.at);
+                self.longest = self.longest.max(Some(event.at.since(before)));
+            }
+        }
+        if event.kind == Kind::Text {
+            self.first_answer.get_or_insert(event.at);
+        }
+    }
+
+    /// Shows when each token of the answer came, as well as it is known: `(instant, tokens)` in
+    /// order of arrival; nothing where the number of tokens is unknown or the reply was not
+    /// streamed.
     ///
     /// Where every output event states its tokens, those. Otherwise the answer's `n` tokens are
-    /// dealt to its output events in proportion to the bytes that each adds (to each alike where
-    /// none adds any), in whole tokens that sum to `n`.
-    pub fn token_arrivals(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
-        let stated = count::pieces(self.exchange).is_some();
-        let n = self
-            .output_tokens
-            .filter(|_| self.streamed)
-            .map(|count| u128::from(count.tokens));
-        let outputs = || {
-            self.exchange
-                .events
-                .iter()
-                .filter(|event| event.kind.is_output())
+    /// dealt to its output events: one to each that carries bytes, and what is left over in
+    /// proportion to the bytes that each adds, in whole tokens that sum to `n`. Where there are
+    /// fewer tokens than such events, all are dealt by bytes; where none carries bytes, each has
+    /// its equal part.
+    pub fn each_token_arrival(&self, mut show: impl FnMut(Nanos, u64)) {
+        let Some(count) = self.output_tokens.filter(|_| self.streamed) else {
+            return;
         };
-        let bytes: u128 = outputs().map(|event| u128::from(event.bytes)).sum();
-        let weight = move |event: &Event| {
-            if bytes == 0 {
-                1
+        let events = &self.exchange.events;
+        let outputs = events.iter().filter(|event| event.kind.is_output());
+        if self.stated.is_some() {
+            for event in outputs {
+                show(event.at, u64::from(event.tokens.unwrap_or(0)));
+            }
+            return;
+        }
+        let n = u64::from(count.tokens);
+        let (own, left) = match n.checked_sub(self.pieces) {
+            Some(left) => (1, left),
+            None => (0, n),
+        };
+        let mut deal = Deal::new(
+            left,
+            if self.pieces == 0 {
+                self.outputs
             } else {
-                u128::from(event.bytes)
-            }
-        };
-        let whole = if bytes == 0 {
-            outputs().count() as u128
-        } else {
-            bytes
-        };
-        let mut dealt = (0u128, 0u128);
-        n.into_iter().flat_map(move |n| {
-            outputs().map(move |event| {
-                if stated {
-                    return (event.at, u64::from(event.tokens.unwrap_or(0)));
-                }
-                let (weighed, given) = dealt;
-                let due = n * (weighed + weight(&event)) / whole;
-                dealt = (weighed + weight(&event), due);
-                (event.at, (due - given) as u64)
-            })
-        })
-    }
-
-    pub(super) fn ttft(&self) -> Option<f64> {
-        self.streamed_since_sent(self.first_output)
-    }
-
-    pub(super) fn ttft_any(&self) -> Option<f64> {
-        self.streamed_since_sent(self.first)
-    }
-
-    pub(super) fn ttft_answer(&self) -> Option<f64> {
-        self.streamed_since_sent(self.first_answer)
-    }
-
-    pub(super) fn ttft_from_due(&self) -> Option<f64> {
-        let first = self.first_output.filter(|_| self.streamed)?;
-        Some(span(self.exchange.due, first))
-    }
-
-    pub(super) fn e2e(&self) -> Option<f64> {
-        Some(span(self.exchange.sent?, self.last?))
-    }
-
-    pub(super) fn e2e_last_token(&self) -> Option<f64> {
-        Some(span(self.exchange.sent?, self.last_output?))
-    }
-
-    pub(super) fn e2e_from_due(&self) -> Option<f64> {
-        Some(span(self.exchange.due, self.last?))
-    }
-
-    pub(super) fn tpot(&self) -> Option<f64> {
-        self.per_further_token(self.last?)
-    }
-
-    pub(super) fn tpot_last_token(&self) -> Option<f64> {
-        self.per_further_token(self.last_output?)
-    }
-
-    pub(super) fn tpot_with_first(&self) -> Option<f64> {
-        let n = self.output_tokens?.tokens;
-        (n > 0).then_some(self.e2e_last_token()? / f64::from(n))
-    }
-
-    pub(super) fn itl(&self, samples: &mut Vec<f64>) {
-        if !self.streamed {
-            return;
-        }
-        let mut before = None;
-        for event in self.exchange.events.iter().filter(is_piece) {
-            if let Some(before) = before.replace(event.at) {
-                samples.push(span(before, event.at));
-            }
-        }
-    }
-
-    pub(super) fn itl_token(&self, samples: &mut Vec<f64>) {
-        let believable = |tokens: &Option<u32>| tokens.unwrap_or(0) <= MOST_TOKENS_OF_AN_EVENT;
-        if !self.streamed
-            || count::pieces(self.exchange).is_none()
-            || !self
-                .exchange
-                .events
-                .iter()
-                .all(|event| believable(&event.tokens))
-        {
-            return;
-        }
-        let mut before = None;
-        for event in self
-            .exchange
-            .events
-            .iter()
-            .filter(|event| event.kind.is_output())
-        {
-            // An event that stands for no token does not move the clock.
-            let Some(tokens) = event.tokens.filter(|tokens| *tokens > 0) else {
-                continue;
+                self.bytes
+            },
+        );
+        for event in outputs {
+            let (own, weight) = match (self.pieces, event.bytes) {
+                (0, _) => (0, 1),
+                (_, 0) => (0, 0),
+                (_, bytes) => (own, u64::from(bytes)),
             };
-            if let Some(before) = before.replace(event.at) {
-                let each = span(before, event.at) / f64::from(tokens);
-                samples.extend(std::iter::repeat_n(each, tokens as usize));
-            }
+            show(event.at, own + deal.next(weight));
         }
-    }
-
-    pub(super) fn send_lag(&self) -> Option<f64> {
-        let ready = self
-            .exchange
-            .due
-            .max(self.exchange.granted.unwrap_or_default());
-        Some(span(ready, self.exchange.sent?))
-    }
-
-    pub(super) fn queue(&self) -> Option<f64> {
-        Some(span(self.exchange.due, self.exchange.granted?))
-    }
-
-    pub(super) fn input_length(&self) -> Option<f64> {
-        self.input_tokens.map(|count| f64::from(count.tokens))
-    }
-
-    pub(super) fn output_length(&self) -> Option<f64> {
-        self.output_tokens.map(|count| f64::from(count.tokens))
-    }
-
-    pub(super) fn cached_input_length(&self) -> Option<f64> {
-        self.exchange.usage?.cached_input_tokens.map(f64::from)
     }
 
     /// The span between `sent` and the last event.
@@ -221,30 +159,99 @@ impl<'a> Reading<'a> {
         Some(self.last?.since(self.exchange.sent?))
     }
 
-    fn streamed_since_sent(&self, instant: Option<Nanos>) -> Option<f64> {
-        Some(span(
-            self.exchange.sent?,
-            instant.filter(|_| self.streamed)?,
-        ))
+    /// The span between two pieces, for each but the first, in nanoseconds.
+    pub(super) fn gaps(&self, show: &mut dyn FnMut(u64, u64)) {
+        if !self.streamed {
+            return;
+        }
+        let mut before = None;
+        for event in self.exchange.events.iter().filter(is_piece) {
+            if let Some(before) = before.replace(event.at) {
+                show(event.at.since(before).0, 1);
+            }
+        }
     }
 
-    fn per_further_token(&self, end: Nanos) -> Option<f64> {
-        let first = self.first_output.filter(|_| self.streamed)?;
-        self.exchange.sent?;
-        let further = self
-            .output_tokens?
-            .tokens
-            .checked_sub(1)
-            .filter(|further| *further > 0)?;
-        Some(span(first, end) / f64::from(further))
+    /// As [`Reading::dealt_gaps`], where the server states the tokens of each event.
+    pub(super) fn token_gaps(&self, show: &mut dyn FnMut(u64, u64)) {
+        if self.stated.is_some() {
+            self.dealt_gaps(show);
+        }
+    }
+
+    /// The same span divided by the tokens that came at its end, once for each of them: in whole
+    /// nanoseconds that sum to it. An event that stands for no token does not move the clock.
+    pub(super) fn dealt_gaps(&self, show: &mut dyn FnMut(u64, u64)) {
+        let mut before: Option<Nanos> = None;
+        self.each_token_arrival(|at, tokens| {
+            if tokens == 0 {
+                return;
+            }
+            if let Some(before) = before.replace(at) {
+                let gap = at.since(before).0;
+                if tokens == 1 {
+                    return show(gap, 1);
+                }
+                let longer = gap % tokens;
+                show(gap / tokens, tokens - longer);
+                if longer > 0 {
+                    show(gap / tokens + 1, longer);
+                }
+            }
+        });
+    }
+
+    /// What each output event but the first states of its tokens.
+    pub(super) fn event_tokens(&self, show: &mut dyn FnMut(u64, u64)) {
+        if !self.streamed || self.stated.is_none() {
+            return;
+        }
+        let outputs = self.exchange.events.iter();
+        let stating = outputs.filter(|event| event.kind.is_output() && event.tokens > Some(0));
+        for event in stating.skip(1) {
+            show(u64::from(event.tokens.unwrap_or(0)), 1);
+        }
     }
 }
 
-fn is_piece(event: &Event) -> bool {
+/// Deals a number of tokens to events in proportion to their weights, rounded so that they sum to
+/// the number.
+struct Deal {
+    tokens: u64,
+    whole: u64,
+    weighed: u64,
+    dealt: u64,
+}
+
+impl Deal {
+    fn new(tokens: u64, whole: u64) -> Self {
+        Deal {
+            tokens,
+            whole,
+            weighed: 0,
+            dealt: 0,
+        }
+    }
+
+    fn next(&mut self, weight: u64) -> u64 {
+        if self.tokens == 0 {
+            return 0;
+        }
+        self.weighed += weight;
+        let whole = self.whole.max(1);
+        // Tokens fit into 32 bits. A division of 128 bits is slow, and seldom needed.
+        let upto = if whole < 1 << 31 {
+            (self.tokens * self.weighed + whole / 2) / whole
+        } else {
+            let exact = u128::from(self.tokens) * u128::from(self.weighed);
+            ((exact + u128::from(whole / 2)) / u128::from(whole)) as u64
+        };
+        let dealt = upto - self.dealt;
+        self.dealt = upto;
+        dealt
+    }
+}
+
+pub(super) fn is_piece(event: &Event) -> bool {
     event.kind.is_output() && event.bytes > 0
-}
-
-/// Milliseconds from one instant to another.
-fn span(from: Nanos, to: Nanos) -> f64 {
-    to.since(from).as_millis_f64()
 }

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::exchange::Exchange;
-use crate::exchange::Kind::{End, Finish, Reasoning, Role, Text, Tool};
+use crate::exchange::Kind::{End, Finish, Reasoning, Role, Text, Tool, Usage};
+use crate::exchange::{Connection, Exchange};
 use crate::summary::fixture::{any_exchange, failed, ms, output_usage, reply};
 
 const NONE: [f64; 0] = [];
@@ -16,7 +16,10 @@ fn samples_of(name: &str, reading: &Reading<'_>) -> Vec<f64> {
     let mut samples = Vec::new();
     match by_name(name).unwrap().measure {
         Measure::One(measure) => samples.extend(measure(reading)),
-        Measure::Many(measure) => measure(reading, &mut samples),
+        Measure::Pooled(shown) => shown(reading, &mut |value, times| {
+            let sample = value as f64 / by_name(name).unwrap().unit.scale();
+            samples.extend(std::iter::repeat_n(sample, times as usize));
+        }),
     }
     samples
 }
@@ -34,42 +37,97 @@ fn chat() -> Exchange {
             (1190, Text, Some(0), 0),
             (1220, Text, Some(2), 6),
             (1230, Finish, None, 0),
+            (1235, Usage, None, 0),
             (1240, End, None, 0),
         ],
     );
     exchange.usage = output_usage(8);
     exchange.due = ms(980);
     exchange.granted = Some(ms(990));
+    exchange.written = Some(ms(1001));
+    exchange.first_byte = Some(ms(1040));
+    exchange.headers = Some(ms(1045));
+    exchange.ended = Some(ms(1248));
+    exchange.read_lag = Some(ms(2));
+    exchange.connection = Some(Connection {
+        reused: false,
+        waited: true,
+        begun: ms(991),
+        looked_up: Some(ms(993)),
+        connected: ms(996),
+        secured: Some(ms(1000)),
+    });
     exchange
 }
 
 #[test]
 fn every_definition_by_hand() {
     let chat = chat();
-    for (name, expected) in [
+    let third = 40.0 / 3.0;
+    let cases = [
         ("ttft", vec![120.0]),
         ("ttft-any", vec![50.0]),
         ("ttft-answer", vec![160.0]),
         ("ttft-from-due", vec![140.0]),
+        ("ttft-with-connect", vec![129.0]),
+        ("ttft-second", vec![40.0]),
         ("e2e", vec![240.0]),
         ("e2e-last-token", vec![220.0]),
+        ("e2e-usage", vec![235.0]),
+        ("e2e-end", vec![248.0]),
         ("e2e-from-due", vec![260.0]),
         ("tpot", vec![120.0 / 7.0]),
         ("tpot-last-token", vec![100.0 / 7.0]),
+        ("tpot-after-first-event", vec![100.0 / 7.0]),
         ("tpot-with-first", vec![27.5]),
+        ("normalized-latency", vec![31.0]),
         ("itl", vec![40.0, 60.0]),
-        (
-            "itl-token",
-            vec![20.0, 40.0 / 3.0, 40.0 / 3.0, 40.0 / 3.0, 30.0, 30.0],
-        ),
+        ("itl-token", vec![20.0, third, third, third, 30.0, 30.0]),
+        ("itl-dealt", vec![20.0, third, third, third, 30.0, 30.0]),
+        ("itl-max", vec![60.0]),
+        ("output-speed", vec![8.0 / 0.24]),
+        ("decode-speed", vec![70.0]),
+        ("prefill-speed", vec![]),
+        ("tokens-per-event", vec![8.0 / 3.0]),
+        ("decoded-tokens-per-event", vec![3.5]),
+        ("event-tokens", vec![1.0, 3.0, 2.0]),
         ("send-lag", vec![10.0]),
         ("queue", vec![10.0]),
+        ("connection-wait", vec![9.0]),
+        ("lookup", vec![2.0]),
+        ("connect", vec![3.0]),
+        ("tls", vec![4.0]),
+        ("upload", vec![1.0]),
+        ("first-byte", vec![40.0]),
+        ("headers", vec![45.0]),
+        ("read-lag", vec![2.0]),
         ("input-tokens", vec![]),
         ("output-tokens", vec![8.0]),
         ("cached-input-tokens", vec![]),
-    ] {
-        assert_eq!(samples(name, &chat), expected, "{name}");
+        ("reasoning-tokens", vec![]),
+    ];
+    assert_eq!(cases.len(), CATALOGUE.len());
+    for (name, expected) in cases {
+        let got = samples(name, &chat);
+        assert_eq!(got.len(), expected.len(), "{name}: {got:?}");
+        for (got, expected) in got.iter().zip(&expected) {
+            // Gaps in equal parts are whole nanoseconds.
+            let off = if ["itl-token", "itl-dealt"].contains(&name) {
+                1e-6
+            } else {
+                1e-12 * expected
+            };
+            assert!(
+                (got - expected).abs() <= off,
+                "{name}: {got} is not {expected}"
+            );
+        }
     }
+    assert_eq!(
+        samples("itl-token", &chat).iter().sum::<f64>(),
+        120.0,
+        "the parts make the whole"
+    );
 }
 
 #[test]
@@ -86,14 +144,25 @@ fn a_whole_body_has_an_end_but_no_first_token() {
         [
             "e2e",
             "e2e-last-token",
+            "e2e-end",
             "e2e-from-due",
             "tpot-with-first",
+            "normalized-latency",
+            "output-speed",
             "send-lag",
             "queue",
+            "connection-wait",
+            "lookup",
+            "connect",
+            "tls",
+            "upload",
+            "first-byte",
+            "headers",
+            "read-lag",
             "output-tokens"
         ]
     );
-    assert_eq!(reading.token_arrivals().count(), 0);
+    reading.each_token_arrival(|at, _| panic!("a token at {at:?}"));
 }
 
 #[test]
@@ -130,16 +199,47 @@ fn what_was_never_sent_has_no_latency() {
 }
 
 #[test]
+fn gaps_by_the_token_need_the_servers_word() {
+    let mut chat = chat();
+    chat.events.tokens.clear();
+    assert_eq!(samples("itl-token", &chat), NONE);
+    // 8 tokens to pieces of 4, 9 and 6 bytes: one each, and 1, 2 and 2 more by bytes.
+    let expected: Vec<f64> = [[40.0 / 3.0; 3], [20.0; 3]].concat();
+    let got = samples("itl-dealt", &chat);
+    assert_eq!(got.len(), expected.len());
+    for (got, expected) in got.iter().zip(expected) {
+        assert!((got - expected).abs() <= 1e-6, "{got} is not {expected}");
+    }
+}
+
+#[test]
+fn a_connection_that_was_there_has_no_time_of_its_own() {
+    let mut exchange = chat();
+    let connection = exchange.connection.as_mut().unwrap();
+    (connection.reused, connection.waited) = (true, false);
+    for name in ["connection-wait", "lookup", "connect", "tls"] {
+        assert_eq!(samples(name, &exchange), NONE, "{name}");
+    }
+    assert_eq!(samples("ttft-with-connect", &exchange), [120.0]);
+    // Opened ahead of need: it took its time, but nobody waited.
+    exchange.connection.as_mut().unwrap().reused = false;
+    assert_eq!(samples("connect", &exchange), [3.0]);
+    assert_eq!(samples("connection-wait", &exchange), NONE);
+}
+
+#[test]
 fn a_server_cannot_order_memory_by_the_token() {
-    let pieces = |tokens| {
-        [
-            (1, Text, Some(1), 1),
-            (5, Text, Some(tokens), 1),
-            (6, End, None, 0),
-        ]
-    };
-    assert_eq!(samples("itl-token", &reply(0, 0, &pieces(4))), [1.0; 4]);
-    assert_eq!(samples("itl-token", &reply(0, 0, &pieces(u32::MAX))), NONE);
+    let pieces = [
+        (1, Text, Some(1), 1),
+        (5, Text, Some(u32::MAX), 1),
+        (6, End, None, 0),
+    ];
+    let exchange = reply(0, 0, &pieces);
+    let reading = Reading::new(&exchange, true, None);
+    let mut shown = Vec::new();
+    reading.token_gaps(&mut |gap, times| shown.push((gap, times)));
+    // 4 ms among four thousand million tokens.
+    assert_eq!(shown, [(0, 4_290_967_295), (1, 4_000_000)]);
 }
 
 #[test]
@@ -193,14 +293,22 @@ fn tokens_are_dealt_by_bytes_where_the_server_does_not_state_them() {
     exchange.usage = output_usage(4);
     let dealt = |exchange: &Exchange| {
         let reading = Reading::new(exchange, true, None);
-        reading
-            .token_arrivals()
-            .map(|(at, tokens)| (at.0 / 1_000_000, tokens))
-            .collect::<Vec<_>>()
+        let mut dealt = Vec::new();
+        reading.each_token_arrival(|at, tokens| dealt.push((at.0 / 1_000_000, tokens)));
+        dealt
     };
     assert_eq!(dealt(&exchange), [(2, 1), (3, 2), (4, 1)]);
+    exchange.usage = output_usage(3);
+    assert_eq!(dealt(&exchange), [(2, 1), (3, 1), (4, 1)], "one to each");
+    exchange.usage = output_usage(2);
+    assert_eq!(dealt(&exchange), [(2, 1), (3, 1), (4, 0)], "by bytes");
+    exchange.usage = output_usage(4);
     exchange.events.bytes.fill(0);
-    assert_eq!(dealt(&exchange), [(2, 1), (3, 1), (4, 2)]);
+    assert_eq!(dealt(&exchange), [(2, 1), (3, 2), (4, 1)]);
+    exchange.events.bytes = vec![0, u32::MAX, u32::MAX, u32::MAX, 0];
+    exchange.usage = output_usage(u32::MAX);
+    let third = u64::from(u32::MAX / 3);
+    assert_eq!(dealt(&exchange), [(2, third), (3, third), (4, third)]);
     exchange.usage = None;
     assert_eq!(dealt(&exchange), [], "an unknown number is not dealt");
     exchange.events.tokens = vec![None, Some(7), Some(0), Some(1), None];
@@ -248,13 +356,29 @@ proptest! {
         }
     }
 
+    /// Gaps by the token are the same time in more parts.
+    #[test]
+    fn gaps_by_the_token_sum_to_the_time_between_first_and_last(exchange in any_exchange(0)) {
+        let reading = Reading::new(&exchange, true, None);
+        let (mut ends, mut sum, mut parts) = (None, 0, 0);
+        reading.each_token_arrival(|at, tokens| if tokens > 0 {
+            let (first, _) = ends.unwrap_or((at, at));
+            ends = Some((first, at));
+        });
+        reading.dealt_gaps(&mut |gap, times| (sum, parts) = (sum + gap * times, parts + times));
+        let (first, last) = ends.unwrap_or_default();
+        prop_assert_eq!(sum, last.since(first).0);
+        prop_assert!(parts <= u64::from(reading.stated.max(reading.output_tokens.map(|n| n.tokens)).unwrap_or(0)));
+    }
+
     /// However tokens are dealt to instants, none is lost and none invented.
     #[test]
     fn dealt_tokens_sum_to_the_count(exchange in any_exchange(0)) {
         let reading = Reading::new(&exchange, true, None);
-        let dealt: u64 = reading.token_arrivals().map(|(_, tokens)| tokens).sum();
+        let mut dealt = 0;
+        reading.each_token_arrival(|_, tokens| dealt += tokens);
         let output = exchange.events.kind.iter().any(|kind| kind.is_output());
-        let stated = count::pieces(&exchange);
+        let stated = reading.stated;
         match reading.output_tokens {
             Some(count) if output => {
                 prop_assert_eq!(dealt, u64::from(stated.unwrap_or(count.tokens)));

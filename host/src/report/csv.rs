@@ -7,7 +7,8 @@ use std::io::{self, Write};
 
 use super::plain;
 use crate::exchange::{Exchange, Outcome, Phase};
-use crate::metric::{CATALOGUE, Measure, Metric, Reading, Unit};
+use crate::metric::objective::kept;
+use crate::metric::{self, Reading, Unit};
 use crate::summary::RunFacts;
 use crate::units::Nanos;
 
@@ -28,7 +29,8 @@ const BEFORE: [&str; 12] = [
 ];
 
 /// The columns after the metrics.
-const AFTER: [&str; 8] = [
+const AFTER: [&str; 9] = [
+    "good",
     "input-tokens-source",
     "output-tokens-source",
     "output-tokens-requested",
@@ -39,7 +41,8 @@ const AFTER: [&str; 8] = [
     "message",
 ];
 
-/// Writes the table: a header, then a row for each exchange in the order given.
+/// Writes the table: a header, then a row for each exchange in the order given. It is written row
+/// by row, and needs no exchange but the one at hand.
 ///
 /// Metrics of many samples an exchange (ITL) have no column. A failed exchange has values where
 /// something was seen of it; they count in no statistic.
@@ -51,37 +54,38 @@ pub fn csv<E: Borrow<Exchange>>(
     facts: &RunFacts,
     exchanges: impl IntoIterator<Item = E>,
 ) -> io::Result<()> {
-    let metrics = single_metrics().map(|(metric, _)| match metric.unit {
+    header(out)?;
+    for exchange in exchanges {
+        row(out, facts, exchange.borrow())?;
+    }
+    Ok(())
+}
+
+/// Writes the table's header.
+///
+/// # Errors
+/// Those of `out`.
+pub fn header(out: &mut impl Write) -> io::Result<()> {
+    let metrics = metric::single().map(|(metric, _)| match metric.unit {
         Unit::Milliseconds => format!("{}-ms", metric.name),
-        Unit::Tokens => metric.name.to_owned(),
+        Unit::TokensPerSecond => format!("{}-tok-s", metric.name),
+        Unit::Tokens | Unit::TokensPerEvent => metric.name.to_owned(),
     });
     let names = BEFORE
         .map(str::to_owned)
         .into_iter()
         .chain(metrics)
         .chain(AFTER.map(str::to_owned));
-    writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
-    for exchange in exchanges {
-        writeln!(out, "{}", row(facts, exchange.borrow()))?;
-    }
-    Ok(())
+    writeln!(out, "{}", names.collect::<Vec<_>>().join(","))
 }
 
-/// The metrics that give at most one sample an exchange.
-fn single_metrics() -> impl Iterator<Item = (&'static Metric, fn(&Reading<'_>) -> Option<f64>)> {
-    CATALOGUE.iter().filter_map(|metric| match metric.measure {
-        Measure::One(measure) => Some((metric, measure)),
-        Measure::Many(_) => None,
-    })
-}
-
-fn row(facts: &RunFacts, exchange: &Exchange) -> String {
+/// Writes the row of an exchange.
+///
+/// # Errors
+/// Those of `out`.
+pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::Result<()> {
     let measured = exchange.phase == Phase::Measure;
-    let retokenized = facts
-        .retokenized
-        .get(&exchange.index)
-        .copied()
-        .filter(|_| measured);
+    let retokenized = facts.retokenized.get(exchange.index).filter(|_| measured);
     let reading = Reading::new(exchange, facts.run.streamed, retokenized);
     let (outcome, message) = match &exchange.outcome {
         Outcome::Ok => ("ok", ""),
@@ -103,12 +107,15 @@ fn row(facts: &RunFacts, exchange: &Exchange) -> String {
     row.cell(exchange.headers.map(instant));
     row.cell(exchange.ended.map(instant));
     row.cell(Some(exchange.events.at.len()));
-    for (metric, measure) in single_metrics() {
+    for (metric, measure) in metric::single() {
         row.cell(measure(&reading).map(|value| match metric.unit {
-            Unit::Milliseconds => format!("{value:.6}"),
             Unit::Tokens => format!("{value}"),
+            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent => {
+                format!("{value:.6}")
+            }
         }));
     }
+    row.cell(measured.then(|| good(facts, &reading)).flatten());
     row.cell(reading.input_tokens.map(|count| count.source.name()));
     row.cell(reading.output_tokens.map(|count| count.source.name()));
     row.cell(exchange.sample.output_tokens);
@@ -117,7 +124,17 @@ fn row(facts: &RunFacts, exchange: &Exchange) -> String {
     row.cell(Some(exchange.output.len()));
     row.cell(Some(&exchange.sample.request_digest));
     row.cell(Some(message));
-    row.text
+    writeln!(out, "{}", row.text)
+}
+
+/// Whether a request kept to all of the run's objectives; `None` where it has none.
+fn good(facts: &RunFacts, reading: &Reading<'_>) -> Option<bool> {
+    let objectives = &facts.run.goodput;
+    let keeps = |objective: &metric::Objective| {
+        let measure = objective.measure();
+        measure.is_some_and(|taken| kept(taken, objective.at_most_ms, reading) == Some(true))
+    };
+    (!objectives.is_empty()).then(|| reading.exchange.is_ok() && objectives.iter().all(keeps))
 }
 
 /// Milliseconds with all their nanoseconds.

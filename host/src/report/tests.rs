@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::exchange::Exchange;
 use crate::metric;
 use crate::summary::fixture::{any_run, facts};
-use crate::summary::{Counted, Distribution, RunFacts, Summary};
+use crate::summary::{Basis, Counted, Distribution, RunFacts, Summary};
 
 /// A block that LMDeploy published: Qwen3-8B-FP8, 10 000 ShareGPT prompts, LMDeploy
 /// 0.9.2 on an H800.
@@ -128,6 +128,9 @@ fn the_block_is_lmdeploys_line_for_line() {
             max: 1e6,
             median: number(&figure("Median")),
             percentiles: p99.map(|value| ("p99".into(), value)).into_iter().collect(),
+            from: Basis::Samples,
+            relative_error: None,
+            confidence: None,
         };
         summary.metrics.insert(name.into(), distribution);
     }

@@ -13,7 +13,7 @@ use std::fmt::{Display, Write};
 use super::plain;
 use crate::exchange::FailureClass;
 use crate::metric;
-use crate::summary::{Counted, Distribution, Summary};
+use crate::summary::{Bounds, Counted, Distribution, SteadyState, Summary, Window};
 
 /// Where values begin, less one.
 const LABELS: usize = 40;
@@ -31,6 +31,9 @@ pub fn text(summary: &Summary) -> String {
     block.distribution(summary, metric::SEND_LAG, "Send Lag", MS);
     block.distribution(summary, metric::QUEUE, "Queueing", MS);
     block.line("Requests held back by the cap:", summary.requests.held_back);
+    goodput(&mut block, summary);
+    steady_state(&mut block, summary);
+    confidence(&mut block, summary);
     tokens(&mut block, summary);
     failures(&mut block, summary);
     scores(&mut block, summary);
@@ -72,6 +75,9 @@ fn load(block: &mut Block, summary: &Summary) {
         tokens.output_retokenized,
     );
     block.figure("Request throughput (req/s):", throughput.requests_per_s);
+    if let Some(goodput) = &summary.goodput {
+        block.figure("Request goodput (req/s):", goodput.requests_per_s);
+    }
     block.figure(
         "Input token throughput (tok/s):",
         throughput.input_tokens_per_s,
@@ -104,6 +110,87 @@ fn latencies(block: &mut Block, summary: &Summary) {
     block.distribution(summary, metric::TPOT, "TPOT", MS);
     block.section("Inter-token Latency");
     block.distribution(summary, metric::ITL, "ITL", MS);
+}
+
+fn goodput(block: &mut Block, summary: &Summary) {
+    let Some(goodput) = &summary.goodput else {
+        return;
+    };
+    let percent = |share: Option<f64>| share.map(|share| share * 100.0);
+    block.section("Goodput");
+    block.line("Good requests:", Some(goodput.good));
+    block.figure("SLO attainment (%):", percent(goodput.slo_attainment));
+    for (metric, of) in &goodput.objectives {
+        let label = format!("{metric} <= {} ms (%):", of.at_most_ms);
+        block.figure(&label, percent(of.attainment));
+    }
+    block.figure("Output token goodput (tok/s):", goodput.output_tokens_per_s);
+}
+
+fn steady_state(block: &mut Block, summary: &Summary) {
+    block.section("Steady State");
+    let window = match &summary.steady_state {
+        None => return,
+        Some(SteadyState::Absent(reason)) => {
+            return block.prose(&format!("none: {reason}"));
+        }
+        Some(SteadyState::Window(window)) => window,
+    };
+    let Window {
+        at_least, plateau, ..
+    } = **window;
+    block.line(
+        "Steady with in flight:",
+        Some(format!("{at_least} of {plateau} or more")),
+    );
+    block.line(
+        "Steady from, to (s):",
+        Some(format!("{:.2}, {:.2}", window.from_s, window.to_s)),
+    );
+    block.line("Steady requests, ended:", Some(window.ended));
+    block.line("Steady requests, whole:", Some(window.whole));
+    block.figure("Steady concurrency:", Some(window.mean_in_flight));
+    block.figure(
+        "Steady request throughput (req/s):",
+        Some(window.requests_per_s),
+    );
+    block.figure(
+        "Steady output throughput (tok/s):",
+        window.output_tokens_per_s,
+    );
+    for (name, label) in [
+        (metric::TTFT, "TTFT"),
+        (metric::TPOT, "TPOT"),
+        (metric::ITL, "ITL"),
+    ] {
+        if let Some(distribution) = window.metrics.get(name) {
+            block.figure(
+                &format!("Steady mean {label} (ms):"),
+                Some(distribution.mean),
+            );
+            let p99 = distribution.percentile(99.0);
+            block.figure(&format!("Steady P99 {label} (ms):"), p99);
+        }
+    }
+}
+
+fn confidence(block: &mut Block, summary: &Summary) {
+    block.section("95% Confidence, low - high");
+    for (name, label) in [
+        (metric::TTFT, "TTFT"),
+        (metric::TPOT, "TPOT"),
+        (metric::E2E, "E2E Latency"),
+    ] {
+        let Some(of) = summary.metric(name).and_then(|metric| metric.confidence) else {
+            continue;
+        };
+        for (which, Bounds { low, high }) in
+            [("mean", of.mean), ("median", of.median), ("P99", of.p99)]
+        {
+            let bounds = format!("{low:.2} - {high:.2}");
+            block.line(&format!("{label}, {which} (ms):"), Some(bounds));
+        }
+    }
 }
 
 fn tokens(block: &mut Block, summary: &Summary) {

@@ -4,6 +4,7 @@
 use super::config_json;
 use crate::arrival;
 use crate::drive::Timeouts;
+use crate::metric::Objective;
 use crate::plan::{Amount, Load, RequestOptions};
 use crate::plugin::sandbox::Limits;
 use crate::scenario::{Arrival, Said, Scenario};
@@ -77,6 +78,16 @@ pub fn percentiles(scenario: &Scenario) -> Vec<f64> {
         Some(said) => said.value.iter().map(|said| said.value).collect(),
         None => vec![90.0, 95.0, 99.0],
     }
+}
+
+/// What a request must keep to, to be good.
+pub fn goodput(scenario: &Scenario) -> Vec<Objective> {
+    let said = scenario.goodput.iter();
+    said.map(|(metric, most)| Objective {
+        metric: metric.clone(),
+        at_most_ms: most.value,
+    })
+    .collect()
 }
 
 /// What plugins may use.

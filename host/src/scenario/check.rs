@@ -12,6 +12,7 @@ use super::overlay::has_rate;
 use super::problem::Problem;
 use super::said::{Place, Said};
 use super::{Arrival, Load, Scenario, Target};
+use crate::metric::Objective;
 
 /// Header fields that the host writes itself.
 const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
@@ -73,6 +74,13 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
         ("sandbox.returned", &sandbox.returned),
     ] {
         check(unless(name, size, "a size above zero", |size| size.0 > 0));
+    }
+
+    for (metric, most) in &scenario.goodput {
+        if let Err(reason) = Objective::new(metric, most.value) {
+            let problem = Problem::new(format!("`goodput.{metric}`: {reason}"));
+            check(Some(problem.at(most.place.clone(), "not an objective")));
+        }
     }
 
     if let Some(percentiles) = &scenario.report.percentiles {

@@ -61,6 +61,7 @@ impl Scenario {
             report: Report {
                 percentiles: over.report.percentiles.or(self.report.percentiles),
             },
+            goodput: merged(self.goodput, over.goodput),
             sandbox: Sandbox {
                 memory: over.sandbox.memory.or(self.sandbox.memory),
                 backend_call: over.sandbox.backend_call.or(self.sandbox.backend_call),

@@ -56,6 +56,7 @@ impl Scenario {
                 let index: usize = index.parse().ok()?;
                 Some(&self.report.percentiles.as_ref()?.value.get(index)?.place)
             }
+            ["goodput", metric] => Some(&self.goodput.get(*metric)?.place),
             ["sandbox", "memory"] => at(&self.sandbox.memory),
             ["sandbox", "backend-call"] => at(&self.sandbox.backend_call),
             ["sandbox", "dataset-call"] => at(&self.sandbox.dataset_call),

@@ -2,6 +2,7 @@
 //!
 //! What values make sense is [`check`](super::check)'s business.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use super::{
     Timeouts, Tokenizer,
 };
 use crate::duration::{self, Span};
+use crate::metric::{self, objective};
 
 /// Names that other benchmark tools give to what has another name here.
 const ALIASES: &[(&str, &str)] = &[
@@ -83,6 +85,7 @@ fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
             percentiles: t.numbers("percentiles"),
         }),
         sandbox: root.table("sandbox", sandbox),
+        goodput: root.table("goodput", goodput),
         ..Scenario::default()
     }
 }
@@ -163,6 +166,16 @@ fn sandbox(t: &mut Reader<'_, '_>) -> Sandbox {
         scorer_call: span(t, "scorer-call"),
         returned: size(t, "returned"),
     }
+}
+
+/// Objectives by our names for their metrics, under these or those of `vllm bench serve`.
+fn goodput(t: &mut Reader<'_, '_>) -> BTreeMap<String, Said<f64>> {
+    let ours = objective::metrics().map(|name| (name, name));
+    // ITL is asked for too, so that who wants it is told why it cannot be had.
+    ours.chain(objective::ALIASES)
+        .chain([(metric::ITL, metric::ITL)])
+        .filter_map(|(key, name)| Some((name.to_owned(), t.milliseconds(key)?)))
+        .collect()
 }
 
 fn arrival(t: &mut Reader<'_, '_>) -> Option<Said<Arrival>> {

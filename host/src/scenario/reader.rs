@@ -11,6 +11,7 @@ use super::reading::Reading;
 use super::said::Said;
 use super::value::{config_table, integer, number, take_value};
 use super::words::list;
+use crate::metric::objective;
 
 /// One table on its way into a scenario. Ask for every key it may have; the others are unknown.
 pub struct Reader<'a, 'i> {
@@ -145,6 +146,15 @@ impl<'a, 'i> Reader<'a, 'i> {
     /// A number, whole or not, possibly infinite.
     pub fn number(&mut self, key: &'static str, expected: &str) -> Option<Said<f64>> {
         self.value(key, expected, |value| number(value).ok_or(None))
+    }
+
+    /// A time in milliseconds: a number of them, or a text with a unit.
+    pub fn milliseconds(&mut self, key: &'static str) -> Option<Said<f64>> {
+        let expected = "a time such as \"200ms\", or a number of milliseconds";
+        self.value(key, expected, |value| match value.as_str() {
+            Some(text) => objective::limit(text).map_err(Some),
+            None => number(value).ok_or(None),
+        })
     }
 
     /// A list of numbers.

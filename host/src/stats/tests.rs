@@ -1,3 +1,7 @@
+use proptest::prelude::*;
+
+use super::histogram::ERROR;
+use super::spread::KEPT;
 use super::*;
 
 /// Samples, then (percent, value) as `np.percentile` of NumPy 2.4 gives them.
@@ -80,4 +84,150 @@ fn order_does_not_matter_to_the_last_bit() {
     let (a, b) = (Sorted::new(rising).unwrap(), Sorted::new(falling).unwrap());
     assert_eq!(a.mean().to_bits(), b.mean().to_bits());
     assert_eq!(a.std().to_bits(), b.std().to_bits());
+}
+
+fn figures(samples: impl IntoIterator<Item = f64>, scale: f64) -> Figures {
+    let mut spread = Spread::new(scale);
+    samples.into_iter().for_each(|sample| spread.add(sample));
+    spread.figures().unwrap()
+}
+
+fn histogram(values: &[u64]) -> Histogram {
+    let mut histogram = Histogram::default();
+    values.iter().for_each(|value| histogram.add(*value, 1));
+    histogram
+}
+
+#[test]
+fn samples_are_kept_up_to_a_number_and_counted_beyond() {
+    let ramp = |n: usize| (0..n).map(|i| i as f64 / 1e6);
+    let kept = figures(ramp(KEPT), 1e6);
+    assert_eq!(kept.error(), None);
+    let sorted = Sorted::new(ramp(KEPT).collect()).unwrap();
+    assert_eq!(kept.percentile(99.9), sorted.percentile(99.9));
+    let counted = figures(ramp(KEPT + 1), 1e6);
+    assert_eq!(counted.error(), Some(ERROR));
+    assert_eq!((counted.min(), counted.max()), (0.0, 0.1));
+    assert_eq!((counted.count(), counted.mean()), (100_001, 0.05));
+    let exact = 0.0999;
+    assert!((counted.percentile(99.9) / exact - 1.0).abs() <= ERROR);
+}
+
+#[test]
+fn counts_know_what_a_value_that_does_not_vary_is() {
+    let mut histogram = Histogram::default();
+    histogram.add(20_000_003, 128_000_000);
+    let figures = histogram.counted(1e6).unwrap();
+    assert_eq!((figures.mean, figures.std), (20.000003, 0.0));
+    for percent in [0.0, 50.0, 99.9] {
+        assert_eq!(figures.percentile(percent), 20.000003);
+    }
+}
+
+#[test]
+fn counts_have_no_end() {
+    let values = [0, 1, u64::MAX, u64::MAX, 1 << 40];
+    let figures = histogram(&values).counted(1.0).unwrap();
+    assert_eq!((figures.count(), figures.min), (5, 0.0));
+    assert!(figures.percentile(100.0) > 4e18);
+    assert!(Histogram::default().counted(1.0).is_none());
+}
+
+/// The spread of the mean of n draws is known: the bootstrap must find it.
+#[test]
+fn intervals_have_the_width_they_should() {
+    // Uniform over 0..1000: the deviation is 288.7, that of a mean of 1000 is 9.13.
+    let figures = figures((0..1000).map(f64::from), 1.0);
+    let mean = interval::mean(&figures, figures.mean(), figures.std()).unwrap();
+    assert!((mean.low - (499.5 - 17.9)).abs() < 2.0, "{mean:?}");
+    assert!((mean.high - (499.5 + 17.9)).abs() < 2.0, "{mean:?}");
+    // The rank of the median of 1000 has the deviation of half a root of 1000: 15.8.
+    let median = interval::percentile(&figures, 50.0).unwrap();
+    assert!((median.low - (499.5 - 31.0)).abs() < 4.0, "{median:?}");
+    assert!((median.high - (499.5 + 31.0)).abs() < 4.0, "{median:?}");
+    let p99 = interval::percentile(&figures, 99.0).unwrap();
+    assert!(p99.low < 989.0 && p99.low > 980.0, "{p99:?}");
+    assert!(p99.high > 989.0 && p99.high <= 999.0, "{p99:?}");
+}
+
+#[test]
+fn the_mean_of_many_samples_has_the_normal_interval() {
+    let many = figures((0..20_000).map(f64::from), 1.0);
+    let interval = interval::mean(&many, many.mean(), many.std()).unwrap();
+    let away = 1.959963984540054 * many.std() / 20_000f64.sqrt();
+    assert_eq!(
+        (interval.low, interval.high),
+        (many.mean() - away, many.mean() + away)
+    );
+}
+
+#[test]
+fn what_does_not_vary_is_sure_and_one_sample_says_nothing() {
+    let same = figures([7.5; 50], 1e6);
+    let sure = Some(Interval {
+        low: 7.5,
+        high: 7.5,
+    });
+    assert_eq!(interval::mean(&same, same.mean(), same.std()), sure);
+    assert_eq!(interval::percentile(&same, 99.0), sure);
+    let one = figures([7.5], 1e6);
+    assert_eq!(interval::percentile(&one, 50.0), None);
+    assert_eq!(interval::mean(&one, 7.5, 0.0), None);
+}
+
+proptest! {
+    /// A percentile of counts is within its bound of NumPy's; all else is exact.
+    #[test]
+    fn counts_are_within_their_bound_of_the_samples(
+        values in prop::collection::vec(prop_oneof![0u64..5000, 0u64..10_000_000_000], 1..200),
+        percent in 0.0f64..=100.0,
+    ) {
+        let counted = histogram(&values).counted(1.0).unwrap();
+        let sorted = Sorted::new(values.iter().map(|value| *value as f64).collect()).unwrap();
+        for percent in [percent, 0.0, 50.0, 99.0, 99.9, 100.0] {
+            let (got, exact) = (counted.percentile(percent), sorted.percentile(percent));
+            prop_assert!((got - exact).abs() <= ERROR * exact + 1e-9, "P{}: {} for {}", percent, got, exact);
+        }
+        prop_assert_eq!((counted.min, counted.max), (sorted.min(), sorted.max()));
+        prop_assert!((counted.mean - sorted.mean()).abs() <= 1e-12 * sorted.mean());
+        prop_assert!((counted.std - sorted.std()).abs() <= 1e-9 * sorted.mean());
+    }
+
+    /// Parts merged are the whole, to the last bit, in whatever order.
+    #[test]
+    fn parts_merged_are_the_whole(
+        values in prop::collection::vec(0u64..1_000_000_000_000, 1..200),
+        cut in 0usize..200,
+    ) {
+        let (left, right) = values.split_at(cut.min(values.len()));
+        let whole = histogram(&values).counted(1e6);
+        let mut merged = histogram(right);
+        merged.merge(&histogram(left));
+        prop_assert_eq!(&merged.counted(1e6), &whole);
+
+        let part = |values: &[u64], counting: bool| {
+            let mut spread = if counting { Spread::counting(1.0) } else { Spread::new(1.0) };
+            values.iter().for_each(|value| spread.add(*value as f64));
+            spread
+        };
+        for counting in [false, true] {
+            let mut merged = part(left, counting);
+            merged.merge(part(right, counting));
+            prop_assert_eq!(merged.figures(), part(&values, counting).figures());
+        }
+    }
+}
+
+#[test]
+fn parts_that_are_too_many_together_are_counted() {
+    let half = |from: usize| {
+        let mut spread = Spread::new(1.0);
+        (0..60_000).for_each(|i| spread.add((from + i) as f64));
+        spread
+    };
+    let mut merged = half(60_000);
+    merged.merge(half(0));
+    let whole = figures((0..120_000).map(f64::from), 1.0);
+    assert_eq!(whole.error(), Some(ERROR));
+    assert_eq!(merged.figures(), Some(whole));
 }

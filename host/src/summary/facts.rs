@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::column::Column;
+use crate::metric::Objective;
 use crate::units::Nanos;
 
 /// How a run was offered: what of its plan bears on how its figures are computed and read.
@@ -32,8 +34,13 @@ pub struct Run {
     /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
     /// them.
     pub percentiles: Vec<f64>,
-    /// When the measurement began, on the clock of the exchanges.
-    pub measure_start: Nanos,
+    /// When the measurement began, on the clock of the exchanges; a summary has the first due time
+    /// where it is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure_start: Option<Nanos>,
+    /// What a request must keep to, to be good.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goodput: Vec<Objective>,
     /// The tokenizer that counted tokens on this side, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
@@ -69,7 +76,7 @@ pub struct RunFacts {
     pub run: Run,
     /// Tokens of answers by the tokenizer of this side, by the index of the measured exchange.
     #[serde(default)]
-    pub retokenized: BTreeMap<u64, u32>,
+    pub retokenized: Column<u32>,
     /// Mean scores of answers by name. Values are finite.
     #[serde(default)]
     pub scores: BTreeMap<String, Score>,
@@ -82,7 +89,7 @@ impl From<Run> for RunFacts {
     fn from(run: Run) -> Self {
         RunFacts {
             run,
-            retokenized: BTreeMap::new(),
+            retokenized: Column::default(),
             scores: BTreeMap::new(),
             run_scores: BTreeMap::new(),
         }

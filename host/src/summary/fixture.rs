@@ -23,7 +23,8 @@ pub(crate) fn facts() -> RunFacts {
         streamed: true,
         ignore_eos: false,
         percentiles: vec![90.0, 99.0],
-        measure_start: ms(1000),
+        measure_start: Some(ms(1000)),
+        goodput: Vec::new(),
         tokenizer: None,
         interrupted: false,
     })

@@ -269,6 +269,153 @@ fn a_summary_survives_json() {
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
 }
 
+/// Requests of one user each, one after the other: `users` in flight for `rounds` seconds.
+fn closed_loop(users: u64, rounds: u64) -> Vec<Exchange> {
+    (0..users * rounds)
+        .map(|index| {
+            let sent = 1000 + index / users * 1000;
+            answer(index, sent, sent + 100, sent + 1000)
+        })
+        .collect()
+}
+
+#[test]
+fn a_steady_state_by_hand() {
+    let mut facts = facts();
+    facts.run.max_in_flight = Some(4);
+    let mut run = closed_loop(4, 12);
+    // One user begins three seconds late, another leaves as much earlier; a third is slow to begin.
+    run.retain(|e| !(e.index % 4 == 0 && e.index < 12) && !(e.index % 4 == 1 && e.index >= 45));
+    let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
+        panic!("eight seconds are too short");
+    };
+    assert!(
+        why.contains("4 or more") && why.contains("10.00 s"),
+        "{why}"
+    );
+
+    let mut run = closed_loop(4, 20);
+    run.retain(|e| e.index % 4 > 1 || e.index >= 12);
+    run.retain(|e| e.index != 77);
+    // An answer that was under way when the window began is not of it, but for its tokens.
+    run.push(answer(1, 1000, 3900, 4500));
+    let Some(SteadyState::Window(window)) = Summary::of(&facts, &run).steady_state else {
+        panic!("sixteen seconds are enough");
+    };
+    let Window {
+        plateau,
+        at_least,
+        from_s,
+        to_s,
+        duration_s,
+        ..
+    } = *window;
+    assert_eq!((plateau, at_least), (4, 4));
+    assert_eq!((from_s, to_s, duration_s), (3.0, 19.0, 16.0));
+    // 16 rounds of four, and the one that was under way: it overlaps by half a second.
+    assert_eq!((window.ended, window.whole), (65, 64));
+    assert_eq!(window.requests_per_s, 65.0 / 16.0);
+    assert_eq!(window.mean_in_flight, (64.0 + 0.5) / 16.0);
+    assert_eq!(window.output_tokens_per_s, Some((64.0 * 4.0 + 2.0) / 16.0));
+    let metric = |name: &str| (window.metrics[name].mean, window.metrics[name].count);
+    assert_eq!(metric("ttft"), (100.0, 64));
+    assert_eq!(metric("tpot"), (300.0, 64));
+    assert_eq!(metric("itl"), (900.0, 64));
+    assert_eq!(metric("e2e"), (1000.0, 64));
+}
+
+#[test]
+fn a_cap_that_is_never_reached_has_no_steady_state() {
+    let mut facts = facts();
+    facts.run.max_in_flight = Some(6);
+    let run = closed_loop(4, 20);
+    let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
+        panic!("four is not 95 % of six");
+    };
+    assert!(why.starts_with("never more than 4 of 6"), "{why}");
+    facts.run.max_in_flight = None;
+    let without = Summary::of(&facts, &run).steady_state;
+    assert!(matches!(without, Some(SteadyState::Window(window)) if window.plateau == 4));
+}
+
+#[test]
+fn goodput_by_hand() {
+    let mut facts = facts();
+    facts.run.goodput = crate::metric::objective::parse("ttft:200 tpot:100").unwrap();
+    let mut one_token = answer(3, 1000, 1150, 2000);
+    one_token.usage = output_usage(1);
+    let mut unknown = answer(4, 1000, 1150, 1200);
+    unknown.usage = None;
+    let mut unsent = failed(reply(6, 1000, &[]), FailureClass::NotSent, "cap");
+    unsent.sent = None;
+    let run = [
+        answer(0, 1000, 1200, 1500), // exactly at both limits
+        answer(1, 1000, 1201, 1300), // late
+        answer(2, 1000, 1100, 1501), // slow
+        one_token,
+        unknown,
+        failed(answer(5, 1000, 1100, 1200), FailureClass::CutOff, ""),
+        unsent,
+        answer(7, 1000, 1300, 3000), // late and slow
+    ];
+    let goodput = Summary::of(&facts, &run).goodput.unwrap();
+    assert_eq!((goodput.good, goodput.slo_attainment), (2, Some(0.25)));
+    assert_eq!(goodput.requests_per_s, Some(1.0));
+    assert_eq!(goodput.output_tokens_per_s, Some(2.5));
+    let of = |name: &str| {
+        let of = &goodput.objectives[name];
+        (of.at_most_ms, of.kept, of.missed, of.unknown, of.attainment)
+    };
+    assert_eq!(of("ttft"), (200.0, 4, 2, 0, Some(0.5)));
+    assert_eq!(of("tpot"), (100.0, 3, 2, 1, Some(0.375)));
+    assert_eq!(Summary::of(&self::facts(), &run).goodput, None);
+}
+
+#[test]
+fn tokens_are_counted_and_requests_are_not() {
+    let summary = Summary::of(&facts(), closed_loop(4, 20));
+    let (ttft, itl) = (
+        summary.metric("ttft").unwrap(),
+        summary.metric("itl").unwrap(),
+    );
+    assert_eq!((ttft.from, ttft.relative_error), (Basis::Samples, None));
+    assert_eq!(
+        (itl.from, itl.relative_error),
+        (Basis::Histogram, Some(1.0 / 2048.0))
+    );
+    assert!(ttft.confidence.is_some() && itl.confidence.is_none());
+    assert_eq!(ttft.confidence.unwrap().level, 95.0);
+}
+
+#[test]
+fn messages_of_failures_are_the_first_distinct_ones_in_whatever_order() {
+    let fail = |index: u64| {
+        let message = format!("m{}", index / 2 % 40);
+        failed(reply(index, 1000, &[]), FailureClass::Connect, &message)
+    };
+    let mut run: Vec<Exchange> = (7..200).map(fail).collect();
+    for _ in 0..3 {
+        let failures = &Summary::of(&facts(), &run).requests.failures[&FailureClass::Connect];
+        assert_eq!(failures.messages, ["m3", "m4", "m5"]);
+        assert_eq!((failures.count, failures.first), (193, 7));
+        run.sort_by_key(|exchange| exchange.index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_records_that_grow_are_not_waited_for() {
+    let run = closed_loop(1, 3);
+    let passes = std::cell::Cell::new(0);
+    let grows = || {
+        passes.set(passes.get() + 1);
+        Ok::<_, String>(run[..passes.get() + 1].iter().map(Ok))
+    };
+    let summary = Summary::read(&facts(), grows).unwrap();
+    assert_eq!((passes.get(), summary.requests.total), (2, 2));
+    let breaks = || Ok([Ok(&run[0]), Err("line 2 is no record")].into_iter());
+    assert_eq!(Summary::read(&facts(), breaks), Err("line 2 is no record"));
+}
+
 proptest! {
     /// A plan can be cut: the records of its slices, merged in whatever way, give the summary of
     /// the whole, to the last bit.
@@ -277,8 +424,10 @@ proptest! {
         let mut facts = facts();
         facts.run.max_in_flight = Some(8);
         facts.run.percentiles = vec![50.0, 95.0, 99.9];
+        facts.run.goodput = crate::metric::objective::parse("ttft:900 tpot:50").unwrap();
         facts.retokenized = run.iter().map(|e| (e.index, e.index as u32 * 7)).collect();
         let whole = Summary::of(&facts, &run);
+        prop_assert!(whole.goodput.is_some());
 
         // Each slice is written and read on its own, as another machine would.
         let slices: Vec<String> = (0..n)

@@ -41,7 +41,7 @@ impl Partial {
 impl TokenSums {
     pub(super) fn add(&mut self, reading: &Reading<'_>, retokenized: Option<u32>) {
         let exchange = reading.exchange;
-        let usage = exchange.usage.unwrap_or_default();
+        let said = exchange.usage.unwrap_or_default();
         let requested = exchange.sample.output_tokens;
         let (input, output) = (reading.input_tokens, reading.output_tokens);
         self.answers += 1;
@@ -49,8 +49,8 @@ impl TokenSums {
         self.tokens.output.add(output);
         self.requested.add(requested);
         self.retokenized.add(retokenized);
-        self.cached.add(usage.cached_input_tokens);
-        self.reasoning.add(usage.reasoning_tokens);
+        self.cached.add(said.cached_input_tokens);
+        self.reasoning.add(said.reasoning_tokens);
         if let (Some(output), 1..) = (output, reading.pieces) {
             self.of_pieces += u64::from(output.tokens);
             self.pieces += reading.pieces;
@@ -72,6 +72,14 @@ impl TokenSums {
             got,
             requested,
             tolerance,
+        );
+        // Where the server gives a total, and tokens by the event too, it should agree with itself.
+        let usage = output.filter(|count| count.source == Source::Usage);
+        compare(
+            &mut self.tokens.output_against_events,
+            usage,
+            reading.stated,
+            |_| 0,
         );
         let counted = output.filter(|count| count.source != Source::Retokenized);
         compare(

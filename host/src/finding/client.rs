@@ -1,0 +1,101 @@
+//! Rules on this client: was it late to send, late to read, short of connections, or kept from
+//! seeing replies as they were made?
+
+use super::{Finding, Id, Severity};
+use crate::metric;
+use crate::summary::Summary;
+
+/// Send lag beyond which a client that holds to a rate is too late, in milliseconds, whatever the
+/// server's latency. Where everything is due at the same moment, somebody has to be the last.
+const LATE_MS: f64 = 10.0;
+
+/// Send lag below which nobody is late, in milliseconds: what a busy kernel's scheduler costs.
+const PUNCTUAL_MS: f64 = 1.0;
+
+/// Gaps that short are between pieces of one read, in milliseconds.
+const TOGETHER_MS: f64 = 0.01;
+
+/// Share of requests beyond which waits for connections are more than an accident.
+const ACCIDENT: f64 = 0.01;
+
+/// Share of the time to first token beyond which the client's own lag shows in it.
+const LAG_SHARE: f64 = 0.05;
+
+pub(super) fn send_lag(summary: &Summary) -> Option<Finding> {
+    let lag = summary.metric(metric::SEND_LAG)?.percentile(99.0)?;
+    let first = summary.metric(metric::TTFT).map(|ttft| ttft.median);
+    let shows = first.is_some_and(|first| lag > PUNCTUAL_MS && lag > LAG_SHARE * first);
+    let late = lag > LATE_MS && summary.run.request_rate.is_some();
+    if !late && !shows {
+        return None;
+    }
+    let beside = first
+        .map(|first| format!(" (median TTFT {first:.2} ms)"))
+        .unwrap_or_default();
+    Some(Finding {
+        id: Id::SendLag,
+        severity: Severity::Suspect,
+        seen: format!("P99 of the send lag is {lag:.2} ms{beside}"),
+        why: "requests left later than they were due, so the server saw another load than the plan's; latency from the due time includes the lag, latency from the send time hides it".into(),
+        advice: "give this machine more processor time, or spread the load over several machines".into(),
+    })
+}
+
+pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
+    let lag = summary.metric(metric::READ_LAG)?.percentile(99.0)?;
+    let first = summary.metric(metric::TTFT)?.median;
+    let gap = summary.metric(metric::ITL).map(|gaps| gaps.median);
+    let in_first = lag > LAG_SHARE * first;
+    let in_gaps = gap.is_some_and(|gap| lag > gap);
+    if lag <= PUNCTUAL_MS || !(in_first || in_gaps) {
+        return None;
+    }
+    let beside = gap.map(|gap| format!(", median ITL {gap:.2} ms"));
+    Some(Finding {
+        id: Id::ReadLag,
+        severity: if in_first { Severity::Suspect } else { Severity::Note },
+        seen: format!(
+            "P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{})",
+            beside.unwrap_or_default()
+        ),
+        why: "bytes of replies lay in the socket before this client read them; that time is in its latencies, and is not the server's".into(),
+        advice: "give this machine more processor time, or spread the load over several machines".into(),
+    })
+}
+
+pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
+    let (waited, sent) = (
+        summary.requests.waited_for_connection,
+        summary.requests.sent,
+    );
+    if waited as f64 <= ACCIDENT * sent as f64 {
+        return None;
+    }
+    let most = summary.metric(metric::CONNECTION_WAIT);
+    let most = most.and_then(|waits| waits.percentile(99.0));
+    let most = most.map(|most| format!(" (P99 {most:.2} ms)"));
+    Some(Finding {
+        id: Id::ConnectionWaits,
+        severity: Severity::Note,
+        seen: format!(
+            "{waited} of {sent} requests waited for a connection to be opened{}",
+            most.unwrap_or_default()
+        ),
+        why: "the wait is send lag: TTFT leaves it out, and clients that connect as part of a request count it".into(),
+        advice: "read ttft-with-connect to compare with those; see whether the server closes its connections".into(),
+    })
+}
+
+pub(super) fn buffered_replies(summary: &Summary) -> Option<Finding> {
+    let gaps = summary.metric(metric::ITL)?;
+    (gaps.median < TOGETHER_MS).then(|| Finding {
+        id: Id::BufferedReplies,
+        severity: Severity::Suspect,
+        seen: format!(
+            "half of the gaps between pieces of a reply are no longer than {:.3} ms",
+            gaps.median
+        ),
+        why: "no model makes tokens that fast one after the other: the server, or a proxy before it, held pieces back and sent them together, so TTFT, ITL and peaks are of its buffer".into(),
+        advice: "turn buffering off in what stands before the engine, and see how many tokens the engine gathers before it sends; compare by TPOT".into(),
+    })
+}

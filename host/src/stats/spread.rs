@@ -1,0 +1,150 @@
+//! Samples of one metric on the way to their statistics, in memory that is bounded however many
+//! there are: kept one by one up to [`KEPT`], counted in a histogram beyond.
+
+use super::histogram::{Counted, ERROR, Histogram};
+use super::{Ranked, Sorted};
+
+/// So many samples are kept as they are, and their percentiles are NumPy's to the last bit. With
+/// one more, all of them are counted instead. Which of the two depends on their number alone.
+pub const KEPT: usize = 100_000;
+
+/// Samples under way.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    scale: f64,
+    held: Held,
+}
+
+#[derive(Clone, Debug)]
+enum Held {
+    Samples(Vec<f64>),
+    Counts(Box<Histogram>),
+}
+
+impl Spread {
+    /// No samples yet. Where they are counted, they are rounded to `1 / scale`.
+    pub fn new(scale: f64) -> Self {
+        Spread {
+            scale,
+            held: Held::Samples(Vec::new()),
+        }
+    }
+
+    /// No samples yet, and those to come will be counted from the first on.
+    pub fn counting(scale: f64) -> Self {
+        Spread {
+            scale,
+            held: Held::Counts(Box::default()),
+        }
+    }
+
+    /// Adds a sample, which is not negative.
+    pub fn add(&mut self, sample: f64) {
+        match &mut self.held {
+            Held::Samples(samples) => {
+                samples.push(sample);
+                if samples.len() > KEPT {
+                    self.counts();
+                }
+            }
+            Held::Counts(counts) => counts.add(rounded(sample, self.scale), 1),
+        }
+    }
+
+    /// The histogram that the samples are counted in, which they are from here on.
+    pub fn counts(&mut self) -> &mut Histogram {
+        if let Held::Samples(samples) = &mut self.held {
+            let mut counts = Box::<Histogram>::default();
+            for sample in std::mem::take(samples) {
+                counts.add(rounded(sample, self.scale), 1);
+            }
+            self.held = Held::Counts(counts);
+        }
+        match &mut self.held {
+            Held::Counts(counts) => counts,
+            Held::Samples(_) => unreachable!("they were turned into counts above"),
+        }
+    }
+
+    /// Adds all samples of another one of the same scale.
+    pub fn merge(&mut self, other: Spread) {
+        match other.held {
+            Held::Samples(samples) => samples.into_iter().for_each(|sample| self.add(sample)),
+            Held::Counts(counts) => self.counts().merge(&counts),
+        }
+    }
+
+    /// The statistics; `None` where there are no samples.
+    pub fn figures(self) -> Option<Figures> {
+        match self.held {
+            Held::Samples(samples) => Sorted::new(samples).map(Figures::Samples),
+            Held::Counts(counts) => counts.counted(self.scale).map(Figures::Histogram),
+        }
+    }
+}
+
+fn rounded(sample: f64, scale: f64) -> u64 {
+    (sample * scale).round() as u64
+}
+
+/// The statistics of samples, and what they come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figures {
+    /// The samples themselves.
+    Samples(Sorted),
+    /// Counts of them.
+    Histogram(Counted),
+}
+
+impl Figures {
+    /// The arithmetic mean.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Figures::Samples(sorted) => sorted.mean(),
+            Figures::Histogram(counted) => counted.mean,
+        }
+    }
+
+    /// The standard deviation of the population (divided by n, as `np.std`).
+    pub fn std(&self) -> f64 {
+        match self {
+            Figures::Samples(sorted) => sorted.std(),
+            Figures::Histogram(counted) => counted.std,
+        }
+    }
+
+    /// The smallest.
+    pub fn min(&self) -> f64 {
+        self.at(0)
+    }
+
+    /// The largest.
+    pub fn max(&self) -> f64 {
+        self.at(self.count() - 1)
+    }
+
+    /// How far a percentile may be from that of the samples, as a share of it; `None` where it is
+    /// that of the samples.
+    pub fn error(&self) -> Option<f64> {
+        match self {
+            Figures::Samples(_) => None,
+            Figures::Histogram(_) => Some(ERROR),
+        }
+    }
+}
+
+impl Ranked for Figures {
+    fn count(&self) -> u64 {
+        match self {
+            Figures::Samples(sorted) => sorted.count(),
+            Figures::Histogram(counted) => counted.count(),
+        }
+    }
+
+    fn at(&self, rank: u64) -> f64 {
+        match self {
+            Figures::Samples(sorted) => sorted.at(rank),
+            Figures::Histogram(counted) => counted.at(rank),
+        }
+    }
+}

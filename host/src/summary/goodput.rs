@@ -1,0 +1,113 @@
+//! Goodput: how many requests kept to the run's objectives. Failed requests and those never sent
+//! kept to none.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metric::objective::{self, Objective};
+use crate::metric::{Reading, Single};
+
+/// How many requests kept to the run's objectives.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Goodput {
+    /// Answered requests that kept to every objective.
+    pub good: u64,
+    /// `good` divided by all requests that were due, failed ones and those never sent included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo_attainment: Option<f64>,
+    /// Good requests a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_s: Option<f64>,
+    /// Their output tokens a second; absent where those of one are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_s: Option<f64>,
+    /// Each objective by its metric's name.
+    pub objectives: BTreeMap<String, Attainment>,
+}
+
+/// How many requests kept to one objective.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Attainment {
+    /// The limit in milliseconds.
+    pub at_most_ms: f64,
+    /// Answered requests that kept to it.
+    pub kept: u64,
+    /// Answered requests that did not.
+    pub missed: u64,
+    /// Answered requests of which the metric is not known. They are not good.
+    pub unknown: u64,
+    /// `kept` divided by all requests that were due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attainment: Option<f64>,
+}
+
+/// The requests judged so far.
+pub(super) struct Judged {
+    objectives: Vec<(String, Single, Attainment)>,
+    good: u64,
+    tokens: Option<u64>,
+}
+
+impl Judged {
+    /// By these objectives; `None` where there are none.
+    pub(super) fn by(objectives: &[Objective]) -> Option<Self> {
+        let known = objectives.iter().filter_map(|objective| {
+            let attainment = Attainment {
+                at_most_ms: objective.at_most_ms,
+                ..Attainment::default()
+            };
+            Some((objective.metric.clone(), objective.measure()?, attainment))
+        });
+        (!objectives.is_empty()).then(|| Judged {
+            objectives: known.collect(),
+            good: 0,
+            tokens: Some(0),
+        })
+    }
+
+    /// Judges a request that was answered. Gives whether it is good.
+    pub(super) fn add(&mut self, reading: &Reading<'_>) {
+        let mut good = true;
+        for (_, measure, attainment) in &mut self.objectives {
+            let kept = objective::kept(*measure, attainment.at_most_ms, reading);
+            match kept {
+                Some(true) => attainment.kept += 1,
+                Some(false) => attainment.missed += 1,
+                None => attainment.unknown += 1,
+            }
+            good &= kept == Some(true);
+        }
+        if good {
+            self.good += 1;
+            let tokens = reading.output_tokens.map(|count| u64::from(count.tokens));
+            self.tokens = self
+                .tokens
+                .zip(tokens)
+                .map(|(sum, more)| sum.saturating_add(more));
+        }
+    }
+
+    /// `total` is how many requests were due, `duration` how many seconds it took.
+    pub(super) fn finish(self, total: u64, duration: Option<f64>) -> Goodput {
+        let share = |part: u64| (total > 0).then(|| part as f64 / total as f64);
+        let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
+        let objectives = self.objectives.into_iter().map(|(metric, _, attainment)| {
+            let attainment = Attainment {
+                attainment: share(attainment.kept),
+                ..attainment
+            };
+            (metric, attainment)
+        });
+        Goodput {
+            good: self.good,
+            slo_attainment: share(self.good),
+            requests_per_s: per_s(self.good),
+            output_tokens_per_s: self.tokens.and_then(per_s),
+            objectives: objectives.collect(),
+        }
+    }
+}

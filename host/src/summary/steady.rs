@@ -1,0 +1,201 @@
+//! The steady state: the window of a run in which requests in flight were near their plateau, and
+//! the run's figures within it. What a run takes to fill and to drain is outside.
+//!
+//! The window is vLLM's (`vllm-bench`): from the first instant at which 95 % of the plateau are in
+//! flight to the last at which that many are.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Distribution;
+use super::survey::Flights;
+use crate::exchange::Exchange;
+use crate::metric::{self, Measure, Metric, Reading};
+use crate::stats::Spread;
+use crate::units::Nanos;
+
+/// The share of the plateau that must be in flight.
+const SHARE: f64 = 0.95;
+
+/// A window that is shorter says little, in seconds.
+const SHORTEST: f64 = 10.0;
+
+/// A window that is a smaller part of the run is an accident.
+const SHORTEST_SHARE: f64 = 0.1;
+
+/// The metrics that are taken of it.
+const METRICS: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
+
+/// The run's figures while requests in flight were steady, or why there are none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyState {
+    /// There is no such window, for this reason.
+    Absent(String),
+    /// There is.
+    Window(Box<Window>),
+}
+
+/// A window and its figures. Only answered requests and their tokens count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Window {
+    /// Requests in flight that count as all: the cap on them where there is one, else their peak.
+    pub plateau: u64,
+    /// Requests in flight from which the window reckons: 95 % of the plateau, rounded up.
+    pub at_least: u64,
+    /// Seconds from the start of the measurement to the window's start.
+    pub from_s: f64,
+    /// Seconds from the start of the measurement to the window's end.
+    pub to_s: f64,
+    /// Its length in seconds.
+    pub duration_s: f64,
+    /// Time in flight of all requests within it, divided by its length.
+    pub mean_in_flight: f64,
+    /// Answered requests that ended within it.
+    pub ended: u64,
+    /// Answered requests that were sent and ended within it: those the metrics are of.
+    pub whole: u64,
+    /// `ended` a second.
+    pub requests_per_s: f64,
+    /// Output tokens that came within it, a second, whichever request they belong to; absent where
+    /// replies were not streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_s: Option<f64>,
+    /// The distributions of TTFT, TPOT, ITL and E2E over the requests sent and ended within it.
+    pub metrics: BTreeMap<String, Distribution>,
+}
+
+/// A part of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) from: Nanos,
+    pub(super) to: Nanos,
+}
+
+impl Span {
+    /// Whether what was seen at an instant is of the time within: what ends it belongs to it, what
+    /// begins it is of the time before.
+    fn holds(self, at: Nanos) -> bool {
+        self.from < at && at <= self.to
+    }
+}
+
+/// Where requests in flight were steady, and what is known of that window before its figures; or
+/// why there is none.
+pub(super) fn steady(
+    flights: Flights<'_>,
+    origin: Nanos,
+    run: f64,
+    peak: u64,
+    cap: Option<u64>,
+) -> Result<(Span, Window), SteadyState> {
+    let plateau = cap.unwrap_or(peak);
+    let at_least = (SHARE * plateau as f64).ceil() as u64;
+    let (mut from, mut to, mut above) = (None, Nanos::ZERO, false);
+    flights.sweep(|at, in_flight| {
+        if in_flight >= at_least {
+            from.get_or_insert(at);
+        } else if above {
+            to = at;
+        }
+        above = in_flight >= at_least;
+    });
+    let Some(from) = from else {
+        return Err(SteadyState::Absent(format!(
+            "never more than {peak} of {plateau} requests were in flight, and {at_least} begin it"
+        )));
+    };
+    let span = Span { from, to };
+    let duration_s = to.since(from).as_secs_f64();
+    let shortest = SHORTEST.max(SHORTEST_SHARE * run);
+    if duration_s < shortest {
+        return Err(SteadyState::Absent(format!(
+            "{at_least} or more requests were in flight for {duration_s:.2} s, and less than {shortest:.2} s says little"
+        )));
+    }
+    Ok((
+        span,
+        Window {
+            plateau,
+            at_least,
+            from_s: from.since(origin).as_secs_f64(),
+            to_s: to.since(origin).as_secs_f64(),
+            duration_s,
+            mean_in_flight: flights.within(span) as f64 / 1e9 / duration_s,
+            ..Window::default()
+        },
+    ))
+}
+
+/// What is kept of the exchanges seen so far that lie in the window.
+pub(super) struct Inside {
+    span: Span,
+    window: Window,
+    tokens: Option<u64>,
+    spreads: Vec<(&'static Metric, Spread)>,
+}
+
+impl Inside {
+    pub(super) fn new((span, window): (Span, Window)) -> Self {
+        let metrics = METRICS.iter().filter_map(|name| metric::by_name(name));
+        Inside {
+            span,
+            window,
+            tokens: None,
+            spreads: metrics
+                .map(|metric| (metric, super::spread(metric)))
+                .collect(),
+        }
+    }
+
+    /// Adds an exchange that was answered.
+    pub(super) fn add(&mut self, reading: &Reading<'_>) {
+        let Exchange { sent, ended, .. } = reading.exchange;
+        if !ended.is_some_and(|at| self.span.holds(at)) {
+            return;
+        }
+        self.window.ended += 1;
+        if !sent.is_some_and(|at| at >= self.span.from) {
+            return;
+        }
+        self.window.whole += 1;
+        for (metric, spread) in &mut self.spreads {
+            match metric.measure {
+                Measure::One(measure) => {
+                    if let Some(sample) = measure(reading) {
+                        spread.add(sample);
+                    }
+                }
+                Measure::Pooled(shown) => {
+                    let counts = spread.counts();
+                    shown(reading, &mut |value, times| counts.add(value, times));
+                }
+            }
+        }
+    }
+
+    /// Adds tokens of an answer that came at an instant.
+    pub(super) fn add_tokens(&mut self, at: Nanos, tokens: u64) {
+        let sum = self.tokens.get_or_insert(0);
+        if self.span.holds(at) {
+            *sum = sum.saturating_add(tokens);
+        }
+    }
+
+    pub(super) fn finish(self, percentiles: &[f64]) -> SteadyState {
+        let seconds = self.window.duration_s;
+        let metrics = self.spreads.into_iter().filter_map(|(metric, spread)| {
+            let distribution = Distribution::of(metric, &spread.figures()?, percentiles);
+            Some((metric.name.to_owned(), distribution))
+        });
+        SteadyState::Window(Box::new(Window {
+            requests_per_s: self.window.ended as f64 / seconds,
+            output_tokens_per_s: self.tokens.map(|tokens| tokens as f64 / seconds),
+            metrics: metrics.collect(),
+            ..self.window
+        }))
+    }
+}

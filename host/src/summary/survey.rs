@@ -1,0 +1,133 @@
+//! The first pass over a run's exchanges: when the measurement began, how long it was, how many
+//! requests were in flight, and where the window is in which that was steady. The second pass
+//! needs to know.
+//!
+//! Keeps 16 bytes a request, for as long as the pass takes: the peak of requests in flight is a
+//! sweep over their instants in order.
+
+use super::steady::{Span, steady};
+use super::{SteadyState, Window};
+use crate::exchange::{Exchange, Phase};
+use crate::units::Nanos;
+
+const SECOND: f64 = 1e9;
+
+/// What is kept of the exchanges seen so far.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// Exchanges seen, those of the warm-up included.
+    seen: usize,
+    first_due: Option<Nanos>,
+    last_end: Option<Nanos>,
+    /// When requests were sent, and when they ended; of each that took any time.
+    starts: Vec<Nanos>,
+    ends: Vec<Nanos>,
+    in_flight: u128,
+}
+
+/// What the first pass has found.
+pub(super) struct Surveyed {
+    /// Exchanges that it saw. Records may grow meanwhile.
+    pub(super) seen: usize,
+    /// When the measurement began.
+    pub(super) origin: Nanos,
+    /// Seconds from there to the end of the last exchange; `None` where nothing ended.
+    pub(super) duration: Option<f64>,
+    /// Most requests in flight at one instant.
+    pub(super) peak: Option<u64>,
+    /// Seconds in flight of all requests, summed.
+    pub(super) in_flight_seconds: f64,
+    /// The window in which requests in flight were steady, or why there is none.
+    pub(super) steady: Option<Result<(Span, Window), SteadyState>>,
+}
+
+impl Survey {
+    pub(super) fn add(&mut self, exchange: &Exchange) {
+        self.seen += 1;
+        if exchange.phase == Phase::Warmup {
+            return;
+        }
+        let due = exchange.due;
+        self.first_due = Some(self.first_due.map_or(due, |first| first.min(due)));
+        self.last_end = self.last_end.max(exchange.ended);
+        // Without an end, a request was in flight at least until the last sign of its reply.
+        let seen = exchange.events.at.last().copied().or(exchange.headers);
+        let end = exchange.ended.or(seen);
+        if let Some((sent, end)) = exchange.sent.zip(end).filter(|(sent, end)| end > sent) {
+            self.starts.push(sent);
+            self.ends.push(end);
+            self.in_flight += u128::from(end.since(sent).0);
+        }
+    }
+
+    /// `origin` is when the measurement began where that is known, else it is the first due time.
+    /// `cap` is the cap on requests in flight.
+    pub(super) fn finish(mut self, origin: Option<Nanos>, cap: Option<u64>) -> Surveyed {
+        self.starts.sort_unstable();
+        self.ends.sort_unstable();
+        let origin = origin.or(self.first_due).unwrap_or_default();
+        let seconds = self.last_end.map(|end| end.since(origin).as_secs_f64());
+        let duration = seconds.filter(|seconds| *seconds > 0.0);
+        let peak = peak(&self.starts, &self.ends);
+        let flights = Flights {
+            starts: &self.starts,
+            ends: &self.ends,
+        };
+        let steady = peak
+            .zip(duration)
+            .map(|(peak, duration)| steady(flights, origin, duration, peak, cap));
+        Surveyed {
+            seen: self.seen,
+            origin,
+            duration,
+            peak,
+            in_flight_seconds: self.in_flight as f64 / SECOND,
+            steady,
+        }
+    }
+}
+
+/// When requests were sent and when they ended, each in order.
+#[derive(Clone, Copy)]
+pub(super) struct Flights<'a> {
+    starts: &'a [Nanos],
+    ends: &'a [Nanos],
+}
+
+impl Flights<'_> {
+    /// Shows how many are in flight after each change, in order of time. One that ends when
+    /// another is sent has made way for it.
+    pub(super) fn sweep(self, mut show: impl FnMut(Nanos, u64)) {
+        let (mut started, mut ended) = (0, 0);
+        while ended < self.ends.len() {
+            let end = self.ends[ended];
+            match self.starts.get(started) {
+                Some(start) if *start < end => {
+                    started += 1;
+                    show(*start, (started - ended) as u64);
+                }
+                _ => {
+                    ended += 1;
+                    show(end, (started - ended) as u64);
+                }
+            }
+        }
+    }
+
+    /// Nanoseconds in flight within the span, summed over the requests.
+    pub(super) fn within(self, span: Span) -> u128 {
+        let upto = |instants: &[Nanos]| -> u128 {
+            let within = instants.iter().map(|at| span.to.since(*at.max(&span.from)));
+            within.map(|part| u128::from(part.0)).sum()
+        };
+        // Time since each start, less time since each end.
+        upto(self.starts) - upto(self.ends)
+    }
+}
+
+/// Most requests in flight at one instant.
+fn peak(starts: &[Nanos], ends: &[Nanos]) -> Option<u64> {
+    let mut most = None;
+    Flights { starts, ends }.sweep(|_, in_flight| most = most.max(Some(in_flight)));
+    most
+}
