@@ -268,7 +268,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "itl-dealt",
         unit: Milliseconds,
-        definition: "as itl-token, but where the server does not state tokens, n are dealt to the output events: one to each that carries bytes, the rest by bytes",
+        definition: "as itl-token, but where the server does not state tokens, n are dealt to the output events by their bytes, at least one to each that carries any",
         equals: "about the ITL of SGLang's other routes with speculative decoding, which tokenize each event again",
         of: Answered,
         measure: Pooled(|reading, show| reading.dealt_gaps(show)),
@@ -386,7 +386,7 @@ pub static CATALOGUE: [Metric; 40] = [
         measure: One(|reading| reading.upload()),
     },
     Metric {
-        name: "first-byte",
+        name: "time-to-first-byte",
         unit: Milliseconds,
         definition: "first byte of the reply - sent",
         equals: "waiting time of AIPerf's HTTP trace and upload together; time_starttransfer of curl on an open connection",
@@ -394,7 +394,7 @@ pub static CATALOGUE: [Metric; 40] = [
         measure: One(|reading| reading.first_byte()),
     },
     Metric {
-        name: "headers",
+        name: "time-to-headers",
         unit: Milliseconds,
         definition: "headers of the reply whole - sent",
         equals: "time to response headers of browsers and proxies",

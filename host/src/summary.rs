@@ -202,7 +202,7 @@ pub struct Throughput {
     pub total_tokens_per_s: Option<f64>,
     /// Most output tokens in any of the whole seconds that follow the start of the measurement.
     /// Tokens, not events: where the server does not state the tokens of an event, the answer's
-    /// tokens are dealt to its events in proportion to their bytes. Absent where replies were not
+    /// tokens are dealt to its events by their bytes. Absent where replies were not
     /// streamed, and in runs shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_output_tokens_per_s: Option<f64>,

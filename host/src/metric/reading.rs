@@ -115,10 +115,9 @@ impl<'a> Reading<'a> {
     /// streamed.
     ///
     /// Where every output event states its tokens, those. Otherwise the answer's `n` tokens are
-    /// dealt to its output events: one to each that carries bytes, and what is left over in
-    /// proportion to the bytes that each adds, in whole tokens that sum to `n`. Where there are
-    /// fewer tokens than such events, all are dealt by bytes; where none carries bytes, each has
-    /// its equal part.
+    /// dealt to its output events in proportion to the bytes that each adds, in whole tokens that
+    /// sum to `n`, and at least one to each that carries bytes, if there are as many. Where none
+    /// carries bytes, each has its equal part.
     pub fn each_token_arrival(&self, mut show: impl FnMut(Nanos, u64)) {
         let Some(count) = self.output_tokens.filter(|_| self.streamed) else {
             return;
@@ -132,25 +131,26 @@ impl<'a> Reading<'a> {
             return;
         }
         let n = u64::from(count.tokens);
-        let (own, left) = match n.checked_sub(self.pieces) {
-            Some(left) => (1, left),
-            None => (0, n),
+        let whole = match self.pieces {
+            0 => self.outputs,
+            _ => self.bytes,
         };
-        let mut deal = Deal::new(
-            left,
-            if self.pieces == 0 {
-                self.outputs
-            } else {
-                self.bytes
-            },
-        );
+        let (mut weighed, mut dealt, mut pieces) = (0, 0, self.pieces);
         for event in outputs {
-            let (own, weight) = match (self.pieces, event.bytes) {
-                (0, _) => (0, 1),
-                (_, 0) => (0, 0),
-                (_, bytes) => (own, u64::from(bytes)),
+            let weight = match self.pieces {
+                0 => 1,
+                _ => u64::from(event.bytes),
             };
-            show(event.at, own + deal.next(weight));
+            weighed += weight;
+            let mut upto = part(n, weighed, whole);
+            if self.pieces > 0 && event.bytes == 0 {
+                upto = dealt;
+            } else if self.pieces > 0 && n >= self.pieces {
+                pieces -= 1;
+                upto = upto.clamp(dealt + 1, n - pieces);
+            }
+            show(event.at, upto - dealt);
+            dealt = upto;
         }
     }
 
@@ -214,41 +214,15 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Deals a number of tokens to events in proportion to their weights, rounded so that they sum to
-/// the number.
-struct Deal {
-    tokens: u64,
-    whole: u64,
-    weighed: u64,
-    dealt: u64,
-}
-
-impl Deal {
-    fn new(tokens: u64, whole: u64) -> Self {
-        Deal {
-            tokens,
-            whole,
-            weighed: 0,
-            dealt: 0,
-        }
-    }
-
-    fn next(&mut self, weight: u64) -> u64 {
-        if self.tokens == 0 {
-            return 0;
-        }
-        self.weighed += weight;
-        let whole = self.whole.max(1);
-        // Tokens fit into 32 bits. A division of 128 bits is slow, and seldom needed.
-        let upto = if whole < 1 << 31 {
-            (self.tokens * self.weighed + whole / 2) / whole
-        } else {
-            let exact = u128::from(self.tokens) * u128::from(self.weighed);
-            ((exact + u128::from(whole / 2)) / u128::from(whole)) as u64
-        };
-        let dealt = upto - self.dealt;
-        self.dealt = upto;
-        dealt
+/// `weighed / whole` of a number of tokens, which fits into 32 bits, rounded.
+fn part(tokens: u64, weighed: u64, whole: u64) -> u64 {
+    let whole = whole.max(1);
+    // A division of 128 bits is slow, and seldom needed.
+    if whole < 1 << 31 {
+        (tokens * weighed + whole / 2) / whole
+    } else {
+        let exact = u128::from(tokens) * u128::from(weighed);
+        ((exact + u128::from(whole / 2)) / u128::from(whole)) as u64
     }
 }
 

@@ -98,8 +98,8 @@ fn every_definition_by_hand() {
         ("connect", vec![3.0]),
         ("tls", vec![4.0]),
         ("upload", vec![1.0]),
-        ("first-byte", vec![40.0]),
-        ("headers", vec![45.0]),
+        ("time-to-first-byte", vec![40.0]),
+        ("time-to-headers", vec![45.0]),
         ("read-lag", vec![2.0]),
         ("input-tokens", vec![]),
         ("output-tokens", vec![8.0]),
@@ -156,8 +156,8 @@ fn a_whole_body_has_an_end_but_no_first_token() {
             "connect",
             "tls",
             "upload",
-            "first-byte",
-            "headers",
+            "time-to-first-byte",
+            "time-to-headers",
             "read-lag",
             "output-tokens"
         ]

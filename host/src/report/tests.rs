@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::exchange::Exchange;
 use crate::metric;
 use crate::summary::fixture::{any_run, facts};
-use crate::summary::{Basis, Counted, Distribution, RunFacts, Summary};
+use crate::summary::{Basis, Counted, Distribution, RunFacts, SteadyState, Summary, Window};
 
 /// A block that LMDeploy published: Qwen3-8B-FP8, 10 000 ShareGPT prompts, LMDeploy
 /// 0.9.2 on an H800.
@@ -263,6 +263,61 @@ fn cells(line: &str) -> Vec<String> {
         }
     }
     cells
+}
+
+#[test]
+fn columns_have_names_of_their_own() {
+    let mut header = Vec::new();
+    super::csv::header(&mut header).unwrap();
+    let header = String::from_utf8(header).unwrap();
+    let names: Vec<&str> = header.trim_end().split(',').collect();
+    for (i, name) in names.iter().enumerate() {
+        assert!(!names[..i].contains(name), "{name} twice");
+    }
+}
+
+#[test]
+fn goodput_and_the_steady_state_are_shown() {
+    let (mut facts, exchanges) = mixed();
+    facts.run.goodput = metric::objective::parse("ttft:150 e2el:500").unwrap();
+    let mut summary = Summary::of(&facts, &exchanges);
+    let window = Window {
+        plateau: 64,
+        at_least: 61,
+        ended: 1000,
+        whole: 900,
+        requests_per_s: 12.5,
+        metrics: summary.metrics.clone(),
+        ..Window::default()
+    };
+    summary.steady_state = Some(SteadyState::Window(Box::new(window)));
+    let block = super::text::text(&summary);
+    for line in [
+        "Request goodput (req/s):                 2.72",
+        "Good requests:                           3",
+        "SLO attainment (%):                      50.00",
+        "ttft <= 150 ms (%):                      50.00",
+        "Steady with in flight:                   61 of 64 or more",
+        "Steady request throughput (req/s):       12.50",
+        "Steady mean TTFT (ms):                   133.88",
+    ] {
+        assert!(
+            block.lines().any(|shown| shown == line),
+            "no {line} in\n{block}"
+        );
+    }
+    let mut table = Vec::new();
+    super::csv::csv(&mut table, &facts, &exchanges).unwrap();
+    let table = String::from_utf8(table).unwrap();
+    let rows: Vec<Vec<String>> = table.lines().map(cells).collect();
+    let good = rows[0].iter().position(|name| name == "good").unwrap();
+    let good: Vec<&str> = rows[1..].iter().map(|row| row[good].as_str()).collect();
+    assert_eq!(good.iter().filter(|good| **good == "true").count(), 3);
+    assert_eq!(
+        good.iter().filter(|good| good.is_empty()).count(),
+        1,
+        "the warm-up"
+    );
 }
 
 proptest! {

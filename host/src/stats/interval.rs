@@ -67,7 +67,7 @@ pub fn mean(samples: &impl Ranked, mean: f64, std: f64) -> Option<Interval> {
     let mut random = Mt64::new(SEED);
     middle(n, || {
         // In whole draws of a rank; the bias of n / 2^32 is far below what is resolved.
-        let drawn = (0..n).map(|_| samples.at((random.next_u64() >> 32) * n >> 32));
+        let drawn = (0..n).map(|_| samples.at(((random.next_u64() >> 32) * n) >> 32));
         drawn.sum::<f64>() / n as f64
     })
 }
