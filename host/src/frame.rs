@@ -44,37 +44,55 @@ pub struct Frame<'f> {
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
-    marks: Vec<Mark>,
-}
-
-#[derive(Clone, Debug)]
-struct Mark {
-    at: Nanos,
-    /// Where its bytes end; they begin where those of the frame before it end.
-    end: usize,
-    name: Option<Box<str>>,
+    /// Where each frame's bytes end; they begin where those of the frame before it end.
+    ends: Vec<u32>,
+    at: Vec<Nanos>,
+    /// The names of those that have one, by position.
+    names: Vec<(u32, String)>,
+    /// Whether the last may be a piece of a frame.
     unfinished: bool,
 }
 
 impl Frames {
+    /// None, with room for so many of so many bytes in all.
+    pub fn with_capacity(frames: usize, bytes: usize) -> Self {
+        Frames {
+            bytes: Vec::with_capacity(bytes),
+            ends: Vec::with_capacity(frames),
+            at: Vec::with_capacity(frames),
+            names: Vec::new(),
+            unfinished: false,
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.marks.len()
+        self.ends.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.marks.is_empty()
+        self.ends.is_empty()
     }
 
-    /// Bytes of all of them.
-    pub fn bytes(&self) -> usize {
-        self.bytes.len()
+    /// The bytes of all of them, one after the other.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where each frame's bytes end.
+    pub fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// The names of those that have one, by position.
+    pub fn names(&self) -> &[(u32, String)] {
+        &self.names
     }
 
     /// When a frame was complete, by its position.
     pub fn at(&self, position: usize) -> Nanos {
-        self.marks[position].at
+        self.at[position]
     }
 
     /// The last of them.
@@ -83,26 +101,18 @@ impl Frames {
     }
 
     fn get(&self, position: usize) -> Option<Frame<'_>> {
-        let mark = self.marks.get(position)?;
+        let end = *self.ends.get(position)? as usize;
         let start = position
             .checked_sub(1)
-            .map_or(0, |before| self.marks[before].end);
+            .map_or(0, |before| self.ends[before]) as usize;
+        let named = self
+            .names
+            .binary_search_by_key(&(position as u32), |(of, _)| *of);
         Some(Frame {
-            at: mark.at,
-            name: mark.name.as_deref(),
-            data: &self.bytes[start..mark.end],
-            unfinished: mark.unfinished,
-        })
-    }
-
-    /// Each of them alone.
-    pub fn each(&self) -> impl Iterator<Item = Frames> + '_ {
-        self.iter().zip(&self.marks).map(|(frame, mark)| Frames {
-            bytes: frame.data.to_vec(),
-            marks: vec![Mark {
-                end: frame.data.len(),
-                ..mark.clone()
-            }],
+            at: self.at[position],
+            name: named.ok().map(|index| self.names[index].1.as_str()),
+            data: &self.bytes[start..end],
+            unfinished: self.unfinished && position + 1 == self.len(),
         })
     }
 
@@ -111,14 +121,32 @@ impl Frames {
         (0..self.len()).filter_map(|position| self.get(position))
     }
 
+    /// Each of them alone.
+    pub fn each(&self) -> impl Iterator<Item = Frames> + '_ {
+        self.iter().map(|frame| {
+            let mut alone = Frames::default();
+            alone.push(frame.at, frame.name.map(str::to_owned), frame.data);
+            alone.unfinished = frame.unfinished;
+            alone
+        })
+    }
+
     /// Appends frames of the same reply that came later.
     pub fn append(&mut self, later: &Frames) {
-        let offset = self.bytes.len();
-        self.bytes.extend_from_slice(&later.bytes);
-        self.marks.extend(later.marks.iter().map(|mark| Mark {
-            end: mark.end + offset,
-            ..mark.clone()
-        }));
+        for frame in later.iter() {
+            self.push(frame.at, frame.name.map(str::to_owned), frame.data);
+        }
+        self.unfinished = later.unfinished;
+    }
+
+    fn push(&mut self, at: Nanos, name: Option<String>, data: &[u8]) {
+        self.bytes.extend_from_slice(data);
+        if let Some(name) = name {
+            self.names.push((self.len() as u32, name));
+        }
+        // A batch is far smaller than a frame may be, and that fits.
+        self.ends.push(self.bytes.len() as u32);
+        self.at.push(at);
     }
 }
 
@@ -134,7 +162,7 @@ pub struct Framer {
     line: Vec<u8>,
     after_cr: bool,
     first_line: bool,
-    name: Option<Box<str>>,
+    name: Option<String>,
     /// The data of a frame that is not complete.
     data: Vec<u8>,
     has_data: bool,
@@ -174,6 +202,10 @@ impl Framer {
                 bytes = &bytes[1..];
                 continue;
             }
+            if let Some(taken) = self.plain_event(at, bytes, frames) {
+                bytes = &bytes[taken..];
+                continue;
+            }
             let Some(end) = memchr2(b'\n', b'\r', bytes) else {
                 self.line.extend_from_slice(bytes);
                 return self.check_size();
@@ -194,6 +226,23 @@ impl Framer {
         Ok(())
     }
 
+    /// Takes an event at the beginning of these bytes that is one `data` line and its blank line, both
+    /// whole, as nearly all are; says how many bytes it takes.
+    fn plain_event(&mut self, at: Nanos, bytes: &[u8], frames: &mut Frames) -> Option<usize> {
+        let begins = self.framing == Framing::EventStream
+            && self.line.is_empty()
+            && !self.has_data
+            && self.name.is_none();
+        let value = bytes.strip_prefix(b"data: ").filter(|_| begins)?;
+        let end = memchr2(b'\n', b'\r', value)?;
+        if value.get(end..end + 2) != Some(b"\n\n") || end > FRAME_BYTES {
+            return None;
+        }
+        self.first_line = false;
+        frames.push(at, None, &value[..end]);
+        Some(b"data: ".len() + end + 2)
+    }
+
     /// The reply has ended; `at` is when that was seen.
     pub fn finish(&mut self, at: Nanos, frames: &mut Frames) {
         let mut unfinished = false;
@@ -212,9 +261,7 @@ impl Framer {
             unfinished = true;
             self.emit(at, frames);
         }
-        if unfinished && let Some(last) = frames.marks.last_mut() {
-            last.unfinished = true;
-        }
+        frames.unfinished = unfinished;
     }
 
     fn check_size(&self) -> Result<(), Oversized> {
@@ -225,13 +272,7 @@ impl Framer {
     }
 
     fn emit(&mut self, at: Nanos, frames: &mut Frames) {
-        frames.bytes.extend_from_slice(&self.data);
-        frames.marks.push(Mark {
-            at,
-            end: frames.bytes.len(),
-            name: self.name.take(),
-            unfinished: false,
-        });
+        frames.push(at, self.name.take(), &self.data);
         self.data.clear();
         self.has_data = false;
     }
@@ -272,7 +313,7 @@ impl Framer {
                 self.data.extend_from_slice(value);
                 self.has_data = true;
             }
-            b"event" => self.name = Some(String::from_utf8_lossy(value).into()),
+            b"event" => self.name = Some(String::from_utf8_lossy(value).into_owned()),
             _ => {}
         }
     }

@@ -327,7 +327,7 @@ fn first_request_ms(folder: &Path) -> Result<f64> {
     }
     let (_, status) = newest.context("no run was left")?;
     let status: Value = serde_json::from_slice(&std::fs::read(status)?)?;
-    let at = &status["timings"]["first-request-ms"];
+    let at = &status["timings"]["first-sent-ms"];
     at.as_f64().with_context(|| format!("no time in {status}"))
 }
 

@@ -147,9 +147,17 @@ impl<'r> Reading<'r> {
             return;
         }
         self.handed_on = true;
+        // The next batch is likely to be as large as a full one; the first of a reply is one frame.
+        let room = match self.frames.len() {
+            0..=1 => (0, 0),
+            frames => (
+                frames.min(BATCH_FRAMES),
+                self.frames.bytes().len().min(BATCH_BYTES),
+            ),
+        };
         self.outlet.send(Report::Frames {
             key: self.outlet.key,
-            frames: std::mem::take(&mut self.frames),
+            frames: std::mem::replace(&mut self.frames, Frames::with_capacity(room.0, room.1)),
             heard: Arc::clone(&self.heard),
         });
     }
@@ -198,7 +206,7 @@ impl Sink for Reading<'_> {
         }
         if !self.handed_on
             || self.frames.len() >= BATCH_FRAMES
-            || self.frames.bytes() >= BATCH_BYTES
+            || self.frames.bytes().len() >= BATCH_BYTES
             || at.since(self.held_since) >= BATCH_TIME
         {
             self.hand_on();

@@ -178,13 +178,11 @@ impl Dialect {
     /// # Errors
     /// Where the plugin does not understand a frame, breaks its contract, or traps.
     pub fn decode(&mut self, state: &[u8], frames: &Frames) -> Result<Decoded, PluginError> {
-        let crossing: Vec<wit::Frame> = frames
-            .iter()
-            .map(|frame| wit::Frame {
-                name: frame.name.map(str::to_owned),
-                data: frame.data.to_vec(),
-            })
-            .collect();
+        let crossing = wit::Frames {
+            bytes: frames.bytes().to_vec(),
+            ends: frames.ends().to_vec(),
+            names: frames.names().to_vec(),
+        };
         let decoded = self
             .call("decode", |codec, store, handle| {
                 codec.call_decode(store, handle, state, &crossing)

@@ -6,7 +6,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bindings::backend as wit;
-use crate::{Error, Frame, Framing, Meaning, Request, Sample, Settings, config, export};
+use crate::{Error, Framing, Meaning, Request, Sample, Settings, config, export};
+
+/// One unit of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'f> {
+    /// The event's name, where the framing has one.
+    pub name: Option<&'f str>,
+    /// Its bytes.
+    pub data: &'f [u8],
+}
 
 /// A server's dialect: how to ask it and how to read its replies. It never learns the time; the host has
 /// stamped every frame before it is decoded.
@@ -52,7 +61,7 @@ pub trait Backend: Sized + 'static {
     fn decode(
         &self,
         state: &mut Self::State,
-        frame: &Frame,
+        frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error>;
 
@@ -76,16 +85,16 @@ pub(crate) fn freeze<S: Serialize>(state: &S) -> Result<Vec<u8>, Error> {
 }
 
 /// Decodes a batch of frames: what the component's `decode` does.
-pub(crate) fn decode_batch<B: Backend>(
+pub(crate) fn decode_batch<'f, B: Backend>(
     backend: &B,
     state: &[u8],
-    frames: &[Frame],
+    frames: impl ExactSizeIterator<Item = Frame<'f>>,
 ) -> Result<wit::Decoded, Error> {
     let mut state: B::State = thaw(state)?;
     let mut events = Vec::with_capacity(frames.len() + 2);
     let mut meanings = Vec::new();
-    for (index, frame) in frames.iter().enumerate() {
-        backend.decode(&mut state, frame, &mut meanings)?;
+    for (index, frame) in frames.enumerate() {
+        backend.decode(&mut state, &frame, &mut meanings)?;
         events.extend(meanings.drain(..).map(|what| wit::Event {
             frame: index as u32,
             what,
@@ -94,6 +103,21 @@ pub(crate) fn decode_batch<B: Backend>(
     Ok(wit::Decoded {
         events,
         state: freeze(&state)?,
+    })
+}
+
+/// The frames of a batch, one by one.
+fn each(batch: &wit::Frames) -> impl ExactSizeIterator<Item = Frame<'_>> {
+    let mut start = 0;
+    let mut names = batch.names.iter().peekable();
+    batch.ends.iter().enumerate().map(move |(index, end)| {
+        let data = &batch.bytes[start..*end as usize];
+        start = *end as usize;
+        let name = names.next_if(|(of, _)| *of as usize == index);
+        Frame {
+            name: name.map(|(_, name)| name.as_str()),
+            data,
+        }
     })
 }
 
@@ -126,8 +150,8 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         self.0.framing(streaming)
     }
 
-    fn decode(&self, state: Vec<u8>, frames: Vec<Frame>) -> Result<wit::Decoded, Error> {
-        decode_batch(&self.0, &state, &frames)
+    fn decode(&self, state: Vec<u8>, frames: wit::Frames) -> Result<wit::Decoded, Error> {
+        decode_batch(&self.0, &state, each(&frames))
     }
 
     fn explain(&self, status: u16, body: Vec<u8>) -> String {

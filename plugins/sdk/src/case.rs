@@ -25,7 +25,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use crate::backend::decode_batch;
-use crate::{Backend, Error, Frame, Framing, Meaning, config};
+use frames::Cut;
+
+use crate::{Backend, Error, Framing, Meaning, config};
 
 /// The most that a reply's state may take.
 const STATE_LIMIT: usize = 64 << 10;
@@ -164,7 +166,7 @@ type Decoded = (Vec<(usize, Meaning)>, Option<Error>);
 /// so that what came before the fault counts.
 fn decode<B: Backend>(
     backend: &B,
-    frames: &[Frame],
+    frames: &[Cut],
     size: &mut dyn FnMut() -> usize,
 ) -> Result<Decoded, String> {
     let mut events = Vec::new();
@@ -174,7 +176,7 @@ fn decode<B: Backend>(
     while start < frames.len() {
         let size = if single { 1 } else { size().max(1) };
         let end = frames.len().min(start + size);
-        match decode_batch(backend, &state, &frames[start..end]) {
+        match decode_batch(backend, &state, frames[start..end].iter().map(Cut::frame)) {
             Ok(decoded) => {
                 let indexed = decoded.events.into_iter();
                 events.extend(indexed.map(|event| (start + event.frame as usize, event.what)));
@@ -276,7 +278,7 @@ mod tests {
         fn decode(
             &self,
             counts: &mut Counts,
-            frame: &Frame,
+            frame: &crate::Frame<'_>,
             events: &mut Vec<Meaning>,
         ) -> Result<(), Error> {
             if frame.data == b"bad" {

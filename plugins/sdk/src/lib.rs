@@ -38,7 +38,8 @@ mod scorer;
 pub use {schemars, serde, serde_json};
 
 pub use backend::Backend;
-pub use bindings::backend::{Frame, Framing, Meaning, Output, Request, Usage};
+pub use backend::Frame;
+pub use bindings::backend::{Framing, Meaning, Output, Request, Usage};
 pub use bindings::host::tokenizer::Facts;
 pub use bindings::host::types::{Error, Message, Prompt, Role, Sample, Settings};
 pub use bindings::scorer::{Count, CountSource, Exchange, Score};

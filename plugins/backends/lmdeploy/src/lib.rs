@@ -146,7 +146,7 @@ impl Backend for Lmdeploy {
     fn decode(
         &self,
         state: &mut State,
-        frame: &Frame,
+        frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         match self.0.route {

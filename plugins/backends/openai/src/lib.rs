@@ -98,7 +98,7 @@ impl Backend for OpenAi {
     fn decode(
         &self,
         state: &mut openai::Reply,
-        frame: &Frame,
+        frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         openai::decode(state, frame, events)

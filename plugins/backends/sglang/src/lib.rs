@@ -134,7 +134,7 @@ impl Backend for Sglang {
     fn decode(
         &self,
         state: &mut State,
-        frame: &Frame,
+        frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         match self.0.route {

@@ -87,7 +87,7 @@ impl Backend for Vllm {
     fn decode(
         &self,
         state: &mut openai::Reply,
-        frame: &Frame,
+        frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         openai::decode(state, frame, events)

@@ -4,7 +4,7 @@
 use crate::{Frame, Framing};
 
 /// Cuts a body.
-pub fn cut(framing: Framing, body: &[u8]) -> Vec<Frame> {
+pub fn cut(framing: Framing, body: &[u8]) -> Vec<Cut> {
     match framing {
         Framing::EventStream => events(body),
         Framing::Lines => lines(body)
@@ -15,8 +15,24 @@ pub fn cut(framing: Framing, body: &[u8]) -> Vec<Frame> {
     }
 }
 
-fn frame(name: Option<String>, data: Vec<u8>) -> Frame {
-    Frame { name, data }
+/// A frame cut from a body.
+pub struct Cut {
+    name: Option<String>,
+    data: Vec<u8>,
+}
+
+impl Cut {
+    /// As a backend is given it.
+    pub fn frame(&self) -> Frame<'_> {
+        Frame {
+            name: self.name.as_deref(),
+            data: &self.data,
+        }
+    }
+}
+
+fn frame(name: Option<String>, data: Vec<u8>) -> Cut {
+    Cut { name, data }
 }
 
 /// Lines end with LF, CRLF or CR.
@@ -38,7 +54,7 @@ fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// One frame an event: `data` fields joined by LF, comments left out. The last may lack its empty line.
-fn events(body: &[u8]) -> Vec<Frame> {
+fn events(body: &[u8]) -> Vec<Cut> {
     let mut frames = Vec::new();
     let mut name = None;
     let mut data: Option<Vec<u8>> = None;

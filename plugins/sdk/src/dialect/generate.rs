@@ -73,7 +73,7 @@ struct MetaInfo<'a> {
 pub fn decode(
     reply: &mut Reply,
     text: Text,
-    frame: &Frame,
+    frame: &Frame<'_>,
     events: &mut Vec<Meaning>,
 ) -> Result<(), Error> {
     let data = frame.data.trim_ascii();

@@ -3,9 +3,7 @@
 
 use misdeeds::{Deed, commit, hook_panics};
 use runner_plugin::bindings::{about, backend};
-use runner_plugin::{
-    Error, Frame, Framing, Meaning, Output, Prompt, Request, Sample, Settings, log,
-};
+use runner_plugin::{Error, Framing, Meaning, Output, Prompt, Request, Sample, Settings, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -181,13 +179,16 @@ impl backend::GuestCodec for Codec {
         Framing::EventStream
     }
 
-    fn decode(&self, state: Vec<u8>, frames: Vec<Frame>) -> Result<backend::Decoded, Error> {
+    fn decode(&self, state: Vec<u8>, frames: backend::Frames) -> Result<backend::Decoded, Error> {
         let mut decoded = backend::Decoded {
             events: Vec::new(),
             state,
         };
-        for (index, frame) in frames.iter().enumerate() {
-            let answer = said(self.tempted(Call::Decode, &frame.data))?;
+        let mut start = 0;
+        for (index, end) in frames.ends.iter().enumerate() {
+            let data = &frames.bytes[start..*end as usize];
+            start = *end as usize;
+            let answer = said(self.tempted(Call::Decode, data))?;
             let mut add = |frame: usize, what| {
                 decoded.events.push(backend::Event {
                     frame: u32::try_from(frame).unwrap_or(u32::MAX),
@@ -195,7 +196,7 @@ impl backend::GuestCodec for Codec {
                 });
             };
             match answer {
-                Some(Answer::FrameOutside) => add(frames.len(), Meaning::Opened),
+                Some(Answer::FrameOutside) => add(frames.ends.len(), Meaning::Opened),
                 Some(Answer::FrameBackwards) if index > 0 => add(0, Meaning::Opened),
                 Some(Answer::Million) => (0..1_000_000).for_each(|_| add(index, text(""))),
                 Some(Answer::Huge) => add(index, text(&huge())),
@@ -209,12 +210,12 @@ impl backend::GuestCodec for Codec {
                     what,
                 });
             };
-            if frame.data == b"[DONE]" {
+            if data == b"[DONE]" {
                 add(Meaning::End);
                 continue;
             }
-            let chunk: Value = serde_json::from_slice(&frame.data)
-                .map_err(|error| Error::Protocol(error.to_string()))?;
+            let chunk: Value =
+                serde_json::from_slice(data).map_err(|error| Error::Protocol(error.to_string()))?;
             let choice = &chunk["choices"][0];
             if let Some(piece) = choice["text"].as_str() {
                 add(text(piece));

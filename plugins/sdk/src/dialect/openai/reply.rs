@@ -89,7 +89,11 @@ struct CompletionDetails {
 ///
 /// # Errors
 /// [`Error::Protocol`] where the frame is not of this API.
-pub fn decode(reply: &mut Reply, frame: &Frame, events: &mut Vec<Meaning>) -> Result<(), Error> {
+pub fn decode(
+    reply: &mut Reply,
+    frame: &Frame<'_>,
+    events: &mut Vec<Meaning>,
+) -> Result<(), Error> {
     let data = frame.data.trim_ascii();
     if data == b"[DONE]" {
         reply.end(events);
@@ -110,7 +114,7 @@ pub fn decode(reply: &mut Reply, frame: &Frame, events: &mut Vec<Meaning>) -> Re
         events.push(failure(error.get().as_bytes()));
         return Ok(());
     }
-    if frame.name.as_deref() == Some("error") {
+    if frame.name == Some("error") {
         events.push(failure(data));
         return Ok(());
     }
