@@ -126,3 +126,43 @@ fn the_demo_needs_nothing() {
             .contains("output-length (mean of 60):              1.0000\n")
     );
 }
+
+#[test]
+fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
+    let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
+    let kept = folder.path().join("kept");
+    let with = |flags: &str, cache: &Path| {
+        let mut command = runner();
+        command.current_dir(folder.path());
+        command.env("RUNNER_CACHE_DIR", cache).args(words(flags));
+        let line =
+            "--backend vllm --dataset-name random --num-prompts 1 --random-input-len 8 --base-url";
+        run(command.args(words(line)).arg(&mock.url)).with_code(0)
+    };
+    with("--no-plugin-cache", &kept);
+    assert!(!kept.exists());
+
+    with("", &kept);
+    let artifacts = || {
+        let version = std::fs::read_dir(kept.join("modules")).unwrap().next();
+        let files = std::fs::read_dir(version.unwrap().unwrap().path()).unwrap();
+        let mut files: Vec<_> = files
+            .map(|file| file.unwrap().path())
+            .filter(|path| path.extension().is_none())
+            .collect();
+        files.sort();
+        files
+    };
+    let compiled = artifacts();
+    assert_eq!(compiled.len(), 2, "a backend and a dataset: {compiled:?}");
+    with("", &kept);
+    assert_eq!(artifacts(), compiled);
+
+    for artifact in &compiled {
+        std::fs::write(artifact, "half of it").unwrap();
+    }
+    with("", &kept);
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    with("", &file);
+}

@@ -31,7 +31,7 @@ fn cleaned(mut command: Command) -> Command {
     }
     // Of its own, and shared by all tests: compiling is most of what a short run takes.
     command.env(
-        "RUNNER_CACHE_DIR",
+        "XDG_CACHE_HOME",
         concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
     );
     command.stdin(Stdio::null());

@@ -144,10 +144,11 @@ impl Merges {
 /// bytes of the two alone; and what comes before it is the same in both.
 #[derive(Default)]
 pub(super) struct Memory {
+    /// How many tokens each word has; beside it the token where there is one, else where in `tokens` they begin.
     words: Strings,
     tokens: Vec<u32>,
-    /// Where each word's tokens end.
-    ends: Vec<u32>,
+    /// A word's only token.
+    one: [u32; 1],
     scratch: Scratch,
     joined: Tokens,
     part: Tokens,
@@ -163,7 +164,7 @@ struct Tokens {
 }
 
 /// Most bytes that remembered words may take.
-const MEMORY_BYTES: usize = 64 << 20;
+const MEMORY_BYTES: usize = 48 << 20;
 /// Longer parts of words hardly come again.
 const REMEMBERED: usize = 4 * SHORT;
 /// A part of a long word has so many bytes at least, and at most. It ends where its last bytes say so, not where
@@ -177,9 +178,8 @@ impl Memory {
         if let Some(whole) = &merges.whole
             && let Some(token) = whole.get(word)
         {
-            self.scratch.tokens.clear();
-            self.scratch.tokens.push(token);
-            return &self.scratch.tokens;
+            self.one = [token];
+            return &self.one;
         }
         if word.len() <= SHORT {
             self.remembered(merges, word)
@@ -190,31 +190,33 @@ impl Memory {
 
     #[inline]
     fn remembered<'m>(&'m mut self, merges: &Merges, word: &[u8]) -> &'m [u32] {
-        match self.words.get(word) {
-            Some(number) => {
-                let number = number as usize;
-                let start = match number {
-                    0 => 0,
-                    _ => self.ends[number - 1] as usize,
-                };
-                &self.tokens[start..self.ends[number] as usize]
-            }
+        match self.words.look_up(word) {
             None => self.learn(merges, word),
+            Some((token, 1)) => {
+                self.one = [*token];
+                &self.one
+            }
+            Some((start, count)) => &self.tokens[*start as usize..][..usize::from(count)],
         }
     }
 
     #[cold]
     fn learn<'m>(&'m mut self, merges: &Merges, word: &[u8]) -> &'m [u32] {
         let tokens = merges.merged(word, &mut self.scratch);
-        let size = self.words.size() + size_of_val(&*self.tokens) + size_of_val(&*self.ends);
+        let size = self.words.size() + size_of_val(&*self.tokens);
         if size > MEMORY_BYTES {
             self.words = Strings::default();
             self.tokens.clear();
-            self.ends.clear();
         }
-        self.words.set(word, self.ends.len() as u32);
-        self.tokens.extend_from_slice(tokens);
-        self.ends.push(self.tokens.len() as u32);
+        // A word has no more tokens than bytes, and is short.
+        match *tokens {
+            [token] => self.words.set_both(word, token, 1),
+            _ => {
+                let start = self.tokens.len() as u32;
+                self.tokens.extend_from_slice(tokens);
+                self.words.set_both(word, start, tokens.len() as u16)
+            }
+        };
         tokens
     }
 

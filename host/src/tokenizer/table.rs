@@ -13,7 +13,8 @@ pub(super) struct Strings {
 struct Slot {
     tag: u32,
     at: u32,
-    len: u32,
+    len: u16,
+    count: u16,
     value: u32,
 }
 
@@ -22,6 +23,7 @@ const NO_SLOT: Slot = Slot {
     tag: 0,
     at: FREE,
     len: 0,
+    count: 0,
     value: 0,
 };
 
@@ -47,16 +49,27 @@ impl Strings {
     /// The number of a string.
     #[inline]
     pub(super) fn get(&self, key: &[u8]) -> Option<u32> {
+        self.look_up(key).map(|(value, _)| *value)
+    }
+
+    /// The number of a string, and the small number beside it.
+    #[inline]
+    pub(super) fn look_up(&self, key: &[u8]) -> Option<(&u32, u16)> {
         if self.slots.is_empty() {
             return None;
         }
-        let slot = self.slots[self.find(key, hash(key))];
-        (slot.at != FREE).then_some(slot.value)
+        let slot = &self.slots[self.find(key, hash(key))];
+        (slot.at != FREE).then_some((&slot.value, slot.count))
     }
 
-    /// Sets the number of a string, and gives the one it had. Does nothing where its strings are too long for
-    /// it together.
+    /// Sets the number of a string, and gives the one it had. Does nothing where it, or all strings together,
+    /// are too long.
     pub(super) fn set(&mut self, key: &[u8], value: u32) -> Option<u32> {
+        self.set_both(key, value, 0)
+    }
+
+    /// Sets the number of a string and the small one, else as [`Strings::set`].
+    pub(super) fn set_both(&mut self, key: &[u8], value: u32, count: u16) -> Option<u32> {
         if 2 * (self.len + 1) > self.slots.len() {
             self.grow();
         }
@@ -66,7 +79,7 @@ impl Strings {
         if slot.at != FREE {
             return Some(std::mem::replace(&mut slot.value, value));
         }
-        let (Ok(at), Ok(len)) = (u32::try_from(self.bytes.len()), u32::try_from(key.len())) else {
+        let (Ok(at), Ok(len)) = (u32::try_from(self.bytes.len()), u16::try_from(key.len())) else {
             return None;
         };
         if at == FREE {
@@ -76,6 +89,7 @@ impl Strings {
             tag: hash as u32,
             at,
             len,
+            count,
             value,
         };
         self.bytes.extend_from_slice(key);
