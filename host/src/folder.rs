@@ -307,8 +307,10 @@ pub fn facts(
             streamed: plan.request.stream,
             ignore_eos: plan.request.ignore_eos,
             percentiles: plan.percentiles.clone(),
-            // The first request of every phase is due when the phase begins.
-            measure_start: measured().map(|e| e.due).min().unwrap_or(Nanos::ZERO),
+            measure_start: measured()
+                .map(|e| e.due)
+                .min()
+                .map_or(Nanos::ZERO, |first| plan.began(first)),
             tokenizer: Some(Tokenizer {
                 name: plan.tokenizer.name.clone(),
                 approximate: plan.tokenizer.approximate,

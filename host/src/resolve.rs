@@ -3,6 +3,7 @@
 //! looks at input files. Everything that is wrong is told at once.
 
 mod defaults;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -163,7 +164,8 @@ impl<'s> Resolution<'s> {
         }
         let (secrets, header_names) = self.secrets();
         let target = self.target(backend.as_ref().map(|(backend, _)| backend));
-        let load = load_of(scenario);
+        let trace = self.trace();
+        let load = load_of(scenario, trace.as_ref());
 
         let (Some((backend, planned_backend)), Some((dataset, planned_dataset)), Some(target)) =
             (backend, dataset, target)
@@ -214,6 +216,7 @@ impl<'s> Resolution<'s> {
                 dataset,
                 target,
                 secrets,
+                trace: trace.map(|(_, trace)| trace).unwrap_or_default(),
             },
             scorers,
             tokenizer,
