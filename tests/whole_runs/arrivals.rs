@@ -92,9 +92,9 @@ async fn a_ramp_over_the_whole_run() {
         panic!("{}", ran.plan.load.arrival)
     };
     assert_eq!(ramp.length, Nanos(2_000_000_000));
-    // 2t + 7t²/2 = 17
+    // 2t + 7t²/2 is 17 where t is (√242 − 2) / 7.
     let last = *due(&ran).last().unwrap();
-    assert_eq!(last, 1_936_581_541);
+    assert_eq!(last, 1_936_621_312);
     assert_eq!(ran.summary.requests.successful, 18);
     let over =
         "load.arrival = 'constant'\nload.duration = '2s'\nload.ramp = { from = 2.0, to = 16.0 }";
