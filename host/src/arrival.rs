@@ -3,15 +3,35 @@
 //! Neither the server, nor the number of workers, nor the machine has a say in it.
 //! Waiting for the due time is `pace`'s business.
 
-use rand_mt::Mt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::PlannedFile;
 use crate::units::Nanos;
 
+mod numpy;
+mod profile;
+#[cfg(test)]
+mod tests;
+mod think;
+mod trace;
+mod words;
+
+use numpy::Legacy;
+use profile::Profile;
+
+pub use profile::{Shape, Stage, length_for};
+pub use think::{Think, ThinkSpread};
+pub use trace::{Trace, TraceError};
+
 /// How requests arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", tag = "model", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    tag = "model",
+    deny_unknown_fields
+)]
 pub enum Arrival {
     /// All at once.
     Inf,
@@ -24,11 +44,74 @@ pub enum Arrival {
     Poisson {
         /// Requests a second.
         rate: f64,
+        /// Whether the first request comes after a gap too and all are scaled so that the last of
+        /// n is due at n/rate: [`Arrival::Gamma`] of burstiness 1, normalised.
+        #[serde(default, skip_serializing_if = "is_false")]
+        normalise: bool,
+    },
+    /// Independent gamma-distributed gaps of mean 1/rate, the first before the first request.
+    Gamma {
+        /// Requests a second.
+        rate: f64,
+        /// The distribution's shape: 1 is Poisson, less is in bursts, more is evener.
+        burstiness: f64,
+        /// Whether all are scaled so that the last of n is due at n/rate.
+        #[serde(default, skip_serializing_if = "is_false")]
+        normalise: bool,
+    },
+    /// A rate that goes from one value to another, and stays there.
+    Ramp {
+        /// How requests are spread over the area under the rate.
+        spread: Spread,
+        /// The way from the one to the other.
+        ramp: Stage,
+    },
+    /// Rates one after the other. Nothing is due after the last.
+    Stages {
+        /// How requests are spread over the area under the rate.
+        spread: Spread,
+        /// The rates.
+        stages: Vec<Stage>,
+    },
+    /// As a file says.
+    Trace {
+        /// The file.
+        file: PlannedFile,
+        /// How many times as fast it is played.
+        time_scale: f64,
+        /// How many instants it has; no request is due after the last.
+        timestamps: u64,
+        /// Seconds from the first to the last, as played.
+        length: f64,
+        /// The most within a second, as played.
+        peak: f64,
     },
     /// So many users, each sending its next request when the last one is answered.
     Closed {
         /// How many users.
         concurrency: u32,
+        /// How long a user thinks before its next request; absent where it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        think: Option<Think>,
+    },
+}
+
+/// How requests are spread over the area under a rate: the numbers at which one is due.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
+pub enum Spread {
+    /// 0, 1, 2 …
+    Constant,
+    /// A Poisson process of rate 1 that begins with a request.
+    Poisson,
+    /// Gamma-distributed gaps of mean 1, the first before the first request.
+    Gamma {
+        /// The distribution's shape.
+        burstiness: f64,
     },
 }
 
@@ -37,108 +120,171 @@ pub enum Arrival {
 pub enum Due {
     /// At this instant of its phase.
     At(Nanos),
-    /// As soon as one of the users is free.
+    /// As soon as one of the users is free, and has thought.
     WhenFree,
 }
 
+/// Due times in order.
+pub type DueTimes = Box<dyn Iterator<Item = Due> + Send>;
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 impl Arrival {
-    /// The due times of a phase, without end.
+    /// The due times of a phase, of which so many are wanted; without end but for
+    /// [`Arrival::Trace`], [`Arrival::Stages`] and a ramp to zero. `trace` is the contents of the
+    /// file that [`Arrival::Trace`] names; the others take no notice of it.
     ///
-    /// Poisson gaps are NumPy's legacy stream: `np.random.seed(seed)`, then one
-    /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy draw them.
-    pub fn due_times(self, seed: u64) -> Box<dyn Iterator<Item = Due> + Send> {
-        match self {
+    /// Random gaps are NumPy's legacy stream, `np.random.seed(seed)`: for Poisson one
+    /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy draw them; for
+    /// gamma one `np.random.gamma(burstiness, 1 / (rate * burstiness))` before each, as vLLM does.
+    /// Normalised, they are multiplied by n/rate over their sum, as vLLM does where its rate does
+    /// not change. Where the rate changes, a process of rate 1 is carried through the area under
+    /// it, which is exact over any change; vLLM's client instead gives each gap the rate of its
+    /// request's number, so that its rate is no function of time.
+    pub fn due_times(&self, seed: u64, requests: Option<u64>, trace: &Trace) -> DueTimes {
+        match *self {
             Arrival::Inf => Box::new(std::iter::repeat(Due::At(Nanos::ZERO))),
             Arrival::Closed { .. } => Box::new(std::iter::repeat(Due::WhenFree)),
-            Arrival::Constant { rate } => {
-                Box::new((0u64..).map(move |i| Due::At(Nanos::from_secs_f64(i as f64 / rate))))
+            Arrival::Constant { rate } => at((0u64..).map(move |i| i as f64 / rate)),
+            Arrival::Poisson {
+                rate,
+                normalise: false,
+            } => at(from_zero(gaps(seed, rate, 1.0))),
+            Arrival::Poisson {
+                rate,
+                normalise: true,
+            } => normalised(seed, rate, 1.0, requests),
+            Arrival::Gamma {
+                rate,
+                burstiness,
+                normalise: true,
+            } => normalised(seed, rate, burstiness, requests),
+            Arrival::Gamma {
+                rate,
+                burstiness,
+                normalise: false,
+            } => at(sums(gaps(seed, rate, burstiness))),
+            Arrival::Ramp { spread, ramp } => {
+                // Then it stays where it has come to, for longer than any run.
+                let hold = Stage {
+                    from: ramp.to,
+                    to: ramp.to,
+                    shape: Shape::Linear,
+                    length: Nanos(u64::MAX),
+                };
+                varying([ramp, hold].into_iter(), spread, seed)
             }
-            Arrival::Poisson { rate } => {
-                let mut stream = Mt::new(seed as u32);
-                let mut at = 0.0;
-                Box::new(std::iter::repeat_with(move || {
-                    let due = Due::At(Nanos::from_secs_f64(at));
-                    at += -(1.0 - double(&mut stream)).ln() / rate;
-                    due
-                }))
+            Arrival::Stages { spread, ref stages } => {
+                varying(stages.clone().into_iter(), spread, seed)
             }
+            Arrival::Trace { time_scale, .. } => at(trace.seconds(time_scale)),
         }
     }
 
-    /// Requests a second, where the model has such a thing; infinite for [`Arrival::Inf`].
-    pub fn rate(self) -> Option<f64> {
+    /// Mean requests a second, where the model has such a thing; infinite where all are due at
+    /// once. Of a ramp, of stages and of a trace the mean from the beginning to their end.
+    pub fn rate(&self) -> Option<f64> {
         match self {
             Arrival::Inf => Some(f64::INFINITY),
-            Arrival::Constant { rate } | Arrival::Poisson { rate } => Some(rate),
+            Arrival::Constant { rate }
+            | Arrival::Poisson { rate, .. }
+            | Arrival::Gamma { rate, .. } => Some(*rate),
+            Arrival::Ramp { ramp, .. } => Some(ramp.area() / ramp.length.as_secs_f64()),
+            Arrival::Stages { stages, .. } => {
+                let area: f64 = stages.iter().map(Stage::area).sum();
+                let seconds: f64 = stages.iter().map(|stage| stage.length.as_secs_f64()).sum();
+                Some(area / seconds)
+            }
+            Arrival::Trace {
+                timestamps, length, ..
+            } => Some(*timestamps as f64 / length),
             Arrival::Closed { .. } => None,
         }
     }
 
+    /// The highest rate that it comes to, in requests a second: what must lie ready for it.
+    pub fn peak_rate(&self) -> Option<f64> {
+        let higher = |stage: &Stage| stage.from.max(stage.to);
+        match self {
+            Arrival::Ramp { ramp, .. } => Some(higher(ramp)),
+            Arrival::Stages { stages, .. } => Some(stages.iter().map(higher).fold(0.0, f64::max)),
+            Arrival::Trace { peak, .. } => Some(*peak),
+            _ => self.rate(),
+        }
+    }
+
+    /// Requests after which nothing is due any more, where that is known beforehand.
+    pub fn limit(&self) -> Option<u64> {
+        match self {
+            Arrival::Trace { timestamps, .. } => Some(*timestamps),
+            _ => None,
+        }
+    }
+
     /// Whether due times are known beforehand, whatever the server does.
-    pub fn is_open(self) -> bool {
+    pub fn is_open(&self) -> bool {
         !matches!(self, Arrival::Closed { .. })
     }
 }
 
-impl std::fmt::Display for Arrival {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Spread {
+    /// The areas at which a request is due.
+    fn areas(self, seed: u64) -> Box<dyn Iterator<Item = f64> + Send> {
         match self {
-            Arrival::Inf => f.write_str("all at once"),
-            Arrival::Constant { rate } => write!(f, "constant, {rate}/s"),
-            Arrival::Poisson { rate } => write!(f, "Poisson, {rate}/s"),
-            Arrival::Closed { concurrency } => write!(f, "closed loop of {concurrency}"),
+            Spread::Constant => Box::new((0u64..).map(|i| i as f64)),
+            Spread::Poisson => Box::new(from_zero(gaps(seed, 1.0, 1.0))),
+            Spread::Gamma { burstiness } => Box::new(sums(gaps(seed, 1.0, burstiness))),
         }
     }
 }
 
-/// A double in [0, 1) of 53 bits from two words, as CPython and NumPy make it.
-fn double(stream: &mut Mt) -> f64 {
-    let high = f64::from(stream.next_u32() >> 5);
-    let low = f64::from(stream.next_u32() >> 6);
-    (high * 67_108_864.0 + low) / 9_007_199_254_740_992.0
+/// Due times at so many seconds.
+fn at(seconds: impl Iterator<Item = f64> + Send + 'static) -> DueTimes {
+    Box::new(seconds.map(|seconds| Due::At(Nanos::from_secs_f64(seconds))))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// `np.random.gamma(burstiness, 1 / (rate * burstiness))` again and again.
+fn gaps(seed: u64, rate: f64, burstiness: f64) -> impl Iterator<Item = f64> + Send {
+    let mut stream = Legacy::new(seed);
+    let scale = 1.0 / (rate * burstiness);
+    std::iter::repeat_with(move || scale * stream.gamma(burstiness))
+}
 
-    fn first(arrival: Arrival, seed: u64, n: usize) -> Vec<u64> {
-        arrival
-            .due_times(seed)
-            .take(n)
-            .map(|due| match due {
-                Due::At(at) => at.0,
-                Due::WhenFree => panic!("an open loop has due times"),
-            })
-            .collect()
-    }
+/// The sum so far, each gap included.
+fn sums(gaps: impl Iterator<Item = f64> + Send) -> impl Iterator<Item = f64> + Send {
+    gaps.scan(0.0, |sum, gap| {
+        *sum += gap;
+        Some(*sum)
+    })
+}
 
-    #[test]
-    fn constant_arrivals_do_not_drift() {
-        let due = first(Arrival::Constant { rate: 3.0 }, 0, 3_000_001);
-        assert_eq!(due[1], 333_333_333);
-        assert_eq!(due[3], 1_000_000_000);
-        assert_eq!(due[3_000_000], 1_000_000_000_000_000);
-    }
+/// Zero, then the sum so far.
+fn from_zero(gaps: impl Iterator<Item = f64> + Send) -> impl Iterator<Item = f64> + Send {
+    std::iter::once(0.0).chain(sums(gaps))
+}
 
-    /// `np.random.seed(1); np.cumsum(np.random.exponential(1 / 10, 3))`.
-    #[test]
-    fn poisson_arrivals_are_numpys() {
-        let due = first(Arrival::Poisson { rate: 10.0 }, 1, 4);
-        assert_eq!(due[0], 0);
-        let seconds: Vec<f64> = due[1..].iter().map(|at| *at as f64 / 1e9).collect();
-        for (got, wanted) in seconds
-            .iter()
-            .zip([0.053_960_584, 0.181_373_109, 0.181_384_547])
-        {
-            assert!((got - wanted).abs() < 1e-9, "{got} {wanted}");
-        }
-    }
+/// Gamma-distributed gaps of which the first so many end where they would without chance. Drawn
+/// twice, because their sum must be known before the first is used.
+fn normalised(seed: u64, rate: f64, burstiness: f64, requests: Option<u64>) -> DueTimes {
+    let ends = requests.and_then(|requests| {
+        let last = usize::try_from(requests).ok()?.checked_sub(1)?;
+        let sum = sums(gaps(seed, rate, burstiness)).nth(last)?;
+        (sum > 0.0).then_some((requests as f64 / rate, sum))
+    });
+    let factor = ends.map_or(1.0, |(wanted, sum)| wanted / sum);
+    at(sums(gaps(seed, rate, burstiness)).map(move |sum| sum * factor))
+}
 
-    #[test]
-    fn due_times_depend_on_the_seed_alone() {
-        let arrival = Arrival::Poisson { rate: 100.0 };
-        assert_eq!(first(arrival, 7, 1000), first(arrival, 7, 1000));
-        assert_ne!(first(arrival, 7, 1000), first(arrival, 8, 1000));
-    }
+/// Requests spread over the area under a rate that changes.
+fn varying(
+    stages: impl Iterator<Item = Stage> + Send + 'static,
+    spread: Spread,
+    seed: u64,
+) -> DueTimes {
+    let mut profile = Profile::new(stages);
+    at(spread
+        .areas(seed)
+        .map_while(move |area| profile.seconds_until(area)))
 }

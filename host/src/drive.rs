@@ -250,7 +250,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         if exchange.ended.is_none() && exchange.sent.is_some() {
             exchange.ended = Some(self.clock.now());
         }
-        self.signal.release();
+        self.signal.release(key, self.clock.now());
         outlet.send(Report::Closed { key, exchange, end });
     }
 

@@ -311,8 +311,6 @@ impl RunFolder {
 /// What a summary takes beside the exchanges: from the plan, and from what was made of the answers.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
-    // The first request of every phase is due when the phase begins, so the records say when.
-    let measure_start = None;
     RunFacts {
         run: Run {
             backend: plan.backend.name.clone(),
@@ -323,7 +321,8 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             streamed: plan.request.stream,
             ignore_eos: plan.request.ignore_eos,
             percentiles: plan.percentiles.clone(),
-            measure_start,
+            measure_start: None,
+            first_due: plan.first_due(),
             goodput: plan.goodput.clone(),
             tokenizer: Some(Tokenizer {
                 name: plan.tokenizer.name.clone(),

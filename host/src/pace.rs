@@ -2,16 +2,28 @@
 //!
 //! One loop for every arrival model. In a real run it has an OS thread of its own, because
 //! a runtime's timers are late by a millisecond; on a paused clock it is a task, and exact.
+//! Which instants are due is [`arrival`](crate::arrival)'s to say.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 
+use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::Notify;
 
-use crate::arrival::Due;
+use crate::arrival::{Due, Think};
 use crate::clock::Clock;
 use crate::units::Nanos;
+
+mod users;
+
+use users::Users;
+
+/// How long before an instant a thread stops sleeping and watches the clock instead. A sleep ends some
+/// 30 µs after it should (80 µs with the kernel's usual timer slack); half of that watched costs no
+/// more processor time than the waking itself, 4 % of a core at 2000 requests a second at most, and
+/// brings the median lag from 30 down to 10 µs.
+const WATCH: Nanos = Nanos(20_000);
 
 /// What the pacer is told while it waits: that a slot is free, or that the run is to stop.
 #[derive(Clone)]
@@ -22,7 +34,19 @@ struct SignalState {
     stopped: AtomicBool,
     aborted: AtomicBool,
     broken: AtomicBool,
+    /// Whether it matters which slots come free, and when.
+    watched: AtomicBool,
+    freed: (Sender<Freed>, Receiver<Freed>),
     wake: Wake,
+}
+
+/// A slot that came free.
+#[derive(Clone, Copy)]
+struct Freed {
+    /// The number of the request that had it.
+    key: u64,
+    /// When.
+    at: Nanos,
 }
 
 enum Wake {
@@ -47,6 +71,8 @@ impl Signal {
             stopped: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
+            freed: crossbeam_channel::unbounded(),
             wake,
         }))
     }
@@ -55,13 +81,30 @@ impl Signal {
     pub fn attach(&self) {
         if let Wake::Thread(thread) = &self.0.wake {
             let _ = thread.set(std::thread::current());
+            // The kernel may let a sleeper wait 50 µs longer to wake several at a time. Where it
+            // will not be told otherwise, requests leave that much later and `sent - due` says so.
+            #[cfg(target_os = "linux")]
+            let _ = nix::sys::prctl::set_timerslack(1);
         }
     }
 
-    /// A request's reply has ended: its slot is free.
-    pub fn release(&self) {
+    /// The reply to the request of that number has ended at that instant: its slot is free.
+    pub fn release(&self, key: u64, at: Nanos) {
+        if self.0.watched.load(Ordering::Acquire) {
+            // Received as long as the signal lives.
+            let _ = self.0.freed.0.send(Freed { key, at });
+        }
         self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.wake();
+    }
+
+    /// From here on takes note of which slots come free.
+    fn watch(&self) {
+        self.0.watched.store(true, Ordering::Release);
+    }
+
+    fn next_freed(&self) -> Option<Freed> {
+        self.0.freed.1.try_recv().ok()
     }
 
     /// Nothing further is to be sent.
@@ -120,9 +163,14 @@ impl Signal {
     /// Waits until woken, or until `until`. May return early.
     pub async fn wait(&self, clock: &Clock, until: Option<Nanos>) {
         match (&self.0.wake, until) {
-            (Wake::Thread(_), Some(until)) => {
-                std::thread::park_timeout(until.since(clock.now()).into());
-            }
+            (Wake::Thread(_), Some(until)) => match until.since(clock.now()) {
+                left if left > WATCH => std::thread::park_timeout(left.since(WATCH).into()),
+                _ => {
+                    while clock.now() < until {
+                        std::hint::spin_loop();
+                    }
+                }
+            },
             (Wake::Thread(_), None) => std::thread::park(),
             (Wake::Task(notify), Some(until)) => {
                 let _ = tokio::time::timeout_at(clock.instant(until), notify.notified()).await;
@@ -142,6 +190,21 @@ pub struct Pacing {
     pub slots: Option<usize>,
     /// Whether `slots` is a cap, so that waiting for one is queueing worth recording.
     pub capped: bool,
+    /// How the users of a closed loop think; absent where they do not.
+    pub thinking: Option<Thinking>,
+}
+
+/// How users think, and which of the plan's users they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thinking {
+    /// For how long.
+    pub think: Think,
+    /// What chance comes from.
+    pub seed: u64,
+    /// The number of the first user.
+    pub first: u32,
+    /// How far the next user's number is from it.
+    pub step: u32,
 }
 
 /// When a request was due and let go.
@@ -165,65 +228,90 @@ pub enum Verdict {
     },
 }
 
-/// Paces one phase: draws an item for each due time and hands it on with its verdict.
+/// Paces one phase: draws an item for each due time and hands it on with its verdict. `hand_on` gives
+/// the number by which [`Signal::release`] will know the item.
 ///
 /// Ends when the items or the due times end, when the phase is over, or when told to stop.
 /// Items due before the end that found no slot are handed on as not sent, so that load that
-/// could not be offered is on record.
+/// could not be offered is on record. In a closed loop a request is due when its user's slot came
+/// free and the user has thought.
 pub async fn pace<Item>(
     clock: &Clock,
     signal: &Signal,
     pacing: &Pacing,
     due_times: impl Iterator<Item = Due>,
     mut next: impl FnMut() -> Option<Item>,
-    mut hand_on: impl FnMut(Item, Verdict),
+    mut hand_on: impl FnMut(Item, Verdict) -> u64,
 ) {
     let end = pacing.duration.map(|duration| pacing.origin + duration);
     let over = |now: Nanos| signal.is_stopped() || end.is_some_and(|end| now >= end);
+    let mut users = None;
     for due in due_times {
         let due = match due {
-            Due::At(at) => Some(pacing.origin + at),
-            Due::WhenFree => None,
+            Due::At(at) => pacing.origin + at,
+            Due::WhenFree => {
+                let users = users.get_or_insert_with(|| {
+                    signal.watch();
+                    Users::new(pacing.slots.unwrap_or(1), pacing.origin, pacing.thinking)
+                });
+                if over(clock.now()) {
+                    return;
+                }
+                let Some(item) = next() else { return };
+                let Some((due, user)) = next_user(clock, signal, users, end).await else {
+                    return;
+                };
+                signal.take_slot();
+                let release = Release { due, granted: None };
+                users.send(user, hand_on(item, Verdict::Send(release)));
+                continue;
+            }
         };
-        if due.is_some_and(|due| end.is_some_and(|end| due >= end)) {
+        if end.is_some_and(|end| due >= end) {
             return;
         }
         // The bytes are in hand before they are due.
-        if due.is_none() && over(clock.now()) {
+        let Some(item) = next() else { return };
+        while clock.now() < due && !signal.is_stopped() {
+            signal.wait(clock, Some(due)).await;
+        }
+        if clock.now() < due {
             return;
         }
-        let Some(item) = next() else { return };
-        if let Some(due) = due {
-            while clock.now() < due && !signal.is_stopped() {
-                signal.wait(clock, Some(due)).await;
-            }
-            if clock.now() < due {
-                return;
-            }
-        }
-        while pacing
-            .slots
-            .is_some_and(|slots| signal.in_flight() >= slots)
-            && !over(clock.now())
-        {
+        let is_free = || pacing.slots.is_none_or(|slots| signal.in_flight() < slots);
+        while !is_free() && !over(clock.now()) {
             signal.wait(clock, end).await;
         }
+        if !is_free() || signal.is_stopped() {
+            hand_on(item, Verdict::NotSent { due });
+            continue;
+        }
+        signal.take_slot();
+        let granted = pacing.capped.then(|| clock.now().max(due));
+        hand_on(item, Verdict::Send(Release { due, granted }));
+    }
+}
+
+/// Waits until a user's next request is due. `None` where the phase is over before.
+async fn next_user(
+    clock: &Clock,
+    signal: &Signal,
+    users: &mut Users,
+    end: Option<Nanos>,
+) -> Option<(Nanos, u32)> {
+    loop {
+        users.gather(signal);
         let now = clock.now();
-        let free = pacing.slots.is_none_or(|slots| signal.in_flight() < slots);
-        match due {
-            Some(due) if !free || signal.is_stopped() => {
-                hand_on(item, Verdict::NotSent { due });
+        if signal.is_stopped() || end.is_some_and(|end| now >= end) {
+            return None;
+        }
+        match users.next_due() {
+            Some(due) if due <= now => return Some((due, users.next()?)),
+            Some(due) => {
+                let until = end.map_or(due, |end| due.min(end));
+                signal.wait(clock, Some(until)).await;
             }
-            None if over(now) => return,
-            _ => {
-                signal.take_slot();
-                let release = Release {
-                    due: due.unwrap_or(now),
-                    granted: (pacing.capped && due.is_some())
-                        .then(|| due.map_or(now, |due| now.max(due))),
-                };
-                hand_on(item, Verdict::Send(release));
-            }
+            None => signal.wait(clock, end).await,
         }
     }
 }
@@ -238,99 +326,4 @@ pub async fn drain(clock: &Clock, signal: &Signal, impatient: impl Fn() -> bool)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arrival::Arrival;
-    use std::cell::RefCell;
-    use std::time::Duration;
-
-    const MS: u64 = 1_000_000;
-
-    /// Runs a phase on a paused clock with replies that take `service` each.
-    async fn run(
-        arrival: Arrival,
-        items: u32,
-        slots: Option<usize>,
-        duration: Option<Nanos>,
-        service: Duration,
-    ) -> Vec<(u32, Verdict, Nanos)> {
-        let clock = Clock::start();
-        let signal = Signal::for_task();
-        let out = RefCell::new(Vec::new());
-        let pacing = Pacing {
-            origin: Nanos::ZERO,
-            duration,
-            slots,
-            capped: arrival.is_open() && slots.is_some(),
-        };
-        let mut items = 0..items;
-        pace(
-            &clock,
-            &signal,
-            &pacing,
-            arrival.due_times(1),
-            || items.next(),
-            |item, verdict| {
-                out.borrow_mut().push((item, verdict, clock.now()));
-                if matches!(verdict, Verdict::Send(_)) {
-                    let signal = signal.clone();
-                    tokio::spawn(async move {
-                        tokio::time::sleep(service).await;
-                        signal.release();
-                    });
-                }
-            },
-        )
-        .await;
-        drain(&clock, &signal, || false).await;
-        out.into_inner()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn constant_load_is_sent_when_due() {
-        let arrival = Arrival::Constant { rate: 100.0 };
-        let sent = run(arrival, 4, None, None, Duration::from_secs(9)).await;
-        let at: Vec<u64> = sent.iter().map(|(_, _, at)| at.0 / MS).collect();
-        assert_eq!(at, [0, 10, 20, 30]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_cap_shows_as_queueing() {
-        let sent = run(Arrival::Inf, 4, Some(2), None, Duration::from_millis(50)).await;
-        let waited: Vec<(u64, u64)> = sent
-            .iter()
-            .map(|(_, verdict, _)| match verdict {
-                Verdict::Send(release) => (release.due.0 / MS, release.granted.unwrap().0 / MS),
-                Verdict::NotSent { .. } => panic!("all are sent"),
-            })
-            .collect();
-        assert_eq!(waited, [(0, 0), (0, 0), (0, 50), (0, 50)]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn load_that_found_no_slot_is_on_record() {
-        let arrival = Arrival::Constant { rate: 10.0 };
-        let second = Some(Nanos(1000 * MS));
-        let sent = run(arrival, 99, Some(1), second, Duration::from_millis(450)).await;
-        let verdicts: Vec<bool> = sent
-            .iter()
-            .map(|(_, verdict, _)| matches!(verdict, Verdict::Send(_)))
-            .collect();
-        assert_eq!(verdicts.len(), 10, "every request due within the second");
-        assert_eq!(verdicts.iter().filter(|sent| **sent).count(), 3);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_closed_loop_sends_when_a_user_is_free() {
-        let arrival = Arrival::Closed { concurrency: 2 };
-        let second = Some(Nanos(1000 * MS));
-        let sent = run(arrival, 99, Some(2), second, Duration::from_millis(400)).await;
-        let at: Vec<u64> = sent.iter().map(|(_, _, at)| at.0 / MS).collect();
-        assert_eq!(at, [0, 0, 400, 400, 800, 800]);
-        assert!(sent.iter().all(|(_, verdict, at)| *verdict
-            == Verdict::Send(Release {
-                due: *at,
-                granted: None
-            })));
-    }
-}
+mod tests;

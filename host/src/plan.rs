@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::{Arrival, Due};
+use crate::arrival::{Arrival, Due, Trace};
 use crate::drive::{Reuse, Timeouts};
 use crate::metric::Objective;
 use crate::plugin::backend::Settings;
@@ -193,10 +193,13 @@ impl Plan {
             .is_none_or(|slice| index % u64::from(slice.of) == u64::from(slice.index))
     }
 
-    /// How many requests are measured, by the whole plan, where that is known beforehand.
+    /// How many requests are measured at most, by the whole plan, where that is known beforehand.
     pub fn requests(&self) -> Option<u64> {
         match self.load.amount {
-            Amount::Requests(requests) => Some(requests),
+            Amount::Requests(requests) => {
+                let limit = self.load.arrival.limit().unwrap_or(requests);
+                Some(requests.min(limit))
+            }
             Amount::Duration(_) => None,
         }
     }
@@ -210,23 +213,39 @@ impl Plan {
         }))
     }
 
-    /// Due times of this plan's requests, in order.
-    pub fn due_times(&self) -> impl Iterator<Item = Due> + use<> {
+    /// Due times of this plan's requests, in order. `trace` is the contents of the file that
+    /// [`Arrival::Trace`] names; other arrivals take no notice of it.
+    pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
         let slice = self.slice.unwrap_or(Slice { index: 0, of: 1 });
-        let requests = self.requests().unwrap_or(u64::MAX);
+        let requests = self.requests();
         self.load
             .arrival
-            .due_times(self.load.seed)
-            .zip(0..requests)
+            .due_times(self.load.seed, requests, trace)
+            .zip(0..requests.unwrap_or(u64::MAX))
             .filter(move |(_, index)| index % u64::from(slice.of) == u64::from(slice.index))
             .map(|(due, _)| due)
+    }
+
+    /// How long after its beginning the first request of the measurement is due: with some arrivals
+    /// that is a while. A trace's first request is due at its beginning.
+    pub fn first_due(&self) -> Nanos {
+        match self.due_times(&Trace::default()).next() {
+            Some(Due::At(after)) => after,
+            Some(Due::WhenFree) | None => Nanos::ZERO,
+        }
+    }
+
+    /// Numbers of this plan's users of a closed loop, of which a slice has its share: the first, and
+    /// how far the next is.
+    pub fn users(&self) -> (u32, u32) {
+        self.slice.map_or((0, 1), |slice| (slice.index, slice.of))
     }
 
     /// Requests that may be in flight at the same time: the cap, or a closed loop's users.
     /// A slice has its share.
     pub fn slots(&self) -> Option<usize> {
         let whole = match self.load.arrival {
-            Arrival::Closed { concurrency } => {
+            Arrival::Closed { concurrency, .. } => {
                 Some(concurrency.min(self.load.max_in_flight.unwrap_or(concurrency)))
             }
             _ => self.load.max_in_flight,

@@ -5,6 +5,7 @@
 mod ahead;
 mod defaults;
 mod targets;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -180,7 +181,8 @@ impl<'s> Resolution<'s> {
         }
         let (secrets, header_names) = self.secrets();
         let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
-        let load = load_of(scenario);
+        let trace = self.trace();
+        let load = load_of(scenario, trace.as_ref());
 
         let (Some((backend, planned_backend)), Some((dataset, planned_dataset)), Some(targets)) =
             (backend, dataset, targets)
@@ -233,6 +235,7 @@ impl<'s> Resolution<'s> {
                 dataset,
                 targets,
                 secrets,
+                trace: trace.map(|(_, trace)| trace).unwrap_or_default(),
             },
             scorers,
             tokenizer,

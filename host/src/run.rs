@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use crate::arrival::Trace;
 use crate::clock::Clock;
 use crate::decode::Patience;
 use crate::drive::{Opened, Order, Worker};
@@ -45,6 +46,8 @@ pub struct Parts {
     pub targets: Vec<Target>,
     /// What must not leave the process but in requests.
     pub secrets: Secrets,
+    /// When requests arrive, where a file says so; else nothing.
+    pub trace: Trace,
 }
 
 /// What can be seen of a run while it goes on.
@@ -233,7 +236,7 @@ impl<'r> Stage<'r> {
     }
 
     fn worker<C: Clone>(&self, connect: &C) -> Worker<C> {
-        let spare = match (self.plan.load.arrival.rate(), self.plan.slots()) {
+        let spare = match (self.plan.load.arrival.peak_rate(), self.plan.slots()) {
             (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
                 .clamp(4, SPARE_CONNECTIONS)
                 .div_ceil(self.workers),
@@ -265,6 +268,7 @@ impl<'r> Stage<'r> {
             opened: &self.opened,
             exchanges: &self.backstage.exchanges,
             targets: &self.parts.targets,
+            trace: &self.parts.trace,
         }
         .conduct(preparation)
         .await

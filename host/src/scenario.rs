@@ -18,6 +18,7 @@ use crate::transport::{Timestamps, Version};
 
 mod check;
 mod config;
+mod load;
 mod nearest;
 mod overlay;
 mod place;
@@ -34,6 +35,7 @@ mod value;
 mod words;
 
 pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
+pub use load::{Arrival, Load, Ramp, SHAPES, Stage, THINK_SPREADS, Trace};
 pub use problem::{Problem, ScenarioError};
 pub use said::{Place, Said, Source};
 pub use schema::check_config;
@@ -134,59 +136,6 @@ pub struct Dataset {
     pub files: BTreeMap<String, Said<PathBuf>>,
 }
 
-/// `[load]`: how many requests, and when.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Load {
-    /// How many requests are measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub requests: Option<Said<u64>>,
-    /// For how long requests are sent, instead of how many.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration: Option<Said<Span>>,
-    /// When requests are due.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arrival: Option<Said<Arrival>>,
-    /// Requests a second. Infinite is [`Arrival::Inf`] by another name.
-    /// From a flag and without an arrival it means [`Arrival::Poisson`], as with the tools that have the flag.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
-    pub rate: Option<Said<f64>>,
-    /// How many requests a closed loop keeps in flight; said alone it means [`Arrival::Closed`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<Said<u64>>,
-    /// Cap on the requests in flight of an open-loop arrival.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_in_flight: Option<Said<u64>>,
-    /// How many requests are sent before the measurement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warmup: Option<Said<u64>>,
-    /// What every random choice comes from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<Said<u64>>,
-}
-
-/// JSON has no infinity; TOML's word for it stands in.
-fn rate<S: serde::Serializer>(rate: &Option<Said<f64>>, serializer: S) -> Result<S::Ok, S::Error> {
-    match rate {
-        Some(rate) if rate.value.is_infinite() => serializer.serialize_str("inf"),
-        rate => rate.serialize(serializer),
-    }
-}
-
-/// When requests are due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrival {
-    /// All at once.
-    Inf,
-    /// At equal distances.
-    Constant,
-    /// At exponentially distributed distances.
-    Poisson,
-    /// Each when an earlier one is answered: a closed loop.
-    Closed,
-}
-
 /// `[request]`: what is asked of every request.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -273,26 +222,6 @@ pub struct Sandbox {
     /// What one call may return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returned: Option<Said<Size>>,
-}
-
-impl Arrival {
-    /// Every arrival, in the order in which they are told.
-    pub const ALL: [Arrival; 4] = [
-        Arrival::Inf,
-        Arrival::Constant,
-        Arrival::Poisson,
-        Arrival::Closed,
-    ];
-
-    /// Its name in a scenario.
-    pub fn name(self) -> &'static str {
-        match self {
-            Arrival::Inf => "inf",
-            Arrival::Constant => "constant",
-            Arrival::Poisson => "poisson",
-            Arrival::Closed => "closed",
-        }
-    }
 }
 
 impl Scenario {

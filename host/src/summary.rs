@@ -335,7 +335,7 @@ impl Summary {
         for exchange in open()? {
             survey.add(exchange?.borrow());
         }
-        let surveyed = survey.finish(facts.run.measure_start, facts.run.max_in_flight);
+        let surveyed = survey.finish(&facts.run);
         // Records of a run that goes on may have grown; both passes are over the same ones.
         let seen = surveyed.seen;
         let mut gather = gather::Gather::new(facts, surveyed);

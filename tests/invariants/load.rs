@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use runner::arrival::Due;
+use runner::arrival::{Due, Trace};
 use runner::assess::assess;
 use runner::exchange::{Exchange, FailureClass, Phase};
 use runner::finding::{Id, Severity};
 use runner::folder::{self, RunFolder};
 use runner::mock::Engine;
 use runner::pace::Signal;
+use runner::plan::Slice;
 use runner::run::{Control, Live, on_threads};
 use runner::summary::Summary;
 use runner::target::Target;
@@ -33,7 +34,7 @@ fn trial() -> Trial {
 
 /// When the plan's requests are due, from the start of the measurement.
 fn planned() -> Vec<Nanos> {
-    let due_times = trial().resolve().plan.due_times();
+    let due_times = trial().resolve().plan.due_times(&Trace::default());
     due_times
         .map(|due| match due {
             Due::At(at) => at,
@@ -188,9 +189,9 @@ async fn lateness_of_ours_is_told() {
 async fn nothing_due_is_without_a_record() {
     let over = "load.duration = '2s'\nload.max-in-flight = 2";
     let ran = trial().with(over).run().await;
-    let arrival = ran.plan.load.arrival;
+    let arrival = &ran.plan.load.arrival;
     let due_within = arrival
-        .due_times(7)
+        .due_times(7, None, &Trace::default())
         .take_while(|due| matches!(due, Due::At(at) if at.0 < 2_000_000_000))
         .count();
     assert_eq!(ran.measured().count(), due_within);
@@ -260,6 +261,40 @@ fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
             .for_each(|at| *at = moved(*at));
     }
     exchanges
+}
+
+/// (13) Whatever the arrival, the slices' due times are together the whole's.
+#[test]
+fn slices_share_the_due_times() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let lines: String = (0..30).map(|i| format!("{}\n", i * i % 17)).collect();
+    std::fs::write(file.path(), lines).unwrap();
+    let trace = format!("[load.trace]\nfile = '{}'", file.path().display());
+    for over in [
+        "load.arrival = 'constant'",
+        "load.burstiness = 0.5",
+        "load.burstiness = 3.0\nload.normalise = true",
+        "load.normalise = true",
+        "[load]\narrival = 'constant'\nramp = { from = 1.0, to = 9.0 }",
+        "[load]\narrival = 'poisson'\nstages = [{ rate = 3.0, for = '5s' }, { to = 40.0, for = '5s' }]",
+        &trace,
+    ] {
+        let resolved = trial().with(over).resolve();
+        let mut plan = resolved.plan;
+        let mut due_times = |slice| -> Vec<(u64, Due)> {
+            plan.slice = slice;
+            let held = (0..).filter(|index| plan.holds(*index));
+            held.zip(plan.due_times(&resolved.parts.trace)).collect()
+        };
+        let whole = due_times(None);
+        assert_eq!(whole.len(), 30, "{over}");
+        let mut merged: Vec<(u64, Due)> = Vec::new();
+        for index in 0..4 {
+            merged.extend(due_times(Some(Slice { index, of: 4 })));
+        }
+        merged.sort_by_key(|(index, _)| *index);
+        assert_eq!(merged, whole, "{over}");
+    }
 }
 
 /// (13) Also where the cap or the users of a closed loop are shared out.

@@ -128,7 +128,10 @@ async fn a_stall_ends_after_the_time_allowed_between_tokens() {
     let sent = stalled.sent.unwrap();
     assert_eq!(stalled.ended.unwrap().since(sent).as_millis_f64(), 1160.0);
     let ran = base().with("timeouts.request = '200ms'").run().await;
-    assert_eq!(ran.summary.requests.failures[&Class::RequestTimeout].count, 5);
+    assert_eq!(
+        ran.summary.requests.failures[&Class::RequestTimeout].count,
+        5
+    );
     for exchange in ran.measured() {
         let span = exchange.ended.unwrap().since(exchange.sent.unwrap());
         assert_eq!(span.as_millis_f64(), 200.0);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use runner::arrival::{Arrival, Due};
+use runner::arrival::{Arrival, Due, Trace};
 use runner::exchange::{FailureClass, Outcome};
 use runner::finding::Id;
 use runner::units::Nanos;
@@ -190,8 +190,12 @@ async fn poisson_arrivals() {
     let over = "load.requests = 40\nload.arrival = 'poisson'\nload.seed = 1";
     let ran = base().with(over).run().await;
     let start = ran.start();
-    let planned: Vec<Nanos> = Arrival::Poisson { rate: 10.0 }
-        .due_times(1)
+    let poisson = Arrival::Poisson {
+        rate: 10.0,
+        normalise: false,
+    };
+    let planned: Vec<Nanos> = poisson
+        .due_times(1, None, &Trace::default())
         .take(40)
         .map(|due| match due {
             Due::At(at) => at,

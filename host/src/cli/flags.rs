@@ -6,11 +6,18 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use serde_json::{Map, Value};
 
+use crate::arrival::ThinkSpread;
 use crate::drive::Reuse;
 use crate::duration::Span;
 use crate::metric::objective::{self, Objective};
-use crate::scenario::{Arrival, ConfigTable, Connection, Place, Said, Scenario, Timeouts};
+use crate::scenario::{
+    Arrival, ConfigTable, Connection, Place, Said, Scenario, THINK_SPREADS, Timeouts,
+};
 use crate::transport::{Timestamps, Version};
+
+mod shape;
+
+use shape::Shape;
 
 /// What to run, in flags. Each wins over the scenario file.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -250,9 +257,11 @@ pub struct Flags {
         help_heading = "Load"
     )]
     request_rate: Option<f64>,
-    /// How requests arrive: inf, constant, poisson or closed
+    /// How requests arrive: inf, constant, poisson, gamma, trace or closed
     #[arg(long, env = "RUNNER_ARRIVAL", value_parser = arrival, help_heading = "Load")]
     arrival: Option<Arrival>,
+    #[command(flatten)]
+    shape: Shape,
     /// Users of a closed loop, each sending its next request when the last one is answered
     #[arg(
         long,
@@ -261,6 +270,17 @@ pub struct Flags {
         help_heading = "Load"
     )]
     concurrency: Option<u64>,
+    /// How long a user of a closed loop thinks after an answer, such as 2s
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_THINK_TIME",
+        help_heading = "Load"
+    )]
+    think_time: Option<Span>,
+    /// How that varies: constant, or exponential with that mean
+    #[arg(long, value_name = "SPREAD", env = "RUNNER_THINK_SPREAD", value_parser = think_spread, help_heading = "Load")]
+    think_spread: Option<ThinkSpread>,
     /// Cap on requests in flight; waiting for it is recorded as queueing
     #[arg(
         long,
@@ -308,7 +328,14 @@ fn arrival(text: &str) -> Result<Arrival, String> {
     Arrival::ALL
         .into_iter()
         .find(|arrival| arrival.name() == text)
-        .ok_or_else(|| "expected inf, constant, poisson or closed".to_owned())
+        .ok_or_else(|| "expected inf, constant, poisson, gamma, trace or closed".to_owned())
+}
+
+fn think_spread(text: &str) -> Result<ThinkSpread, String> {
+    let known = THINK_SPREADS.into_iter().find(|(name, _)| *name == text);
+    known
+        .map(|(_, spread)| spread)
+        .ok_or_else(|| "expected constant or exponential".to_owned())
 }
 
 impl Flags {
@@ -463,7 +490,10 @@ impl Flags {
         load.duration = said("--duration", &self.duration);
         load.rate = said("--request-rate", &self.request_rate);
         load.arrival = said("--arrival", &self.arrival);
+        self.shape.lay_on(load);
         load.concurrency = said("--concurrency", &self.concurrency);
+        load.think_time = said("--think-time", &self.think_time);
+        load.think_spread = said("--think-spread", &self.think_spread);
         load.max_in_flight = said("--max-concurrency", &self.max_concurrency);
         load.warmup = said("--warmup-requests", &self.warmup_requests);
         load.seed = said("--seed", &self.seed);

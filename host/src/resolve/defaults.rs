@@ -2,44 +2,147 @@
 //! says nothing.
 
 use super::config_json;
-use crate::arrival;
+use crate::arrival::{self, Shape, Spread, Think, ThinkSpread, Trace, length_for};
 use crate::drive::Timeouts;
 use crate::metric::Objective;
-use crate::plan::{Amount, Load, RequestOptions};
+use crate::plan::{Amount, Load, PlannedFile, RequestOptions};
 use crate::plugin::sandbox::Limits;
-use crate::scenario::{Arrival, Said, Scenario};
+use crate::scenario::{self, Arrival, Ramp, Said, Scenario, Stage};
 use crate::units::Nanos;
 
 /// Requests when nobody says how many, as `vllm bench serve` and SGLang's client have it.
 const REQUESTS: u64 = 1000;
 
-/// How many requests, and when: all at once where nobody says, after one to warm up.
-pub fn load_of(scenario: &Scenario) -> Load {
+/// How many requests, and when: all at once where nobody says, after one to warm up. Stages and
+/// traces say by themselves how long they are.
+pub fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>) -> Load {
     let load = &scenario.load;
-    let rate = load.rate.as_ref().map_or(f64::INFINITY, |said| said.value);
-    let arrival = match load.meant_arrival().unwrap_or(Arrival::Inf) {
-        Arrival::Inf => arrival::Arrival::Inf,
+    let otherwise = match (&load.stages, trace) {
+        (Some(stages), _) => Amount::Duration(
+            planned(stages)
+                .iter()
+                .fold(Nanos::ZERO, |sum, stage| sum + stage.length),
+        ),
+        (None, Some((_, trace))) => Amount::Requests(trace.len() as u64),
+        (None, None) => Amount::Requests(REQUESTS),
+    };
+    let amount = match (&load.duration, &load.requests) {
+        (Some(duration), _) => Amount::Duration(duration.value.0.into()),
+        (None, Some(requests)) => Amount::Requests(requests.value),
+        (None, None) => otherwise,
+    };
+    Load {
+        amount,
+        arrival: arrival_of(load, amount, trace),
+        max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
+        warmup: load.warmup.as_ref().map_or(1, |said| narrow(said.value)),
+        seed: load.seed.as_ref().map_or(1, |said| said.value),
+    }
+}
+
+fn arrival_of(
+    load: &scenario::Load,
+    amount: Amount,
+    trace: Option<&(PlannedFile, Trace)>,
+) -> arrival::Arrival {
+    let value = |said: &Option<Said<f64>>, otherwise| {
+        said.as_ref()
+            .map_or(otherwise, |said: &Said<f64>| said.value)
+    };
+    let rate = value(&load.rate, f64::INFINITY);
+    let burstiness = value(&load.burstiness, 1.0);
+    let normalise = load.normalise.as_ref().is_some_and(|said| said.value);
+    let meant = load.meant_arrival().unwrap_or(Arrival::Inf);
+    let spread = match meant {
+        Arrival::Constant => Spread::Constant,
+        Arrival::Gamma => Spread::Gamma { burstiness },
+        _ => Spread::Poisson,
+    };
+    match meant {
+        meant if meant.has_rate() && load.stages.is_some() => arrival::Arrival::Stages {
+            spread,
+            stages: planned(load.stages.as_deref().unwrap_or_default()),
+        },
+        meant if meant.has_rate() && load.ramp.place().is_some() => arrival::Arrival::Ramp {
+            spread,
+            ramp: ramp_of(&load.ramp, amount),
+        },
         Arrival::Constant => arrival::Arrival::Constant { rate },
-        Arrival::Poisson => arrival::Arrival::Poisson { rate },
+        Arrival::Poisson => arrival::Arrival::Poisson { rate, normalise },
+        Arrival::Gamma => arrival::Arrival::Gamma {
+            rate,
+            burstiness,
+            normalise,
+        },
         Arrival::Closed => arrival::Arrival::Closed {
             concurrency: load
                 .concurrency
                 .as_ref()
                 .map_or(1, |said| narrow(said.value)),
+            think: load.think_time.as_ref().map(|time| Think {
+                time: time.value.0.into(),
+                spread: load
+                    .think_spread
+                    .as_ref()
+                    .map_or(ThinkSpread::Constant, |said| said.value),
+            }),
         },
-    };
-    let amount = match (&load.duration, &load.requests) {
-        (Some(duration), _) => Amount::Duration(duration.value.0.into()),
-        (None, Some(requests)) => Amount::Requests(requests.value),
-        (None, None) => Amount::Requests(REQUESTS),
-    };
-    Load {
-        amount,
-        arrival,
-        max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
-        warmup: load.warmup.as_ref().map_or(1, |said| narrow(said.value)),
-        seed: load.seed.as_ref().map_or(1, |said| said.value),
+        // Without its file the scenario is refused.
+        Arrival::Trace => trace.map_or(arrival::Arrival::Inf, |(file, trace)| {
+            let time_scale = value(&load.trace.time_scale, 1.0);
+            arrival::Arrival::Trace {
+                file: file.clone(),
+                time_scale,
+                timestamps: trace.len() as u64,
+                length: trace.length(time_scale),
+                peak: trace.peak(time_scale) as f64,
+            }
+        }),
+        Arrival::Inf => arrival::Arrival::Inf,
     }
+}
+
+/// A ramp over the time that is said, else over the whole run: for so long, or until so many
+/// requests were due.
+fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
+    let end = |said: &Option<Said<f64>>| said.as_ref().map_or(0.0, |said| said.value);
+    let (from, to) = (end(&ramp.from), end(&ramp.to));
+    let shape = shape(&ramp.shape);
+    arrival::Stage {
+        from,
+        to,
+        shape,
+        length: match (&ramp.over, amount) {
+            (Some(over), _) => over.value.0.into(),
+            (None, Amount::Duration(duration)) => duration,
+            (None, Amount::Requests(requests)) => length_for(shape, from, to, requests),
+        },
+    }
+}
+
+/// Stages with their beginnings, of which those that are not said are the ends before.
+fn planned(stages: &[Stage]) -> Vec<arrival::Stage> {
+    let mut before = 0.0;
+    let said = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
+    let one = |stage: &Stage| {
+        let to = said(&stage.rate).or(said(&stage.to)).unwrap_or(before);
+        let from = said(&stage.rate).or(said(&stage.from)).unwrap_or(before);
+        before = to;
+        arrival::Stage {
+            from,
+            to,
+            shape: shape(&stage.shape),
+            length: stage
+                .length
+                .as_ref()
+                .map_or(Nanos::ZERO, |said| said.value.0.into()),
+        }
+    };
+    stages.iter().map(one).collect()
+}
+
+fn shape(said: &Option<Said<Shape>>) -> Shape {
+    said.as_ref().map_or(Shape::Linear, |said| said.value)
 }
 
 fn narrow(number: u64) -> u32 {

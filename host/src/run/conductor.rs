@@ -7,13 +7,13 @@ use crossbeam_channel::Sender;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Control, RunError, SPARE_CONNECTIONS};
-use crate::arrival::{Arrival, Due};
+use crate::arrival::{Arrival, Due, Trace};
 use crate::clock::Clock;
 use crate::decode::failed;
 use crate::drive::{Job, Opened, Order, Reuse};
 use crate::exchange::{Exchange, FailureClass, Outcome};
 use crate::frame::Framing;
-use crate::pace::{Pacing, Release, Verdict, drain, pace};
+use crate::pace::{Pacing, Release, Thinking, Verdict, drain, pace};
 use crate::plan::{Amount, Plan};
 use crate::prepare::{Feed, Item, Preparation};
 use crate::target::{Target, told};
@@ -32,6 +32,7 @@ pub(super) struct Conductor<'r> {
     pub(super) opened: &'r Opened,
     pub(super) exchanges: &'r Sender<Box<Exchange>>,
     pub(super) targets: &'r [Target],
+    pub(super) trace: &'r Trace,
 }
 
 impl Conductor<'_> {
@@ -61,7 +62,7 @@ impl Conductor<'_> {
                 .live
                 .measuring_since
                 .store(since, Ordering::Relaxed);
-            let due_times = self.plan.due_times();
+            let due_times = self.plan.due_times(self.trace);
             self.phase(duration, due_times, || feed.next(), framing, &mut key)
                 .await;
         }
@@ -71,13 +72,13 @@ impl Conductor<'_> {
     /// Waits until enough requests lie ready: all of them where they are due at once.
     fn stock(&self, feed: &Feed) {
         let requests = self.plan.requests().unwrap_or(u64::MAX);
-        let wanted = match self.plan.load.arrival {
-            Arrival::Inf => requests,
-            Arrival::Closed { concurrency } => requests.min(2 * u64::from(concurrency)),
-            Arrival::Constant { rate } | Arrival::Poisson { rate } => {
-                requests.min((rate * READY_SECONDS).ceil() as u64 + 16)
-            }
+        let arrival = &self.plan.load.arrival;
+        let wanted = match (arrival, arrival.peak_rate()) {
+            (Arrival::Closed { concurrency, .. }, _) => 2 * u64::from(*concurrency),
+            (_, Some(rate)) if rate.is_finite() => (rate * READY_SECONDS).ceil() as u64 + 16,
+            _ => requests,
         };
+        let wanted = wanted.min(requests);
         let live = &self.control.live;
         feed.wait(wanted, |ready| {
             live.ready.store(ready as u64, Ordering::Relaxed);
@@ -88,7 +89,7 @@ impl Conductor<'_> {
     /// Opens the connections that will be needed first, before anything is due.
     async fn open_connections(&self, warmup: usize) -> Result<(), RunError> {
         let requests = self.plan.requests().unwrap_or(u64::MAX).max(warmup as u64);
-        let wanted = match (self.plan.slots(), self.plan.load.arrival.rate()) {
+        let wanted = match (self.plan.slots(), self.plan.load.arrival.peak_rate()) {
             (Some(slots), _) => slots as u64,
             (None, Some(rate)) if rate.is_finite() => {
                 (rate.ceil() as u64).clamp(4, SPARE_CONNECTIONS as u64)
@@ -127,11 +128,25 @@ impl Conductor<'_> {
         key: &mut u64,
     ) {
         let slots = self.plan.slots();
+        let load = &self.plan.load;
+        let thinking = match load.arrival {
+            Arrival::Closed { think, .. } => think.map(|think| {
+                let (first, step) = self.plan.users();
+                Thinking {
+                    think,
+                    seed: load.seed,
+                    first,
+                    step,
+                }
+            }),
+            _ => None,
+        };
         let pacing = Pacing {
             origin: self.clock.now(),
             duration,
             slots,
-            capped: self.plan.load.arrival.is_open() && slots.is_some(),
+            capped: load.arrival.is_open() && slots.is_some(),
+            thinking,
         };
         let signal = &self.control.signal;
         pace(
@@ -143,6 +158,7 @@ impl Conductor<'_> {
             |item, verdict| {
                 *key += 1;
                 self.hand_on(item, verdict, framing, *key);
+                *key
             },
         )
         .await;
@@ -198,7 +214,7 @@ impl Conductor<'_> {
             }
             (Verdict::Send(Release { due, .. }), None) => {
                 exchange.due = due;
-                signal.release();
+                signal.release(key, self.clock.now());
                 let _ = self.exchanges.send(exchange);
             }
             (Verdict::NotSent { due }, _) => {

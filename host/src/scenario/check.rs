@@ -8,11 +8,14 @@ use std::fmt::Display;
 use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
 
-use super::overlay::has_rate;
 use super::problem::Problem;
 use super::said::{Place, Said};
-use super::{Arrival, Load, Scenario, Target};
+use super::{Scenario, Target};
 use crate::metric::Objective;
+
+mod load;
+
+pub use load::gaps;
 
 /// Header fields that the host writes itself.
 const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
@@ -21,30 +24,9 @@ const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transf
 pub fn values(scenario: &Scenario) -> Vec<Problem> {
     let mut problems = Vec::new();
     target(&scenario.target, &mut problems);
+    load::values(&scenario.load, &mut problems);
 
     let mut check = |problem: Option<Problem>| problems.extend(problem);
-    let load = &scenario.load;
-    check(unless("load.requests", &load.requests, "at least 1", |n| {
-        *n > 0
-    }));
-    check(unless(
-        "load.concurrency",
-        &load.concurrency,
-        "at least 1",
-        |n| *n > 0,
-    ));
-    check(unless(
-        "load.max-in-flight",
-        &load.max_in_flight,
-        "at least 1",
-        |n| *n > 0,
-    ));
-    check(unless(
-        "load.rate",
-        &load.rate,
-        "more than 0 requests a second",
-        |rate| *rate > 0.0,
-    ));
     let temperature = &scenario.request.temperature;
     let usable = |t: &f64| t.is_finite() && *t >= 0.0;
     check(unless(
@@ -56,7 +38,6 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
 
     let (timeouts, sandbox) = (&scenario.timeouts, &scenario.sandbox);
     for (name, span) in [
-        ("load.duration", &load.duration),
         ("timeouts.connect", &timeouts.connect),
         ("timeouts.first-token", &timeouts.first_token),
         ("timeouts.token-gap", &timeouts.token_gap),
@@ -190,88 +171,9 @@ pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
                 .help("a run ends after so many requests or after so long; keep one of the two"),
         );
     }
-    arrival(load, &mut problems);
+    load::contradictions(load, &mut problems);
     body(scenario, &mut problems);
     problems
-}
-
-fn arrival(load: &Load, problems: &mut Vec<Problem>) {
-    let meant = load.meant_arrival();
-    // The key that decides on the arrival, and how it reads.
-    let decider = match (&load.arrival, &load.rate, &load.concurrency) {
-        (Some(arrival), _, _) => Some((
-            &arrival.place,
-            format!("`load.arrival` = \"{}\"", arrival.value.name()),
-        )),
-        (None, Some(rate), _) => Some((&rate.place, format!("`load.rate` = {}", rate.value))),
-        (None, None, Some(concurrency)) => {
-            Some((&concurrency.place, "`load.concurrency`".to_owned()))
-        }
-        (None, None, None) => None,
-    };
-    let mut clash = |key: &str, place: &Place, help: &str| {
-        let Some((decided_at, decision)) = &decider else {
-            return;
-        };
-        problems.push(
-            Problem::new(format!("`load.{key}` contradicts {decision}"))
-                .at(place.clone(), "this")
-                .at((*decided_at).clone(), "against this")
-                .help(help),
-        );
-    };
-
-    if let (Some(rate), Some(arrival)) = (&load.rate, &load.arrival) {
-        let help = match (has_rate(arrival.value), rate.value.is_infinite()) {
-            (false, false) => Some("a rate belongs to `arrival` = \"constant\" or \"poisson\""),
-            (true, true) => Some("an infinite rate is `arrival` = \"inf\": everything at once"),
-            (false, true) if arrival.value == Arrival::Closed => {
-                Some("a closed loop sends when an answer came, at no rate; drop `rate`")
-            }
-            _ => None,
-        };
-        if let Some(help) = help {
-            clash("rate", &rate.place, help);
-        }
-    }
-    if let Some(concurrency) = &load.concurrency
-        && meant != Some(Arrival::Closed)
-    {
-        let help = "`concurrency` is how many requests a closed loop keeps in flight \
-                    (`arrival` = \"closed\"); to cap an open loop use `max-in-flight` (--max-concurrency)";
-        clash("concurrency", &concurrency.place, help);
-    }
-    if let Some(cap) = &load.max_in_flight
-        && meant == Some(Arrival::Closed)
-    {
-        let help =
-            "a closed loop has never more in flight than its `concurrency`; drop `max-in-flight`";
-        clash("max-in-flight", &cap.place, help);
-    }
-    if let Some(duration) = &load.duration
-        && meant == Some(Arrival::Inf)
-    {
-        let help = "what is sent all at once has a number, not a duration: say `requests`, \
-                    or keep a server busy for so long with `arrival` = \"closed\"";
-        clash("duration", &duration.place, help);
-    }
-    if let (
-        None,
-        Some(Said {
-            value,
-            place: place @ Place::Text { .. },
-        }),
-    ) = (&load.arrival, &load.rate)
-        && value.is_finite()
-    {
-        problems.push(
-            Problem::new("`load.rate` does not say how requests are spread over time")
-                .at(place.clone(), "a rate without an arrival")
-                .help(
-                    "add `arrival` = \"poisson\" (at random) or \"constant\" (at equal distances)",
-                ),
-        );
-    }
 }
 
 /// Fields of the request's body that have a key of their own.
@@ -318,29 +220,4 @@ fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
         };
         problems.push(problem);
     }
-}
-
-/// What an arrival cannot do without.
-pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
-    let load = &scenario.load;
-    let Some(Said {
-        value: arrival,
-        place,
-    }) = &load.arrival
-    else {
-        return Vec::new();
-    };
-    let (key, example) = match arrival {
-        Arrival::Constant | Arrival::Poisson if load.rate.is_none() => {
-            ("rate", "`rate = 10.0` to [load], or --request-rate 10")
-        }
-        Arrival::Closed if load.concurrency.is_none() => (
-            "concurrency",
-            "`concurrency = 64` to [load], or --concurrency 64",
-        ),
-        _ => return Vec::new(),
-    };
-    let message = format!("`load.arrival` = \"{}\" needs a `{key}`", arrival.name());
-    let problem = Problem::new(message).at(place.clone(), format!("without a {key}"));
-    vec![problem.help(format!("add for instance {example}"))]
 }

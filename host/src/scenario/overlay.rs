@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::said::Said;
 use super::{
-    Arrival, Connection, Dataset, Load, Plugin, Report, RequestOptions, Sandbox, Scenario, Target,
-    Timeouts, Tokenizer,
+    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, RequestOptions, Sandbox, Scenario,
+    Target, Timeouts, Tokenizer, Trace,
 };
 
 impl Scenario {
@@ -102,51 +101,82 @@ fn load(mut below: Load, over: Load) -> Load {
     if over.duration.is_some() {
         below.requests = None;
     }
-    match over.meant_arrival() {
-        Some(Arrival::Inf) => (below.arrival, below.rate, below.concurrency) = (None, None, None),
-        Some(Arrival::Closed) => {
-            (below.rate, below.max_in_flight) = (None, None);
-            below.arrival = below
-                .arrival
-                .filter(|arrival| arrival.value == Arrival::Closed);
-        }
-        // A rate alone leaves it to the file how requests are spread, if its arrival has a rate at all.
-        Some(Arrival::Constant | Arrival::Poisson) => {
-            below.concurrency = None;
-            below.rate = below.rate.filter(|rate| rate.value.is_finite());
-            below.arrival = below.arrival.filter(|arrival| has_rate(arrival.value));
-        }
-        None => {}
+    if let Some(means) = over.meant_arrival() {
+        give_way(&mut below, &over, means);
     }
     Load {
         requests: over.requests.or(below.requests),
         duration: over.duration.or(below.duration),
         arrival: over.arrival.or(below.arrival),
         rate: over.rate.or(below.rate),
+        burstiness: over.burstiness.or(below.burstiness),
+        normalise: over.normalise.or(below.normalise),
+        ramp: Ramp {
+            shape: over.ramp.shape.or(below.ramp.shape),
+            from: over.ramp.from.or(below.ramp.from),
+            to: over.ramp.to.or(below.ramp.to),
+            over: over.ramp.over.or(below.ramp.over),
+        },
+        stages: over.stages.or(below.stages),
+        trace: Trace {
+            file: over.trace.file.or(below.trace.file),
+            time_scale: over.trace.time_scale.or(below.trace.time_scale),
+        },
         concurrency: over.concurrency.or(below.concurrency),
+        think_time: over.think_time.or(below.think_time),
+        think_spread: over.think_spread.or(below.think_spread),
         max_in_flight: over.max_in_flight.or(below.max_in_flight),
         warmup: over.warmup.or(below.warmup),
         seed: over.seed.or(below.seed),
     }
 }
 
-impl Load {
-    /// The arrival that is meant by what is said: by its name, else by a rate, else by a concurrency.
-    pub fn meant_arrival(&self) -> Option<Arrival> {
-        let by_rate = |rate: &Said<f64>| {
-            if rate.value == f64::INFINITY {
-                Arrival::Inf
-            } else {
-                Arrival::Poisson
-            }
-        };
-        let said = self.arrival.as_ref().map(|arrival| arrival.value);
-        said.or_else(|| self.rate.as_ref().map(by_rate))
-            .or_else(|| self.concurrency.as_ref().map(|_| Arrival::Closed))
+/// Takes away what an arrival that is meant above has no use for below, and of two ways to say a
+/// rate the one below.
+fn give_way(below: &mut Load, over: &Load, means: Arrival) {
+    // What is said above without a name leaves it to the file how requests are spread, if its
+    // arrival has a rate at all; a burstiness does not.
+    let open = |arrival: &Arrival| {
+        let leaves = over.arrival.is_none() && over.burstiness.is_none();
+        leaves && arrival.has_rate() && means.has_rate()
+    };
+    let spread = below.meant_arrival().filter(open).unwrap_or(means);
+    below.arrival = below
+        .arrival
+        .take()
+        .filter(|arrival| arrival.value == spread);
+    if spread != Arrival::Gamma {
+        below.burstiness = None;
     }
-}
-
-/// Whether due times of such an arrival follow a rate.
-pub fn has_rate(arrival: Arrival) -> bool {
-    matches!(arrival, Arrival::Constant | Arrival::Poisson)
+    if !matches!(spread, Arrival::Gamma | Arrival::Poisson) {
+        below.normalise = None;
+    }
+    if means != Arrival::Trace {
+        below.trace = Trace::default();
+    }
+    if means == Arrival::Closed {
+        below.max_in_flight = None;
+    } else {
+        below.concurrency = None;
+        (below.think_time, below.think_spread) = (None, None);
+    }
+    let (rate, ramp, stages) = (
+        over.rate.is_some(),
+        over.ramp.place().is_some(),
+        over.stages.is_some(),
+    );
+    let keeps = means.has_rate();
+    below.rate = below
+        .rate
+        .take()
+        .filter(|rate| keeps && !ramp && !stages && rate.value.is_finite());
+    if !keeps || rate || stages {
+        below.ramp = Ramp::default();
+    }
+    if !keeps || rate || ramp {
+        below.stages = None;
+    }
+    if ramp || stages {
+        below.normalise = None;
+    }
 }

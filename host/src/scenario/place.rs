@@ -1,7 +1,7 @@
 //! Finding where a scenario says something, by the path of its keys.
 
 use super::said::{Place, Said};
-use super::{Plugin, Scenario};
+use super::{Plugin, Scenario, Stage};
 
 fn at<T>(said: &Option<Said<T>>) -> Option<&Place> {
     said.as_ref().map(|said| &said.place)
@@ -30,7 +30,21 @@ impl Scenario {
             ["load", "duration"] => at(&self.load.duration),
             ["load", "arrival"] => at(&self.load.arrival),
             ["load", "rate"] => at(&self.load.rate),
+            ["load", "burstiness"] => at(&self.load.burstiness),
+            ["load", "normalise"] => at(&self.load.normalise),
+            ["load", "ramp", "shape"] => at(&self.load.ramp.shape),
+            ["load", "ramp", "from"] => at(&self.load.ramp.from),
+            ["load", "ramp", "to"] => at(&self.load.ramp.to),
+            ["load", "ramp", "over"] => at(&self.load.ramp.over),
+            ["load", "stages", index, within @ ..] => {
+                let index: usize = index.parse().ok()?;
+                place_in_stage(self.load.stages.as_ref()?.get(index)?, within)
+            }
+            ["load", "trace", "file"] => at(&self.load.trace.file),
+            ["load", "trace", "time-scale"] => at(&self.load.trace.time_scale),
             ["load", "concurrency"] => at(&self.load.concurrency),
+            ["load", "think-time"] => at(&self.load.think_time),
+            ["load", "think-spread"] => at(&self.load.think_spread),
             ["load", "max-in-flight"] => at(&self.load.max_in_flight),
             ["load", "warmup"] => at(&self.load.warmup),
             ["load", "seed"] => at(&self.load.seed),
@@ -71,6 +85,18 @@ fn place_in_plugin<'a>(plugin: &'a Plugin, within: &[&str]) -> Option<&'a Place>
     match within {
         ["plugin"] => at(&plugin.plugin),
         ["config", within @ ..] => plugin.config.place_of(within),
+        _ => None,
+    }
+}
+
+fn place_in_stage<'a>(stage: &'a Stage, within: &[&str]) -> Option<&'a Place> {
+    match within {
+        [] => Some(&stage.place),
+        ["rate"] => at(&stage.rate),
+        ["from"] => at(&stage.from),
+        ["to"] => at(&stage.to),
+        ["shape"] => at(&stage.shape),
+        ["for"] => at(&stage.length),
         _ => None,
     }
 }

@@ -16,8 +16,8 @@ use super::said::{Said, Source};
 use super::size::Size;
 use super::words::list;
 use super::{
-    Arrival, Connection, Dataset, Load, Plugin, Report, RequestOptions, Sandbox, Scenario, Target,
-    Timeouts, Tokenizer,
+    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, RequestOptions, SHAPES, Sandbox,
+    Scenario, Stage, THINK_SPREADS, Target, Timeouts, Tokenizer, Trace,
 };
 use crate::duration::{self, Span};
 use crate::metric::{self, objective};
@@ -29,6 +29,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("total-requests", "requests"),
     ("request-rate", "rate"),
     ("max-concurrency", "max-in-flight"),
+    ("normalize", "normalise"),
+    ("think-time-spread", "think-spread"),
     ("num-warmups", "warmup"),
     ("warmup-requests", "warmup"),
     ("url", "base-url"),
@@ -80,7 +82,7 @@ fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
         request: root.table("request", request),
         connection: root.table("connection", connection),
         timeouts: root.table("timeouts", timeouts),
-        scorers: root.tables("scorers", plugin),
+        scorers: root.tables("scorers", |t, _| plugin(t)),
         report: root.table("report", |t| Report {
             percentiles: t.numbers("percentiles"),
         }),
@@ -121,9 +123,35 @@ fn load(t: &mut Reader<'_, '_>) -> Load {
     Load {
         requests: t.integer("requests"),
         duration: span(t, "duration"),
-        arrival: arrival(t),
-        rate: t.number("rate", "a number of requests a second"),
+        arrival: one_of(
+            t,
+            "arrival",
+            &Arrival::ALL.map(|arrival| (arrival.name(), arrival)),
+        ),
+        rate: rate(t, "rate"),
+        burstiness: t.number("burstiness", "a number"),
+        normalise: t.boolean("normalise"),
+        ramp: t.table("ramp", |t| Ramp {
+            shape: one_of(t, "shape", &SHAPES),
+            from: rate(t, "from"),
+            to: rate(t, "to"),
+            over: span(t, "over"),
+        }),
+        stages: t.tables("stages", |t, place| Stage {
+            rate: rate(t, "rate"),
+            from: rate(t, "from"),
+            to: rate(t, "to"),
+            shape: one_of(t, "shape", &SHAPES),
+            length: span(t, "for"),
+            place,
+        }),
+        trace: t.table("trace", |t| Trace {
+            file: path(t, "file"),
+            time_scale: t.number("time-scale", "a number"),
+        }),
         concurrency: t.integer("concurrency"),
+        think_time: span(t, "think-time"),
+        think_spread: one_of(t, "think-spread", &THINK_SPREADS),
         max_in_flight: t.integer("max-in-flight"),
         warmup: t.integer("warmup"),
         seed: t.integer("seed"),
@@ -178,12 +206,20 @@ fn goodput(t: &mut Reader<'_, '_>) -> BTreeMap<String, Said<f64>> {
         .collect()
 }
 
-fn arrival(t: &mut Reader<'_, '_>) -> Option<Said<Arrival>> {
-    let names = Arrival::ALL.map(Arrival::name);
-    t.parsed("arrival", &format!("one of {}", list(&names)), |text| {
-        Arrival::ALL
-            .into_iter()
-            .find(|arrival| arrival.name() == text)
+fn rate(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Said<f64>> {
+    t.number(key, "a number of requests a second")
+}
+
+fn one_of<T: Copy>(
+    t: &mut Reader<'_, '_>,
+    key: &'static str,
+    all: &[(&str, T)],
+) -> Option<Said<T>> {
+    let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+    t.parsed(key, &format!("one of {}", list(&names)), |text| {
+        let known = all.iter().find(|(name, _)| *name == text);
+        known
+            .map(|(_, value)| *value)
             .ok_or_else(|| format!("found {text:?}"))
     })
 }

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::config::ConfigTable;
 use super::reading::Reading;
-use super::said::Said;
+use super::said::{Place, Said};
 use super::value::{config_table, integer, number, take_value};
 use super::words::list;
 use crate::metric::objective;
@@ -193,11 +193,11 @@ impl<'a, 'i> Reader<'a, 'i> {
         read
     }
 
-    /// A list of tables with the same known keys, if it is there.
+    /// A list of tables with the same known keys, if it is there. `read` is told where each stands.
     pub fn tables<T>(
         &mut self,
         key: &'static str,
-        mut read: impl FnMut(&mut Reader<'a, 'i>) -> T,
+        mut read: impl FnMut(&mut Reader<'a, 'i>, Place) -> T,
     ) -> Option<Vec<T>> {
         let (_, value) = self.entry(key)?;
         let path = self.name(key);
@@ -210,7 +210,11 @@ impl<'a, 'i> Reader<'a, 'i> {
             let taken = take_value(self.reading, &path, item, "a table", |value| {
                 value.as_table().ok_or(None)
             });
-            let Some(Said { value: table, .. }) = taken else {
+            let Some(Said {
+                value: table,
+                place,
+            }) = taken
+            else {
                 continue;
             };
             let mut reader = Reader {
@@ -219,7 +223,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 path: path.clone(),
                 known: Vec::new(),
             };
-            all.push(read(&mut reader));
+            all.push(read(&mut reader, place));
             reader.done();
         }
         Some(all)

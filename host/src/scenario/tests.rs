@@ -147,6 +147,41 @@ fn everything_can_be_said() {
     compare(&folder("cases/full.json"), &read).unwrap();
 }
 
+/// What [`FULL`] cannot say beside the rest of its load, key by key.
+const OTHER_LOADS: [&str; 4] = [
+    "[load]\narrival = \"constant\"\nramp = { shape = \"exponential\", from = 1.0, to = 9.5, over = \"1m\" }\n",
+    "[load]\narrival = \"poisson\"\n[[load.stages]]\nrate = 5.0\nfor = \"30s\"\n\
+     [[load.stages]]\nfrom = 1.0\nto = 20.5\nshape = \"linear\"\nfor = \"1m30s\"\n",
+    "[load]\narrival = \"trace\"\n[load.trace]\nfile = \"a.jsonl\"\ntime-scale = 2.0\n",
+    "[load]\narrival = \"closed\"\nconcurrency = 8\nthink-time = \"2s\"\nthink-spread = \"exponential\"\n",
+];
+
+#[test]
+fn every_load_can_be_said() {
+    for text in OTHER_LOADS {
+        let scenario = Scenario::parse("load.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        scenario
+            .validate()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let written: toml::Table = text.parse().unwrap();
+        let written = serde_json::to_value(&written["load"]).unwrap();
+        let read = serde_json::to_value(&scenario.load).unwrap();
+        assert_eq!(read, written);
+        let mut all = Vec::new();
+        paths(
+            &toml::Value::Table(text.parse().unwrap()),
+            &mut Vec::new(),
+            &mut all,
+        );
+        for (path, _) in all {
+            let path: Vec<_> = path.iter().map(String::as_str).collect();
+            if !matches!(path.as_slice(), [] | ["load", "stages"]) {
+                assert!(scenario.span_of(&path).is_some(), "{path:?} is nowhere");
+            }
+        }
+    }
+}
+
 /// Every path of keys and positions in a TOML text, with the text of its value where that is a scalar.
 fn paths(
     value: &toml::Value,

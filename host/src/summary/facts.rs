@@ -38,6 +38,9 @@ pub struct Run {
     /// where it is not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure_start: Option<Nanos>,
+    /// How long after the measurement began its first request was due: with some arrivals a while.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub first_due: Nanos,
     /// What a request must keep to, to be good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput: Vec<Objective>,
@@ -46,6 +49,10 @@ pub struct Run {
     pub tokenizer: Option<Tokenizer>,
     /// Whether the run was stopped before its plan was done.
     pub interrupted: bool,
+}
+
+fn is_none(span: &Nanos) -> bool {
+    *span == Nanos::ZERO
 }
 
 /// A tokenizer of this side.

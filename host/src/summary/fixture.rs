@@ -24,6 +24,7 @@ pub(crate) fn facts() -> RunFacts {
         ignore_eos: false,
         percentiles: vec![90.0, 99.0],
         measure_start: Some(ms(1000)),
+        first_due: Nanos::ZERO,
         goodput: Vec::new(),
         tokenizer: None,
         interrupted: false,

@@ -6,7 +6,7 @@
 //! sweep over their instants in order.
 
 use super::steady::{Span, steady};
-use super::{SteadyState, Window};
+use super::{Run, SteadyState, Window};
 use crate::exchange::{Exchange, Phase};
 use crate::units::Nanos;
 
@@ -60,12 +60,15 @@ impl Survey {
         }
     }
 
-    /// `origin` is when the measurement began where that is known, else it is the first due time.
-    /// `cap` is the cap on requests in flight.
-    pub(super) fn finish(mut self, origin: Option<Nanos>, cap: Option<u64>) -> Surveyed {
+    /// Puts together what was seen. Where nobody says when the measurement began, the first request's due
+    /// time does.
+    pub(super) fn finish(mut self, run: &Run) -> Surveyed {
+        let cap = run.max_in_flight;
+        let began = |first: Nanos| first.since(run.first_due);
         self.starts.sort_unstable();
         self.ends.sort_unstable();
-        let origin = origin.or(self.first_due).unwrap_or_default();
+        let origin = run.measure_start.or(self.first_due.map(began));
+        let origin = origin.unwrap_or_default();
         let seconds = self.last_end.map(|end| end.since(origin).as_secs_f64());
         let duration = seconds.filter(|seconds| *seconds > 0.0);
         let peak = peak(&self.starts, &self.ends);

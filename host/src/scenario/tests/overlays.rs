@@ -59,6 +59,139 @@ fn arrival(arrival: Arrival) -> Load {
     }
 }
 
+fn burstiness(shape: f64) -> Load {
+    Load {
+        burstiness: Some(Said::flag("--burstiness", shape)),
+        ..Load::default()
+    }
+}
+
+fn ramp(from: Option<f64>, to: Option<f64>) -> Load {
+    Load {
+        ramp: Ramp {
+            from: from.map(|rate| Said::flag("--ramp-up-start-rps", rate)),
+            to: to.map(|rate| Said::flag("--ramp-up-end-rps", rate)),
+            ..Ramp::default()
+        },
+        ..Load::default()
+    }
+}
+
+fn trace(file: &str) -> Load {
+    Load {
+        trace: Trace {
+            file: Some(Said::flag("--trace", file.into())),
+            time_scale: None,
+        },
+        ..Load::default()
+    }
+}
+
+fn think(time: &str) -> Load {
+    Load {
+        think_time: Some(Said::flag("--think-time", time.parse().unwrap())),
+        ..Load::default()
+    }
+}
+
+#[test]
+fn what_a_flag_says_of_the_rate_takes_away_what_the_file_says() {
+    let gamma = "[load]\nrate = 2.0\nburstiness = 0.5\nnormalise = true\n";
+    let ramped = "[load]\narrival = \"constant\"\nramp = { from = 1.0, to = 9.0, over = \"1m\" }\n";
+    let staged = "[load]\narrival = \"poisson\"\nstages = [{ rate = 2.0, for = \"30s\" }]\n";
+    let traced = "[load]\ntrace = { file = \"a\", time-scale = 2.0 }\nmax-in-flight = 4\n";
+    let thinking = "[load]\nconcurrency = 8\nthink-time = \"2s\"\n";
+    let constant = "[load]\narrival = \"constant\"\nrate = 2.0\n";
+    let cases = [
+        (
+            gamma,
+            rate(3.0),
+            json!({"rate": 3.0, "burstiness": 0.5, "normalise": true}),
+        ),
+        (
+            gamma,
+            arrival(Arrival::Poisson),
+            json!({"arrival": "poisson", "rate": 2.0, "normalise": true}),
+        ),
+        (
+            gamma,
+            arrival(Arrival::Constant),
+            json!({"arrival": "constant", "rate": 2.0}),
+        ),
+        (gamma, concurrency(8), json!({"concurrency": 8})),
+        (
+            gamma,
+            ramp(Some(1.0), Some(9.0)),
+            json!({"burstiness": 0.5, "ramp": {"from": 1.0, "to": 9.0}}),
+        ),
+        (gamma, trace("b"), json!({"trace": {"file": "b"}})),
+        (
+            constant,
+            burstiness(0.5),
+            json!({"rate": 2.0, "burstiness": 0.5}),
+        ),
+        (
+            ramped,
+            burstiness(0.5),
+            json!({"burstiness": 0.5, "ramp": {"from": 1.0, "to": 9.0, "over": "1m"}}),
+        ),
+        (
+            ramped,
+            ramp(None, Some(5.0)),
+            json!({"arrival": "constant", "ramp": {"from": 1.0, "to": 5.0, "over": "1m"}}),
+        ),
+        (
+            ramped,
+            rate(3.0),
+            json!({"arrival": "constant", "rate": 3.0}),
+        ),
+        (ramped, rate(f64::INFINITY), json!({"rate": "inf"})),
+        (
+            staged,
+            rate(3.0),
+            json!({"arrival": "poisson", "rate": 3.0}),
+        ),
+        (
+            staged,
+            ramp(Some(1.0), Some(9.0)),
+            json!({"arrival": "poisson", "ramp": {"from": 1.0, "to": 9.0}}),
+        ),
+        (
+            staged,
+            arrival(Arrival::Constant),
+            json!({"arrival": "constant", "stages": [{"rate": 2.0, "for": "30s"}]}),
+        ),
+        (
+            traced,
+            trace("b"),
+            json!({"trace": {"file": "b", "time-scale": 2.0}, "max-in-flight": 4}),
+        ),
+        (traced, rate(3.0), json!({"rate": 3.0, "max-in-flight": 4})),
+        (traced, concurrency(8), json!({"concurrency": 8})),
+        (
+            thinking,
+            think("1s"),
+            json!({"concurrency": 8, "think-time": "1s"}),
+        ),
+        (
+            thinking,
+            concurrency(9),
+            json!({"concurrency": 9, "think-time": "2s"}),
+        ),
+        (thinking, rate(3.0), json!({"rate": 3.0})),
+        (thinking, trace("b"), json!({"trace": {"file": "b"}})),
+        (
+            "",
+            ramp(Some(1.0), Some(9.0)),
+            json!({"ramp": {"from": 1.0, "to": 9.0}}),
+        ),
+    ];
+    for (text, over, expected) in cases {
+        let what = format!("{text}{over:?}");
+        assert_eq!(load_over(text, over), expected, "{what}");
+    }
+}
+
 #[test]
 fn what_a_flag_says_takes_away_what_contradicts_it() {
     let closed = "[load]\narrival = \"closed\"\nconcurrency = 8\n";

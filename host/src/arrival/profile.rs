@@ -1,0 +1,215 @@
+//! A rate that changes over time, and the instants at which the area under it reaches a given number.
+//!
+//! Everything is in closed form: no stepping, so that due times neither drift nor depend on a step.
+//! What numbers are asked for (1, 2, 3 … or a random process of rate 1) is the arrival's business.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// Areas that differ by less than the first, or by less than the second of the whole, are the same:
+/// what is due at the very end of a stage belongs to the next, however its rate and duration were
+/// rounded.
+const SLACK: (f64, f64) = (1e-9, 1e-12);
+
+/// How a rate goes from one value to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// By as much in every second.
+    Linear,
+    /// By the same factor in every second.
+    Exponential,
+}
+
+/// A rate that changes, or does not, for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Stage {
+    /// Requests a second at its beginning.
+    pub from: f64,
+    /// Requests a second at its end.
+    pub to: f64,
+    /// How the rate goes from the one to the other.
+    pub shape: Shape,
+    /// For how long.
+    #[serde(rename = "for")]
+    pub length: Nanos,
+}
+
+impl Stage {
+    /// Requests due within it: the area under its rate.
+    pub fn area(&self) -> f64 {
+        let seconds = self.length.as_secs_f64();
+        if self.from == self.to {
+            return self.from * seconds;
+        }
+        match self.shape {
+            Shape::Linear => (self.from + self.to) / 2.0 * seconds,
+            Shape::Exponential => (self.to - self.from) / (self.to / self.from).ln() * seconds,
+        }
+    }
+
+    /// Seconds from its beginning until so many requests were due.
+    ///
+    /// Linear: `from·t + k·t²/2 = area` with `k = (to − from) / length`, solved so that nothing
+    /// cancels for a small `k`. Exponential: `from/g·(e^(g·t) − 1) = area` with
+    /// `g = ln(to / from) / length`.
+    fn seconds_until(&self, area: f64) -> f64 {
+        let seconds = self.length.as_secs_f64();
+        if self.from == self.to {
+            return area / self.from;
+        }
+        match self.shape {
+            Shape::Linear => {
+                let slope = (self.to - self.from) / seconds;
+                let square = (self.from * self.from + 2.0 * slope * area).max(0.0);
+                let sum = self.from + square.sqrt();
+                if sum > 0.0 { 2.0 * area / sum } else { 0.0 }
+            }
+            Shape::Exponential => {
+                let growth = (self.to / self.from).ln() / seconds;
+                (growth * area / self.from).ln_1p() / growth
+            }
+        }
+    }
+}
+
+/// For how long a rate must go from one value to another until so many requests were due.
+pub fn length_for(shape: Shape, from: f64, to: f64, requests: u64) -> Nanos {
+    let second = Stage {
+        from,
+        to,
+        shape,
+        length: Nanos(1_000_000_000),
+    };
+    Nanos::from_secs_f64(requests as f64 / second.area())
+}
+
+/// Stages one after the other, walked from the first to the last.
+pub(super) struct Profile<S> {
+    stages: S,
+    current: Option<Stage>,
+    /// Seconds, and the area, before the current stage.
+    before: (f64, f64),
+}
+
+impl<S: Iterator<Item = Stage>> Profile<S> {
+    pub(super) fn new(mut stages: S) -> Self {
+        Profile {
+            current: stages.next(),
+            stages,
+            before: (0.0, 0.0),
+        }
+    }
+
+    /// Seconds until the area has reached `area`, which must not be less than in the call before.
+    /// Where the rate is zero for a while, the end of that while. `None` beyond the last stage.
+    pub(super) fn seconds_until(&mut self, area: f64) -> Option<f64> {
+        loop {
+            let stage = self.current?;
+            let (seconds, before) = self.before;
+            let end = before + stage.area();
+            if area < end - SLACK.0 - SLACK.1 * end {
+                return Some(seconds + stage.seconds_until((area - before).max(0.0)));
+            }
+            self.before = (seconds + stage.length.as_secs_f64(), end);
+            self.current = self.stages.next();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stage(shape: Shape, from: f64, to: f64, seconds: f64) -> Stage {
+        Stage {
+            from,
+            to,
+            shape,
+            length: Nanos::from_secs_f64(seconds),
+        }
+    }
+
+    #[test]
+    fn areas_are_those_of_trapezium_and_exponential() {
+        assert_eq!(stage(Shape::Linear, 2.0, 4.0, 10.0).area(), 30.0);
+        assert_eq!(stage(Shape::Linear, 3.0, 3.0, 10.0).area(), 30.0);
+        assert_eq!(stage(Shape::Exponential, 3.0, 3.0, 10.0).area(), 30.0);
+        // The integral of 2^t from 0 to 3 is 7 / ln 2.
+        let area = stage(Shape::Exponential, 1.0, 8.0, 3.0).area();
+        assert!((area - 7.0 / 2f64.ln()).abs() < 1e-12);
+        assert_eq!(length_for(Shape::Linear, 2.0, 4.0, 30).0, 10_000_000_000);
+    }
+
+    #[test]
+    fn what_is_due_at_the_end_of_a_stage_belongs_to_the_next() {
+        // A tenth a second for thirty seconds is a little more than 3 in binary.
+        let stages = [
+            stage(Shape::Linear, 0.1, 0.1, 30.0),
+            stage(Shape::Linear, 0.0, 0.0, 5.0),
+            stage(Shape::Linear, 1.0, 1.0, 2.0),
+        ];
+        let mut profile = Profile::new(stages.into_iter());
+        let at: Vec<_> = (0..6)
+            .map(|i| profile.seconds_until(f64::from(i)))
+            .collect();
+        let at: Vec<_> = at.into_iter().flatten().collect();
+        assert_eq!(at, [0.0, 10.0, 20.0, 35.0, 36.0]);
+    }
+
+    fn any_stage() -> impl Strategy<Value = Stage> {
+        let shape = prop_oneof![Just(Shape::Linear), Just(Shape::Exponential)];
+        (shape, 0.01..500.0, 0.01..500.0, 0.001..100.0)
+            .prop_map(|(shape, from, to, seconds)| stage(shape, from, to, seconds))
+    }
+
+    /// The area under a rate by Simpson's rule, which knows nothing of the closed forms.
+    fn simpson(stages: &[Stage], until: f64) -> f64 {
+        let (mut begins, mut area) = (0.0, 0.0);
+        for stage in stages {
+            let seconds = stage.length.as_secs_f64();
+            let rate = |t: f64| match stage.shape {
+                Shape::Linear => stage.from + (stage.to - stage.from) * t / seconds,
+                Shape::Exponential => stage.from * (stage.to / stage.from).powf(t / seconds),
+            };
+            let length = (until - begins).clamp(0.0, seconds);
+            let steps = 2000;
+            let step = length / f64::from(steps);
+            let sum: f64 = (0..steps)
+                .map(|i| {
+                    let t = f64::from(i) * step;
+                    rate(t) + 4.0 * rate(t + step / 2.0) + rate(t + step)
+                })
+                .sum();
+            area += sum * step / 6.0;
+            begins += seconds;
+        }
+        area
+    }
+
+    proptest! {
+        #[test]
+        fn instants_are_where_the_area_under_the_rate_reaches_the_number(
+            stages in prop::collection::vec(any_stage(), 1..5),
+            shares in prop::collection::vec(0.0..0.999_f64, 1..6),
+        ) {
+            let whole: f64 = stages.iter().map(Stage::area).sum();
+            let mut areas: Vec<f64> = shares.iter().map(|share| share * whole).collect();
+            areas.sort_by(f64::total_cmp);
+            let mut profile = Profile::new(stages.clone().into_iter());
+            let mut last = 0.0;
+            for area in areas {
+                let at = profile.seconds_until(area).unwrap();
+                prop_assert!(at >= last);
+                last = at;
+                let under = simpson(&stages, at);
+                prop_assert!((under - area).abs() < 1e-6 * (1.0 + whole), "{under} {area}");
+            }
+            prop_assert_eq!(profile.seconds_until(whole), None);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! How long a user of a closed loop thinks between an answer and the next request: a function of
+//! seed, user and turn, so that a user's pauses are the same whatever the server does.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// How long users think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Think {
+    /// On average.
+    pub time: Nanos,
+    /// How it varies.
+    pub spread: ThinkSpread,
+}
+
+/// How the time that users think varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkSpread {
+    /// It does not.
+    Constant,
+    /// Exponentially distributed.
+    Exponential,
+}
+
+impl Think {
+    /// How long that user thinks before its request of that turn; turn 1 follows its first answer.
+    pub fn pause(&self, seed: u64, user: u32, turn: u32) -> Nanos {
+        match self.spread {
+            ThinkSpread::Constant => self.time,
+            ThinkSpread::Exponential => {
+                let place = u64::from(user) << 32 | u64::from(turn);
+                let word = mix(mix(seed).wrapping_add(place));
+                // 53 bits: in [0, 1), so the logarithm is finite.
+                let unit = (word >> 11) as f64 / (1u64 << 53) as f64;
+                Nanos::from_secs_f64(-(-unit).ln_1p() * self.time.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// Steele, Lea and Flood's SplitMix64: each number in, another one out, every bit of which depends on
+/// every bit of the first. It gives a user's turn without the draws of any other turn.
+fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The generator's first numbers from seed 1234567, as its authors' C program prints them.
+    #[test]
+    fn numbers_are_split_mix_64s() {
+        let gamma = 0x9e37_79b9_7f4a_7c15_u64;
+        let numbers: Vec<u64> = (0..3)
+            .map(|i| mix(1_234_567_u64.wrapping_add(gamma.wrapping_mul(i))))
+            .collect();
+        let wanted = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
+        assert_eq!(numbers, wanted);
+    }
+
+    #[test]
+    fn exponential_pauses_have_their_mean_and_depend_on_seed_user_and_turn() {
+        let think = Think {
+            time: Nanos(2_000_000_000),
+            spread: ThinkSpread::Exponential,
+        };
+        let mut all: Vec<f64> = Vec::new();
+        for user in 0..200 {
+            for turn in 1..=500 {
+                assert_eq!(think.pause(7, user, turn), think.pause(7, user, turn));
+                all.push(think.pause(7, user, turn).as_secs_f64());
+            }
+        }
+        all.sort_by(f64::total_cmp);
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        assert!((mean - 2.0).abs() < 0.03, "{mean}");
+        let median = all[all.len() / 2];
+        assert!((median - 2.0 * 2f64.ln()).abs() < 0.03, "{median}");
+        let few: Vec<Nanos> = [(1, 0, 1), (2, 0, 1), (1, 1, 1), (1, 0, 2)]
+            .map(|(seed, user, turn)| think.pause(seed, user, turn))
+            .to_vec();
+        assert!((1..4).all(|i| few[i] != few[0]), "{few:?}");
+    }
+
+    #[test]
+    fn constant_pauses_do_not_vary() {
+        let think = Think {
+            time: Nanos(5),
+            spread: ThinkSpread::Constant,
+        };
+        assert_eq!(
+            (think.pause(1, 2, 3), think.pause(4, 5, 6)),
+            (Nanos(5), Nanos(5))
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! Arrival models in words, as a run's summary names them.
+
+use std::fmt::{Display, Formatter, Result};
+
+use super::{Arrival, Shape, Spread, Stage, Think, ThinkSpread};
+use crate::duration::format;
+
+/// Stages that are told one by one, at most.
+const TOLD: usize = 6;
+
+impl Display for Arrival {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Arrival::Inf => f.write_str("all at once"),
+            Arrival::Constant { rate } => write!(f, "{}, {rate}/s", Spread::Constant),
+            Arrival::Poisson { rate, normalise } => {
+                write!(f, "{}, {rate}/s{}", Spread::Poisson, or_not(*normalise))
+            }
+            Arrival::Gamma {
+                rate,
+                burstiness,
+                normalise,
+            } => {
+                let spread = Spread::Gamma {
+                    burstiness: *burstiness,
+                };
+                write!(f, "{spread}, {rate}/s{}", or_not(*normalise))
+            }
+            Arrival::Ramp { spread, ramp } => write!(f, "{spread}, ramp {ramp}"),
+            Arrival::Stages { spread, stages } => {
+                write!(f, "{spread}, {} stages: ", stages.len())?;
+                for (number, stage) in stages.iter().take(TOLD).enumerate() {
+                    let separator = if number == 0 { "" } else { "; " };
+                    write!(f, "{separator}{stage}")?;
+                }
+                let rest = if stages.len() > TOLD { "; …" } else { "" };
+                f.write_str(rest)
+            }
+            Arrival::Trace {
+                file,
+                time_scale,
+                timestamps,
+                ..
+            } => {
+                let name = file.path.file_name().unwrap_or(file.path.as_os_str());
+                write!(f, "trace {}, {timestamps} timestamps", name.display())?;
+                match *time_scale {
+                    1.0 => Ok(()),
+                    scale => write!(f, ", {scale} times as fast"),
+                }
+            }
+            Arrival::Closed { concurrency, think } => {
+                write!(f, "closed loop of {concurrency}")?;
+                match think {
+                    None => Ok(()),
+                    Some(think) => write!(f, ", {think}"),
+                }
+            }
+        }
+    }
+}
+
+fn or_not(normalise: bool) -> &'static str {
+    if normalise { ", normalised" } else { "" }
+}
+
+impl Display for Spread {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Spread::Constant => f.write_str("constant"),
+            Spread::Poisson => f.write_str("Poisson"),
+            Spread::Gamma { burstiness } => write!(f, "gamma of burstiness {burstiness}"),
+        }
+    }
+}
+
+impl Display for Stage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let Stage {
+            from, to, shape, ..
+        } = self;
+        let length = format(self.length.into());
+        if from == to {
+            return write!(f, "{from}/s for {length}");
+        }
+        let shape = match shape {
+            Shape::Linear => "",
+            Shape::Exponential => ", exponential",
+        };
+        write!(f, "from {from}/s to {to}/s in {length}{shape}")
+    }
+}
+
+impl Display for Think {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let time = format(self.time.into());
+        match self.spread {
+            ThinkSpread::Constant => write!(f, "thinking {time}"),
+            ThinkSpread::Exponential => write!(f, "thinking {time} on average"),
+        }
+    }
+}
