@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 
@@ -19,6 +20,8 @@ use crate::units::Nanos;
 
 /// How many requests or replies a plugin may spoil in a row before the run ends.
 const TOLERATED: u32 = 10;
+/// How long a decode thread that has nothing to do does not listen.
+const REST: Duration = Duration::from_millis(1);
 /// Most frames handed to the plugin in one call.
 const BATCH: usize = 256;
 /// What may be made of one reply, in bytes: a plugin can return far more than it was given.
@@ -158,6 +161,10 @@ impl Decoder {
                         }
                     }
                 }
+            }
+            // Waking costs more than decoding: what comes in the meantime is taken together.
+            if reports.is_empty() {
+                std::thread::sleep(REST);
             }
         }
     }

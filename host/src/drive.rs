@@ -5,12 +5,16 @@
 //! reports go out to the decode threads. No plugin code runs here. Which connection a request takes
 //! is [`pool`]'s business, how a reply is read and when that is given up [`reading`]'s.
 
+pub mod desk;
 mod pool;
+mod quiet;
 mod reading;
 
+use std::future::{Future as _, poll_fn};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::task::Poll;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
@@ -28,6 +32,7 @@ use crate::pace::Signal;
 use crate::transport::{Connect, Marks, Request};
 use crate::units::Nanos;
 use pool::Pool;
+use quiet::Quiet;
 use reading::Reading;
 
 /// How long to wait for what.
@@ -230,18 +235,25 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 &outlet,
                 &marks,
             );
-            tokio::select! {
-                biased;
-                end = talk => end,
-                () = abort.notified() => End::Broke(
-                    FailureClass::Interrupted,
-                    "the run was stopped while the reply was under way".to_owned(),
-                ),
-                () = tokio::time::sleep(limit) => End::Broke(
-                    FailureClass::RequestTimeout,
-                    format!("the reply took longer than {}", crate::duration::format(limit)),
-                ),
-            }
+            let mut talk = std::pin::pin!(talk);
+            let mut given_up = Quiet::new(async {
+                tokio::select! {
+                    biased;
+                    () = abort.notified() => End::Broke(
+                        FailureClass::Interrupted,
+                        "the run was stopped while the reply was under way".to_owned(),
+                    ),
+                    () = tokio::time::sleep(limit) => End::Broke(
+                        FailureClass::RequestTimeout,
+                        format!("the reply took longer than {}", crate::duration::format(limit)),
+                    ),
+                }
+            });
+            poll_fn(|cx| match talk.as_mut().poll(cx) {
+                Poll::Ready(end) => Poll::Ready(end),
+                Poll::Pending => given_up.poll(cx),
+            })
+            .await
         };
         exchange.sent = marks.sent.get();
         exchange.written = marks.written.get();

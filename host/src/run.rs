@@ -8,12 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-
 use crate::arrival::Trace;
 use crate::clock::Clock;
 use crate::decode::Patience;
-use crate::drive::{Opened, Order, Worker};
+use crate::drive::desk::Desk;
+use crate::drive::{Opened, Worker};
 use crate::exchange::{Exchange, Phase};
 use crate::pace::Signal;
 use crate::plan::Plan;
@@ -24,7 +23,7 @@ use crate::prepare::Preparation;
 use crate::record::RecordError;
 use crate::target::{Secrets, Target};
 use crate::timings::Timings;
-use crate::transport::Connect;
+use crate::transport::{Connect, Timestamps, Version};
 
 mod backstage;
 mod conductor;
@@ -154,13 +153,19 @@ where
     let mut orders = Vec::new();
     let mut threads = Vec::new();
     for number in 0..stage.workers {
-        let (sender, receiver) = unbounded_channel();
-        orders.push(sender);
+        let (desk, receiver) = Desk::new();
+        let napper = stage.may_nap().then(|| desk.napper());
+        orders.push(desk);
         let worker = stage.worker(connect);
         let alarm = Alarm(control.signal.clone());
+        let signal = control.signal.clone();
         threads.push(thread(&format!("read-{number}"), move || {
             let _alarm = alarm;
-            tokio::runtime::Builder::new_current_thread()
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            if let Some(napper) = napper {
+                runtime.on_thread_park(napper.settle(signal));
+            }
+            runtime
                 .enable_all()
                 .build()
                 .map(|runtime| runtime.block_on(worker.run(receiver)))
@@ -190,11 +195,11 @@ where
     C: Connect + Clone + 'static,
 {
     let (stage, preparation) = Stage::set(plan, parts, folder, control, 1)?;
-    let (sender, receiver) = unbounded_channel();
+    let (desk, receiver) = Desk::new();
     let worker = stage.worker(connect);
     let conduct = async {
         // The worker leaves when the orders end, so they end with the conducting.
-        let orders = [sender];
+        let orders = [desk];
         stage.conduct(&orders, preparation).await
     };
     let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
@@ -235,6 +240,17 @@ impl<'r> Stage<'r> {
         Ok((stage, preparation))
     }
 
+    /// Whether readers may nap: where the kernel's instants count, nothing depends on when they look but the
+    /// next request of a closed loop.
+    fn may_nap(&self) -> bool {
+        let wiring = &self.plan.connection;
+        cfg!(target_os = "linux")
+            && wiring.timestamps == Timestamps::Kernel
+            && wiring.http == Version::Http1
+            && self.plan.load.arrival.is_open()
+            && self.plan.slots().is_none()
+    }
+
     fn worker<C: Clone>(&self, connect: &C) -> Worker<C> {
         let spare = match (self.plan.load.arrival.peak_rate(), self.plan.slots()) {
             (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
@@ -255,11 +271,7 @@ impl<'r> Stage<'r> {
         }
     }
 
-    async fn conduct(
-        &self,
-        orders: &[UnboundedSender<Order>],
-        preparation: Preparation,
-    ) -> Result<(), RunError> {
+    async fn conduct(&self, orders: &[Desk], preparation: Preparation) -> Result<(), RunError> {
         Conductor {
             plan: self.plan,
             clock: self.clock,

@@ -7,17 +7,15 @@ use clap::builder::FalseyValueParser;
 use serde_json::{Map, Value};
 
 use crate::arrival::ThinkSpread;
-use crate::drive::Reuse;
 use crate::duration::Span;
 use crate::metric::objective::{self, Objective};
-use crate::scenario::{
-    Arrival, ConfigTable, Connection, Place, Said, Scenario, THINK_SPREADS, Timeouts,
-};
-use crate::transport::{Timestamps, Version};
+use crate::scenario::{Arrival, ConfigTable, Place, Said, Scenario, THINK_SPREADS};
 
 mod shape;
+mod wiring;
 
 use shape::Shape;
+use wiring::Wiring;
 
 /// What to run, in flags. Each wins over the scenario file.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -83,79 +81,8 @@ pub struct Flags {
     )]
     headers: Vec<String>,
 
-    /// Version of HTTP; 2 shares a connection among requests
-    #[arg(
-        long,
-        value_enum,
-        value_name = "VERSION",
-        env = "RUNNER_HTTP",
-        hide_possible_values = true,
-        help_heading = "Connections"
-    )]
-    http: Option<Version>,
-    /// Which connection a request takes: keep-alive (any that is free), never (one of its own) or session (its conversation's)
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHICH",
-        env = "RUNNER_CONNECTIONS",
-        hide_possible_values = true,
-        help_heading = "Connections"
-    )]
-    connections: Option<Reuse>,
-    /// Certificates to trust beside the system's, in PEM form
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_CA_CERT",
-        help_heading = "Connections"
-    )]
-    ca_cert: Option<PathBuf>,
-    /// Take any certificate; every result will say so
-    #[arg(long, env = "RUNNER_INSECURE", value_parser = FalseyValueParser::new(), help_heading = "Connections")]
-    insecure: bool,
-    /// Whose word counts for when bytes came: kernel (however late they are read) or user (when they are read)
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHOSE",
-        env = "RUNNER_TIMESTAMPS",
-        hide_possible_values = true,
-        help_heading = "Connections"
-    )]
-    timestamps: Option<Timestamps>,
-    /// Longest wait for a connection [default: 10s]
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_CONNECT_TIMEOUT",
-        help_heading = "Connections"
-    )]
-    connect_timeout: Option<Span>,
-    /// Longest wait for the first token of an answer [default: that of the request]
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_FIRST_TOKEN_TIMEOUT",
-        help_heading = "Connections"
-    )]
-    first_token_timeout: Option<Span>,
-    /// Longest wait for the next token [default: 10m]
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_TOKEN_GAP_TIMEOUT",
-        help_heading = "Connections"
-    )]
-    token_gap_timeout: Option<Span>,
-    /// Longest wait for a whole answer [default: 6h]
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_REQUEST_TIMEOUT",
-        help_heading = "Connections"
-    )]
-    request_timeout: Option<Span>,
+    #[command(flatten)]
+    wiring: Wiring,
 
     /// Short for --plugin datasets/NAME.wasm
     #[arg(
@@ -381,8 +308,7 @@ impl Flags {
                 Some(Said::flag("--base-url", urls.collect()))
             }
         };
-        self.connection(&mut scenario.connection);
-        self.timeouts(&mut scenario.timeouts);
+        self.wiring.lay_on(&mut scenario);
         let target = &mut scenario.target;
         target.model = said("--model", &self.model);
         target.api_key_env = said("--api-key-env", &self.api_key_env);
@@ -405,21 +331,6 @@ impl Flags {
         });
         self.goodput(&mut scenario)?;
         Ok(scenario)
-    }
-
-    fn connection(&self, connection: &mut Connection) {
-        connection.http = said("--http", &self.http);
-        connection.reuse = said("--connections", &self.connections);
-        connection.ca_cert = said("--ca-cert", &self.ca_cert);
-        connection.insecure = self.insecure.then(|| Said::flag("--insecure", true));
-        connection.timestamps = said("--timestamps", &self.timestamps);
-    }
-
-    fn timeouts(&self, timeouts: &mut Timeouts) {
-        timeouts.connect = said("--connect-timeout", &self.connect_timeout);
-        timeouts.first_token = said("--first-token-timeout", &self.first_token_timeout);
-        timeouts.token_gap = said("--token-gap-timeout", &self.token_gap_timeout);
-        timeouts.request = said("--request-timeout", &self.request_timeout);
     }
 
     fn goodput(&self, scenario: &mut Scenario) -> Result<(), String> {

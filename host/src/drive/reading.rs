@@ -1,7 +1,6 @@
 //! The reading of one reply: frames on their way to the decode thread, and the patience for them.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +12,7 @@ use hyper::header::RETRY_AFTER;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
+use super::quiet::Quiet;
 use super::{End, Heard, Outlet, Report, Timeouts, Worker};
 use crate::clock::Clock;
 use crate::exchange::FailureClass;
@@ -230,7 +230,7 @@ impl Sink for Beginning {
 struct Patience {
     clock: Clock,
     timeouts: Timeouts,
-    alarm: Option<Pin<Box<Sleep>>>,
+    alarm: Option<Quiet<Sleep>>,
 }
 
 impl Patience {
@@ -251,12 +251,15 @@ impl Patience {
     }
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let first = self.clock.now() + self.shortest();
-        let at = self.clock.instant(first);
-        self.alarm
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)))
-            .as_mut()
-            .poll(cx)
+        let alarm = match &mut self.alarm {
+            Some(alarm) => alarm,
+            None => {
+                let at = self.clock.now() + self.shortest();
+                let sleep = tokio::time::sleep_until(self.clock.instant(at));
+                self.alarm.insert(Quiet::new(sleep))
+            }
+        };
+        alarm.poll(cx)
     }
 
     /// Before the reply's head: only the first token is waited for.
@@ -307,7 +310,7 @@ impl Patience {
             return Some((class, message));
         }
         if let Some(alarm) = &mut self.alarm {
-            alarm.as_mut().reset(self.clock.instant(until));
+            alarm.change(|sleep| sleep.reset(self.clock.instant(until)));
         }
         None
     }

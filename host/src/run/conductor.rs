@@ -4,12 +4,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Control, RunError, SPARE_CONNECTIONS};
 use crate::arrival::{Arrival, Due, Trace};
 use crate::clock::Clock;
 use crate::decode::failed;
+use crate::drive::desk::Desk;
 use crate::drive::{Job, Opened, Order, Reuse};
 use crate::exchange::{Exchange, FailureClass, Outcome};
 use crate::frame::Framing;
@@ -28,7 +28,7 @@ pub(super) struct Conductor<'r> {
     pub(super) plan: &'r Plan,
     pub(super) clock: Clock,
     pub(super) control: &'r Control,
-    pub(super) orders: &'r [UnboundedSender<Order>],
+    pub(super) orders: &'r [Desk],
     pub(super) opened: &'r Opened,
     pub(super) exchanges: &'r Sender<Box<Exchange>>,
     pub(super) targets: &'r [Target],
@@ -100,7 +100,7 @@ impl Conductor<'_> {
         let workers = self.orders.len();
         for (number, orders) in self.orders.iter().enumerate() {
             let share = wanted / workers + usize::from(number < wanted % workers);
-            let _ = orders.send(Order::Open(share));
+            orders.put(Order::Open(share));
         }
         let settled = || self.opened.settled.load(Ordering::Acquire);
         while settled() < wanted && !self.control.signal.is_stopped() {
@@ -165,7 +165,7 @@ impl Conductor<'_> {
         drain(&self.clock, signal, || signal.is_aborted()).await;
         if signal.is_aborted() {
             for orders in self.orders {
-                let _ = orders.send(Order::Abort);
+                orders.put(Order::Abort);
             }
             drain(&self.clock, signal, || false).await;
         }
@@ -206,8 +206,7 @@ impl Conductor<'_> {
                     session,
                 });
                 let orders = &self.orders[self.worker_of(&job)];
-                // A worker leaves only when the orders end.
-                let _ = orders.send(Order::Send(job));
+                orders.put(Order::Send(job));
                 if key == 1 {
                     self.control.live.timings.reach(Stage::FirstSent);
                 }

@@ -1,0 +1,92 @@
+//! A future that is looked at only when it has something to say.
+//!
+//! The task of a reply is woken for every event, while its timers and the order to give up speak once, if at
+//! all. Looking at each of them every time costs more than cutting the event.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Wraps a future of a task. It must stay with the task that first polls it.
+pub(super) struct Quiet<F> {
+    future: Pin<Box<F>>,
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+/// Rings when the future is to be polled, and wakes its task.
+struct Bell {
+    rung: AtomicBool,
+    task: OnceLock<Waker>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.rung.store(true, Ordering::Release);
+        if let Some(task) = self.task.get() {
+            task.wake_by_ref();
+        }
+    }
+}
+
+impl<F: Future> Quiet<F> {
+    pub fn new(future: F) -> Self {
+        let bell = Arc::new(Bell {
+            rung: AtomicBool::new(true),
+            task: OnceLock::new(),
+        });
+        Quiet {
+            future: Box::pin(future),
+            waker: Waker::from(Arc::clone(&bell)),
+            bell,
+        }
+    }
+
+    /// Changes the future, which is then looked at again.
+    pub fn change(&mut self, change: impl FnOnce(Pin<&mut F>)) {
+        change(self.future.as_mut());
+        self.bell.rung.store(true, Ordering::Release);
+    }
+
+    /// Polls the future if it has never been polled, or was woken since.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        if !self.bell.rung.swap(false, Ordering::AcqRel) {
+            return Poll::Pending;
+        }
+        self.bell.task.get_or_init(|| cx.waker().clone());
+        self.future
+            .as_mut()
+            .poll(&mut Context::from_waker(&self.waker))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_polled_when_it_was_woken_and_not_otherwise() {
+        let polls = Cell::new(0);
+        let mut sleep = Box::pin(tokio::time::sleep(Duration::from_millis(5)));
+        let mut quiet = Quiet::new(poll_fn(|cx| {
+            polls.set(polls.get() + 1);
+            sleep.as_mut().poll(cx)
+        }));
+        let mut others = tokio::time::interval(Duration::from_millis(1));
+        poll_fn(|cx| {
+            while others.poll_tick(cx).is_ready() {}
+            quiet.poll(cx)
+        })
+        .await;
+        assert_eq!(polls.get(), 2);
+    }
+}
