@@ -91,7 +91,8 @@ pub struct Connection {
     pub waited: bool,
     /// When its opening began.
     pub begun: Nanos,
-    /// When the host's name was looked up; absent where that was done before the run.
+    /// When the host's name was looked up; absent where that was known from an earlier connection, or an
+    /// address was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_up: Option<Nanos>,
     /// When the other side took it.

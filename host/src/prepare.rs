@@ -14,7 +14,7 @@ use crate::exchange::{Events, Exchange, FailureClass, Outcome, Phase, SampleFact
 use crate::frame::Framing;
 use crate::plan::Plan;
 use crate::plugin::PluginError;
-use crate::plugin::backend::{self, Dialect, Sample, Settings};
+use crate::plugin::backend::{self, Dialect, Prompt, Sample, Settings};
 use crate::plugin::dataset::Samples;
 use crate::plugin::load::hex;
 use crate::run::{Parts, RunError};
@@ -22,12 +22,19 @@ use crate::target::{Secrets, Target};
 use crate::transport::{Request, Version};
 use crate::units::Nanos;
 
-/// Samples asked of the dataset in one call.
+/// Samples asked of the dataset in one call at most, and in the first.
 const BATCH: u32 = 64;
+const FIRST_BATCH: u32 = 8;
+/// Bytes of prompts that one call should give: what crosses at once is limited, and held twice.
+const BATCH_BYTES: usize = 4 << 20;
 /// Batches of samples that may wait for the backend.
 const SAMPLED_AHEAD: usize = 4;
-/// Bytes of request bodies held ready at most.
+/// Bytes of requests held ready at most.
 const AHEAD_BYTES: usize = 1 << 30;
+/// Requests held ready beyond those that must be.
+const AHEAD: u64 = 4096;
+/// What a request takes beside its body, more or less.
+const REQUEST_BYTES: usize = 1 << 10;
 
 /// A request in waiting.
 pub enum Item {
@@ -72,6 +79,8 @@ pub struct Feed {
 /// How much lies ready.
 #[derive(Default)]
 struct Stock {
+    /// Most requests that may lie ready.
+    most: usize,
     state: Mutex<StockState>,
     changed: Condvar,
 }
@@ -139,13 +148,16 @@ impl Preparation {
         Ok(items)
     }
 
-    /// Begins to prepare the measured requests.
+    /// Begins to prepare the measured requests, of which so many must lie ready before the first is due.
     ///
     /// # Errors
     /// Where no thread can be started.
-    pub fn start(self) -> std::io::Result<Feed> {
+    pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
         let (sender, items) = crossbeam_channel::unbounded();
-        let stock = Arc::new(Stock::default());
+        let stock = Arc::new(Stock {
+            most: usize::try_from(wanted.saturating_add(AHEAD)).unwrap_or(usize::MAX),
+            ..Stock::default()
+        });
         let shared = Arc::clone(&stock);
         let thread = std::thread::Builder::new()
             .name("prepare".into())
@@ -187,8 +199,7 @@ impl Preparation {
                 for sample in batch {
                     if plan.holds(index) {
                         let item = writer.write(index, Phase::Measure, &sample);
-                        let bytes = item.exchange().sample.request_bytes as usize;
-                        if !stock.add(bytes) || items.send(item).is_err() {
+                        if !stock.add(item.bytes()) || items.send(item).is_err() {
                             return;
                         }
                     }
@@ -202,17 +213,33 @@ impl Preparation {
 /// Asks a dataset for so many samples, or all it has.
 fn sample(mut samples: Samples, planned: u64, batches: &Sender<Result<Vec<Sample>, PluginError>>) {
     let mut given = 0;
+    let mut limit = FIRST_BATCH;
     while given < planned {
-        let limit = BATCH.min(u32::try_from(planned - given).unwrap_or(BATCH));
-        let batch = samples.next(limit);
+        let batch = samples.next(limit.min(u32::try_from(planned - given).unwrap_or(BATCH)));
         let size = batch.as_ref().map_or(0, Vec::len);
         if batch.is_ok() && size == 0 {
             return;
         }
         given += size as u64;
+        if let Ok(batch) = &batch {
+            let bytes: usize = batch
+                .iter()
+                .map(|sample| prompt_bytes(&sample.prompt))
+                .sum();
+            let fit = BATCH_BYTES / (bytes / batch.len()).max(1);
+            limit = u32::try_from(fit).unwrap_or(BATCH).clamp(1, BATCH);
+        }
         if batches.send(batch).is_err() || size == 0 {
             return;
         }
+    }
+}
+
+fn prompt_bytes(prompt: &Prompt) -> usize {
+    match prompt {
+        Prompt::Text(text) => text.len(),
+        Prompt::Tokens(tokens) => size_of_val(&**tokens),
+        Prompt::Messages(messages) => messages.iter().map(|message| message.content.len()).sum(),
     }
 }
 
@@ -331,6 +358,11 @@ pub fn http_request(
 }
 
 impl Item {
+    /// How much memory it takes, more or less.
+    fn bytes(&self) -> usize {
+        REQUEST_BYTES + self.exchange().sample.request_bytes as usize
+    }
+
     /// What is known of the exchange.
     pub fn exchange(&self) -> &Exchange {
         match self {
@@ -343,8 +375,7 @@ impl Feed {
     /// The next request; waits where preparation is behind. `None` when there are no more.
     pub fn next(&self) -> Option<Item> {
         let item = self.items.recv().ok()?;
-        self.stock
-            .take(item.exchange().sample.request_bytes as usize);
+        self.stock.take(item.bytes());
         Some(item)
     }
 
@@ -388,7 +419,7 @@ impl Stock {
     /// Waits for room, then adds an item. False where nobody wants it any more.
     fn add(&self, bytes: usize) -> bool {
         let mut state = self.lock();
-        while state.bytes >= AHEAD_BYTES && !state.unwanted {
+        while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {
             state = self
                 .changed
                 .wait(state)

@@ -15,7 +15,7 @@ use crate::exchange::{Exchange, FailureClass, Outcome};
 use crate::frame::Framing;
 use crate::pace::{Pacing, Release, Thinking, Verdict, drain, pace};
 use crate::plan::{Amount, Plan};
-use crate::prepare::{Feed, Item, Preparation};
+use crate::prepare::{Item, Preparation};
 use crate::target::{Target, told};
 use crate::timings::Stage;
 use crate::units::Nanos;
@@ -40,8 +40,13 @@ impl Conductor<'_> {
     pub(super) async fn conduct(&self, mut preparation: Preparation) -> Result<(), RunError> {
         let framing = preparation.framing();
         let warmup = preparation.warmup()?;
-        let feed = preparation.start().map_err(RunError::Thread)?;
-        self.stock(&feed);
+        let wanted = self.ready();
+        let feed = preparation.start(wanted).map_err(RunError::Thread)?;
+        let live = &self.control.live;
+        feed.wait(wanted, |ready| {
+            live.ready.store(ready as u64, Ordering::Relaxed);
+            !self.control.signal.is_stopped()
+        });
         self.control.live.timings.reach(Stage::RequestsReady);
         self.open_connections(warmup.len()).await?;
         self.control.live.timings.reach(Stage::ConnectionsOpen);
@@ -69,21 +74,16 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Waits until enough requests lie ready: all of them where they are due at once.
-    fn stock(&self, feed: &Feed) {
+    /// How many requests must lie ready before the first is due: all that may be sent at once.
+    fn ready(&self) -> u64 {
         let requests = self.plan.requests().unwrap_or(u64::MAX);
         let arrival = &self.plan.load.arrival;
-        let wanted = match (arrival, arrival.peak_rate()) {
-            (Arrival::Closed { concurrency, .. }, _) => 2 * u64::from(*concurrency),
+        let wanted = match (self.plan.slots(), arrival.peak_rate()) {
+            (Some(slots), _) => 2 * slots as u64,
             (_, Some(rate)) if rate.is_finite() => (rate * READY_SECONDS).ceil() as u64 + 16,
             _ => requests,
         };
-        let wanted = wanted.min(requests);
-        let live = &self.control.live;
-        feed.wait(wanted, |ready| {
-            live.ready.store(ready as u64, Ordering::Relaxed);
-            !self.control.signal.is_stopped()
-        });
+        wanted.min(requests)
     }
 
     /// Opens the connections that will be needed first, before anything is due.

@@ -1,9 +1,10 @@
 //! Opening connections over the network: the host's name, TCP, TLS, each with its instant.
 
+use std::borrow::Cow;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use rustls::ClientConfig;
@@ -20,8 +21,10 @@ use super::{Connect, Opened, Timestamps, Version, tls};
 use crate::clock::Clock;
 use crate::exchange;
 use crate::target::Target;
+use crate::units::Nanos;
 
-/// Opens connections to the targets of a run. Names were looked up before, and are looked up once.
+/// Opens connections to the targets of a run. Names are looked up before the run, to find what is wrong with
+/// them, and once more by the first connection to each target, whose record has the instant.
 #[derive(Clone)]
 pub struct Dial {
     hosts: Arc<[Host]>,
@@ -31,6 +34,8 @@ pub struct Dial {
 
 struct Host {
     addresses: Vec<SocketAddr>,
+    /// Name and port, until the first connection looks the name up; absent where an address was given.
+    name: Mutex<Option<(String, u16)>>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
@@ -96,7 +101,28 @@ impl Host {
                 Some((TlsConnector::from(Arc::clone(config)), name))
             }
         };
-        Ok(Host { addresses, tls })
+        let is_address = target.host().parse::<IpAddr>().is_ok();
+        let name = (!is_address).then(|| (target.host().to_owned(), addresses[0].port()));
+        Ok(Host {
+            addresses,
+            name: Mutex::new(name),
+            tls,
+        })
+    }
+
+    /// The addresses, and when they were looked up, by the first connection.
+    async fn addresses(
+        &self,
+        clock: Clock,
+    ) -> Result<(Cow<'_, [SocketAddr]>, Option<Nanos>), String> {
+        let name = self.name.lock().map_or(None, |mut name| name.take());
+        let Some((name, port)) = name else {
+            return Ok((Cow::Borrowed(&self.addresses), None));
+        };
+        let found = tokio::net::lookup_host((&*name, port))
+            .await
+            .map_err(|cause| format!("cannot find the host `{name}`: {cause}"))?;
+        Ok((Cow::Owned(found.collect()), Some(clock.now())))
     }
 }
 
@@ -110,7 +136,8 @@ impl Connect for Dial {
     async fn connect(&self, target: u32, clock: Clock) -> Result<Opened<Stream>, String> {
         let host = &self.hosts[target as usize];
         let begun = clock.now();
-        let stream = TcpStream::connect(&host.addresses[..])
+        let (addresses, looked_up) = host.addresses(clock).await?;
+        let stream = TcpStream::connect(&*addresses)
             .await
             .map_err(|cause| cause.to_string())?;
         // Without it small requests wait for acknowledgements.
@@ -139,6 +166,7 @@ impl Connect for Dial {
             wire,
             facts: exchange::Connection {
                 begun,
+                looked_up,
                 connected,
                 secured,
                 ..exchange::Connection::default()
