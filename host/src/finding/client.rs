@@ -53,12 +53,12 @@ pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
     let beside = gap.map(|gap| format!(", median ITL {gap:.2} ms"));
     Some(Finding {
         id: Id::ReadLag,
-        severity: if in_first { Severity::Suspect } else { Severity::Note },
+        severity: Severity::Note,
         seen: format!(
             "P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{})",
             beside.unwrap_or_default()
         ),
-        why: "bytes of replies lay in the socket before this client read them; that time is in its latencies, and is not the server's".into(),
+        why: "bytes of replies lay in the socket before this client read them; instants are the kernel's and do not move with it, but pieces that were read together have one instant, and a user who waits for an answer's end went on that much later".into(),
         advice: "give this machine more processor time, or spread the load over several machines".into(),
     })
 }

@@ -311,7 +311,7 @@ fn replies_that_are_read_late() {
     };
     // The median TTFT is 50 ms, the median gap 20 ms.
     assert_eq!(after(lag(2_500_000, 0)), []);
-    assert_eq!(after(lag(2_600_000, 0)), [(Id::ReadLag, Severity::Suspect)]);
+    assert_eq!(after(lag(2_600_000, 0)), [(Id::ReadLag, Severity::Note)]);
     assert_eq!(after(lag(20_000_000, 950)), []);
     assert_eq!(after(lag(21_000_000, 950)), [(Id::ReadLag, Severity::Note)]);
 }
