@@ -150,6 +150,7 @@ impl<'r> Reading<'r> {
         self.outlet.send(Report::Frames {
             key: self.outlet.key,
             frames: std::mem::take(&mut self.frames),
+            handed_on: self.patience.clock.now(),
             heard: Arc::clone(&self.heard),
         });
     }
