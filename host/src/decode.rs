@@ -17,6 +17,7 @@ use crate::plugin::backend::{Dialect, Meaning};
 use crate::run::RunError;
 use crate::target::Secrets;
 use crate::units::Nanos;
+use crate::vitals::Vitals;
 
 /// How many requests or replies a plugin may spoil in a row before the run ends.
 const TOLERATED: u32 = 10;
@@ -100,6 +101,8 @@ pub struct Decoder {
     pub secrets: Secrets,
     /// Output tokens so far, for the progress line: what events state, one an event where they do not.
     pub output_tokens: Arc<AtomicU64>,
+    /// Told how far decoding is, where that is watched.
+    pub vitals: Option<Arc<Vitals>>,
 }
 
 /// A reply that is being put together.
@@ -129,6 +132,7 @@ impl Decoder {
                     Report::Frames {
                         key,
                         mut frames,
+                        handed_on,
                         heard,
                     } => {
                         // What has piled up of the same reply goes into the same call.
@@ -151,6 +155,9 @@ impl Decoder {
                         heard.output.store(answer.last_output.0, Ordering::Release);
                         if let Some(last) = frames.last() {
                             heard.decoded.store(last.at.0, Ordering::Release);
+                        }
+                        if let Some(vitals) = &self.vitals {
+                            vitals.decoded(handed_on);
                         }
                     }
                     Report::Closed { key, exchange, end } => {

@@ -98,6 +98,8 @@ pub enum Report {
         key: u64,
         /// The frames.
         frames: Frames,
+        /// When they were handed on.
+        handed_on: Nanos,
         /// Where the decode thread says how far it is.
         heard: Arc<Heard>,
     },

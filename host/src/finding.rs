@@ -6,6 +6,7 @@
 mod client;
 mod rules;
 mod tokens;
+mod vitals;
 
 #[cfg(test)]
 mod tests;
@@ -82,6 +83,16 @@ pub enum Id {
     BufferedReplies,
     /// Whether requests kept to an objective is not known.
     ObjectiveUnknown,
+    /// A thread that sends or reads had not enough of a core.
+    ClientSaturated,
+    /// This process stood still.
+    ClientPaused,
+    /// A hypervisor took time from this machine's cores.
+    StolenTime,
+    /// Replies were decoded long after they were read.
+    DecodeBehind,
+    /// Other processes kept this machine's cores busy.
+    SharedMachine,
     /// A percentile rests on too few samples.
     FewSamples,
     /// A mean is known only roughly.
@@ -110,6 +121,11 @@ impl Id {
             Id::ConnectionWaits => "connection-waits",
             Id::BufferedReplies => "buffered-replies",
             Id::ObjectiveUnknown => "objective-unknown",
+            Id::ClientSaturated => "client-saturated",
+            Id::ClientPaused => "client-paused",
+            Id::StolenTime => "stolen-time",
+            Id::DecodeBehind => "decode-behind",
+            Id::SharedMachine => "shared-machine",
             Id::FewSamples => "few-samples",
             Id::WideInterval => "wide-interval",
         }

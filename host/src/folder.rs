@@ -1,8 +1,8 @@
 //! A run's folder on disk: which files it holds, and reading and writing the small ones.
 //!
 //! `plan.json` and `environment.json` are written before the first request, the records as the run
-//! goes (`record`), `status.json`, `assessment.json` and `summary.json` after it. Whatever ends the
-//! run, what was written before can be read: the summary is a function of the other files.
+//! goes (`record`), `status.json`, `client.json`, `assessment.json` and `summary.json` after it. Whatever
+//! ends the run, what was written before can be read: the summary is a function of the other files.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,13 @@ use crate::environment::Environment;
 use crate::exchange::{Exchange, Phase};
 use crate::plan::Plan;
 use crate::record::{self, RecordError};
-use crate::summary::{Run, RunFacts, Summary, Tokenizer};
+use crate::summary::{Client, Run, RunFacts, Summary, Tokenizer};
 use crate::timings::Reached;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
 const STATUS: &str = "status.json";
+const CLIENT: &str = "client.json";
 const ASSESSMENT: &str = "assessment.json";
 const SUMMARY: &str = "summary.json";
 const LOG: &str = "plugins.log";
@@ -170,6 +171,14 @@ impl RunFolder {
         self.write_json(STATUS, status)
     }
 
+    /// Writes how the client fared.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_client(&self, client: &Client) -> Result<(), FolderError> {
+        self.write_json(CLIENT, client)
+    }
+
     /// Writes what tokenizer and scorers made of the answers.
     ///
     /// # Errors
@@ -252,11 +261,14 @@ impl RunFolder {
     /// Where a file cannot be read.
     pub fn facts(&self) -> Result<RunFacts, FolderError> {
         let plan = self.plan()?;
-        // A run that was killed has neither of these, and is reported all the same.
+        // A run that was killed has none of these, and is reported all the same.
         let status = self.status()?;
         let assessment: Assessment = self.read_if_there(ASSESSMENT)?.unwrap_or_default();
         let interrupted = status.is_none_or(|status| status.interrupted || status.error.is_some());
-        Ok(facts(&plan, assessment, interrupted))
+        Ok(RunFacts {
+            client: self.read_if_there(CLIENT)?,
+            ..facts(&plan, assessment, interrupted)
+        })
     }
 
     /// The run's summary, from its records, of which none is kept in memory.
@@ -309,6 +321,7 @@ impl RunFolder {
 }
 
 /// What a summary takes beside the exchanges: from the plan, and from what was made of the answers.
+/// How the client fared is to be added.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
     RunFacts {
@@ -333,5 +346,6 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         retokenized: assessment.retokenized,
         scores: assessment.means,
         run_scores: assessment.run_scores,
+        client: None,
     }
 }

@@ -33,3 +33,4 @@ pub mod timings;
 pub mod tokenizer;
 pub mod transport;
 pub mod units;
+pub mod vitals;

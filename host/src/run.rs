@@ -5,8 +5,8 @@
 //! time, for tests with exact numbers.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::arrival::Trace;
 use crate::clock::Clock;
@@ -21,9 +21,11 @@ use crate::plugin::backend::Backend;
 use crate::plugin::dataset::Dataset;
 use crate::prepare::Preparation;
 use crate::record::RecordError;
+use crate::summary::Client;
 use crate::target::{Secrets, Target};
 use crate::timings::Timings;
 use crate::transport::{Connect, Timestamps, Version};
+use crate::vitals::Vitals;
 
 mod backstage;
 mod conductor;
@@ -68,6 +70,8 @@ pub struct Live {
     pub timings: Arc<Timings>,
     /// When the measurement began, in nanoseconds since the run's origin; 0 before.
     pub measuring_since: AtomicU64,
+    /// How this client fared, once the measurement is over; absent in virtual time.
+    pub client: OnceLock<Client>,
 }
 
 /// Why a run ended early or could not begin.
@@ -149,7 +153,10 @@ where
     C: Connect + Clone + Send + 'static,
 {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let (stage, preparation) = Stage::set(plan, parts, folder, control, workers(cores))?;
+    let clock = Clock::start();
+    let vitals = Some(Vitals::new(clock));
+    let (stage, preparation) =
+        Stage::set(plan, parts, folder, control, workers(cores), clock, vitals)?;
     let mut orders = Vec::new();
     let mut threads = Vec::new();
     for number in 0..stage.workers {
@@ -159,7 +166,8 @@ where
         let worker = stage.worker(connect);
         let alarm = Alarm(control.signal.clone());
         let signal = control.signal.clone();
-        threads.push(thread(&format!("read-{number}"), move || {
+        let vitals = stage.vitals.as_ref();
+        threads.push(thread(&format!("read-{number}"), vitals, move || {
             let _alarm = alarm;
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             if let Some(napper) = napper {
@@ -172,6 +180,9 @@ where
         })?);
     }
     control.signal.attach();
+    if let Some(vitals) = &stage.vitals {
+        vitals.enlist("pace");
+    }
     let conducted = pollster::block_on(stage.conduct(&orders, preparation));
     drop(orders);
     for thread in threads {
@@ -194,7 +205,7 @@ pub async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
-    let (stage, preparation) = Stage::set(plan, parts, folder, control, 1)?;
+    let (stage, preparation) = Stage::set(plan, parts, folder, control, 1, Clock::start(), None)?;
     let (desk, receiver) = Desk::new();
     let worker = stage.worker(connect);
     let conduct = async {
@@ -215,6 +226,7 @@ struct Stage<'r> {
     clock: Clock,
     opened: Arc<Opened>,
     backstage: Backstage,
+    vitals: Option<Arc<Vitals>>,
 }
 
 impl<'r> Stage<'r> {
@@ -225,6 +237,8 @@ impl<'r> Stage<'r> {
         folder: &Path,
         control: &'r Control,
         workers: usize,
+        clock: Clock,
+        vitals: Option<Arc<Vitals>>,
     ) -> Result<(Self, Preparation), RunError> {
         let patience = Patience::new(control.signal.clone());
         let preparation = Preparation::open(plan, parts, &patience)?;
@@ -233,9 +247,17 @@ impl<'r> Stage<'r> {
             parts,
             control,
             workers,
-            clock: Clock::start(),
+            clock,
             opened: Arc::default(),
-            backstage: Backstage::start(parts, folder, workers, control, patience)?,
+            backstage: Backstage::start(
+                parts,
+                folder,
+                workers,
+                control,
+                patience,
+                vitals.as_ref(),
+            )?,
+            vitals,
         };
         Ok((stage, preparation))
     }
@@ -281,6 +303,7 @@ impl<'r> Stage<'r> {
             exchanges: &self.backstage.exchanges,
             targets: &self.parts.targets,
             trace: &self.parts.trace,
+            vitals: self.vitals.as_ref(),
         }
         .conduct(preparation)
         .await

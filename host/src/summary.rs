@@ -9,6 +9,7 @@
 //! generators can be merged and summarised as one run. Definitions of metrics are `metric`'s,
 //! doubts about the figures `finding`'s, layout `report`'s.
 
+pub mod client;
 mod column;
 mod facts;
 mod gather;
@@ -31,6 +32,7 @@ use std::convert::Infallible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use client::Client;
 pub use column::Column;
 pub use facts::{Run, RunFacts, Score, Tokenizer};
 pub use goodput::{Attainment, Goodput};
@@ -65,6 +67,9 @@ pub struct Summary {
     /// The run's figures while requests in flight were steady; absent where nothing was in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
+    /// How this client fared; absent where it was not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Client>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
     /// Scores of the answers by name: means over the answers that were judged.

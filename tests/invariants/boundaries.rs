@@ -192,7 +192,14 @@ fn decoding_late_moves_no_instant() {
             .unwrap();
         let heard = Arc::default();
         let key = 1;
-        reports.send(Report::Frames { key, frames, heard }).unwrap();
+        reports
+            .send(Report::Frames {
+                key,
+                frames,
+                handed_on: Nanos::ZERO,
+                heard,
+            })
+            .unwrap();
     }
     let end = End::Whole { ends_answer: false };
     reports
@@ -208,6 +215,7 @@ fn decoding_late_moves_no_instant() {
         patience: Patience::new(Signal::for_task()),
         secrets: resolved.parts.secrets.clone(),
         output_tokens: Arc::new(AtomicU64::new(0)),
+        vitals: None,
     };
     let counted = Arc::clone(&decoder.output_tokens);
     decoder.run(&receiver, &sender);

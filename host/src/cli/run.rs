@@ -25,7 +25,7 @@ use crate::preflight;
 use crate::report::{json, text};
 use crate::resolve::{Resolved, resolve};
 use crate::run::{self, Control, Live};
-use crate::summary::Summary;
+use crate::summary::{RunFacts, Summary};
 use crate::timings::Stage;
 use crate::transport::Dial;
 use crate::transport::dial::DialError;
@@ -164,6 +164,10 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     };
     // What cannot be kept, as on a full disk, is no reason to withhold what can be shown.
     let mut kept = folder.end(&status);
+    let client = control.live.client.get().cloned();
+    if let Some(client) = &client {
+        kept = kept.and(folder.write_client(client));
+    }
     let (records, ran) = match (folder.read(), ran) {
         (Ok(records), ran) => (records, ran),
         // It ended before anything was recorded: why matters more than that there is nothing.
@@ -181,7 +185,10 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     kept = kept.and(folder.write_log(&logged));
     let judging = Judging::of(&assessment);
     let cut_short = status.interrupted || status.error.is_some();
-    let facts = folder::facts(&plan, assessment, cut_short);
+    let facts = RunFacts {
+        client,
+        ..folder::facts(&plan, assessment, cut_short)
+    };
     let summary = folder.summarize(&facts)?;
     kept = kept.and(folder.write_summary(&summary));
     print(&summary, output, lines, &folder)?;

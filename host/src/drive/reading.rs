@@ -158,6 +158,7 @@ impl<'r> Reading<'r> {
         self.outlet.send(Report::Frames {
             key: self.outlet.key,
             frames: std::mem::replace(&mut self.frames, Frames::with_capacity(room.0, room.1)),
+            handed_on: self.patience.clock.now(),
             heard: Arc::clone(&self.heard),
         });
     }

@@ -19,7 +19,7 @@ const TOGETHER_MS: f64 = 0.01;
 const ACCIDENT: f64 = 0.01;
 
 /// Share of the time to first token beyond which the client's own lag shows in it.
-const LAG_SHARE: f64 = 0.05;
+pub(super) const LAG_SHARE: f64 = 0.05;
 
 pub(super) fn send_lag(summary: &Summary) -> Option<Finding> {
     let lag = summary.metric(metric::SEND_LAG)?.percentile(99.0)?;

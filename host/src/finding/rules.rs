@@ -1,14 +1,14 @@
 //! The rules: each looks at one thing in a summary and speaks up, or does not. Here are those on
-//! the load and the figures; those on this client are in `client`, those on token counts in
-//! `tokens`.
+//! the load and the figures; those on this client are in `client` and, of its processor, in `vitals`,
+//! those on token counts in `tokens`.
 
-use super::{Finding, Id, Severity, client, tokens};
+use super::{Finding, Id, Severity, client, tokens, vitals};
 use crate::exchange::FailureClass;
 use crate::metric;
 use crate::summary::{Comparison, Summary};
 
 /// Every rule, in the order in which findings of equal weight are listed.
-pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 20] = [
+pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 25] = [
     nothing_answered,
     failures,
     not_sent,
@@ -17,6 +17,11 @@ pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 20] = [
     client::send_lag,
     client::read_lag,
     client::connection_waits,
+    vitals::saturated,
+    vitals::paused,
+    vitals::stolen,
+    vitals::decode_behind,
+    vitals::shared_machine,
     cap_reached,
     short_answers,
     tokens::unknown,

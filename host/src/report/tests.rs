@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::exchange::Exchange;
 use crate::metric;
+use crate::summary::client::{Client, Machine, Thread};
 use crate::summary::fixture::{any_run, facts};
 use crate::summary::{Basis, Counted, Distribution, RunFacts, SteadyState, Summary, Window};
 
@@ -219,8 +220,10 @@ fn words_of_servers_and_plugins_cannot_break_the_block() {
 
 #[test]
 fn schemas_are_committed_and_hold() {
-    let (facts, exchanges) = mixed();
+    let (mut facts, exchanges) = mixed();
+    facts.client = Some(watched());
     let summary = serde_json::to_value(Summary::of(&facts, &exchanges)).unwrap();
+    facts.client = None;
     let empty = serde_json::to_value(Summary::of(&facts, std::iter::empty::<Exchange>())).unwrap();
     let records: Vec<Value> = exchanges
         .iter()
@@ -318,6 +321,57 @@ fn goodput_and_the_steady_state_are_shown() {
         1,
         "the warm-up"
     );
+}
+
+/// What was seen of a client.
+fn watched() -> Client {
+    let thread = |cpu, cpu_most| Thread {
+        cpu,
+        cpu_most,
+        waiting: 0.01,
+        waiting_most: Some(0.02),
+        saturated_s: 0.0,
+    };
+    let threads = [
+        ("pace", thread(0.004, Some(0.01))),
+        ("read-0", thread(0.41, Some(0.63))),
+        ("read-1", thread(0.5, Some(0.52))),
+        ("decode-0", thread(0.2, None)),
+    ];
+    Client {
+        watched_s: 12.5,
+        threads: threads.map(|(name, used)| (name.into(), used)).into(),
+        decode_backlog: 120,
+        decode_behind_ms: 4.25,
+        longest_pause_ms: 11.0,
+        paused_s: 0.0,
+        machine: Some(Machine {
+            busy: 0.97,
+            own: 0.55,
+            stolen: 0.0,
+            stolen_s: 0.03,
+        }),
+    }
+}
+
+#[test]
+fn how_the_client_fared_is_shown() {
+    let (mut facts, exchanges) = mixed();
+    facts.client = Some(watched());
+    let block = super::text::text(&Summary::of(&facts, &exchanges));
+    let lines = "\
+----------------------Client----------------------
+Reader CPU, mean, most in 1 s (%):       41.0, 63.0
+Reader waiting, mean, most in 1 s (%):   1.0, 2.0
+Pacer CPU, mean, most in 1 s (%):        0.4, 1.0
+Decoder CPU, mean, most in 1 s (%):      20.0
+Decode backlog, most (batches):          120
+Decode behind, most (ms):                4.25
+Longest pause (ms):                      11.00
+Stolen time (s):                         0.03
+Machine busy, with this client (%):      97.0, 55.0
+";
+    assert!(block.contains(lines), "not in\n{block}");
 }
 
 proptest! {

@@ -35,6 +35,7 @@ pub fn text(summary: &Summary) -> String {
     steady_state(&mut block, summary);
     confidence(&mut block, summary);
     tokens(&mut block, summary);
+    client(&mut block, summary);
     failures(&mut block, summary);
     scores(&mut block, summary);
     verdict(&mut block, summary);
@@ -209,6 +210,42 @@ fn tokens(block: &mut Block, summary: &Summary) {
             ""
         };
         block.line("Tokenizer:", Some(format!("{}{kind}", tokenizer.name)));
+    }
+}
+
+fn client(block: &mut Block, summary: &Summary) {
+    let Some(client) = &summary.client else {
+        return;
+    };
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    let most = |mean: f64, most: Option<f64>| {
+        let most = most.map(|most| format!(", {}", percent(most)));
+        percent(mean) + &most.unwrap_or_default()
+    };
+    block.section("Client");
+    for (role, label) in [("read", "Reader"), ("pace", "Pacer"), ("decode", "Decoder")] {
+        let busiest = client.busiest(role).map(|(_, thread)| thread);
+        block.line(
+            &format!("{label} CPU, mean, most in 1 s (%):"),
+            busiest.map(|thread| most(thread.cpu, thread.cpu_most)),
+        );
+        if role == "read" {
+            block.line(
+                "Reader waiting, mean, most in 1 s (%):",
+                busiest.map(|thread| most(thread.waiting, thread.waiting_most)),
+            );
+        }
+    }
+    block.line(
+        "Decode backlog, most (batches):",
+        Some(client.decode_backlog),
+    );
+    block.figure("Decode behind, most (ms):", Some(client.decode_behind_ms));
+    block.figure("Longest pause (ms):", Some(client.longest_pause_ms));
+    if let Some(machine) = client.machine {
+        block.figure("Stolen time (s):", Some(machine.stolen_s));
+        let shares = format!("{}, {}", percent(machine.busy), percent(machine.own));
+        block.line("Machine busy, with this client (%):", Some(shares));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::drive::Report;
 use crate::exchange::Exchange;
 use crate::pace::Signal;
 use crate::record::{RecordError, Recorder};
+use crate::vitals::{Vitals, yield_to_others};
 
 /// The threads behind the workers.
 pub(super) struct Backstage {
@@ -24,13 +25,15 @@ pub(super) struct Backstage {
 }
 
 impl Backstage {
-    /// Starts so many decode threads, and the recorder.
+    /// Starts so many decode threads, and the recorder. They let the readers go first: what they do
+    /// can be done later, but bytes that are read late are told as the server's latency.
     pub(super) fn start(
         parts: &Parts,
         folder: &Path,
         threads: usize,
         control: &Control,
         patience: Patience,
+        vitals: Option<&Arc<Vitals>>,
     ) -> Result<Self, RunError> {
         let recorder = Recorder::create(folder)?;
         let (exchanges, finished) = crossbeam_channel::unbounded::<Box<Exchange>>();
@@ -39,7 +42,8 @@ impl Backstage {
             move |exchange: &Exchange| live.count(exchange)
         };
         let signal = control.signal.clone();
-        let recorder = thread("record", move || {
+        let recorder = thread("record", vitals, move || {
+            yield_to_others();
             let recorded = recorder.run(&finished, seen);
             if recorded.is_err() {
                 signal.stop();
@@ -50,15 +54,21 @@ impl Backstage {
         let mut decoders = Vec::new();
         for number in 0..threads {
             let (sender, receiver) = crossbeam_channel::unbounded();
+            if let Some(vitals) = vitals {
+                let receiver = receiver.clone();
+                vitals.enlist_queue(move || receiver.len());
+            }
             let decoder = Decoder {
                 dialect: parts.backend.open()?,
                 patience: patience.clone(),
                 secrets: parts.secrets.clone(),
                 output_tokens: Arc::clone(&control.live.output_tokens),
+                vitals: vitals.cloned(),
             };
             let exchanges = exchanges.clone();
             reports.push(sender);
-            decoders.push(thread(&format!("decode-{number}"), move || {
+            decoders.push(thread(&format!("decode-{number}"), vitals, move || {
+                yield_to_others();
                 decoder.run(&receiver, &exchanges);
             })?);
         }
@@ -86,14 +96,22 @@ impl Backstage {
     }
 }
 
-/// Starts a named thread.
+/// Starts a named thread, and has it watched.
 pub(super) fn thread<T: Send + 'static>(
     name: &str,
+    vitals: Option<&Arc<Vitals>>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<std::thread::JoinHandle<T>, RunError> {
+    let (own_name, vitals) = (name.to_owned(), vitals.cloned());
+    let watched = move || {
+        if let Some(vitals) = vitals {
+            vitals.enlist(&own_name);
+        }
+        body()
+    };
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(body)
+        .spawn(watched)
         .map_err(RunError::Thread)
 }
 

@@ -1,6 +1,7 @@
 //! The phases of a run, one after the other: lays requests and connections ready, warms up, measures.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
@@ -19,6 +20,7 @@ use crate::prepare::{Item, Preparation};
 use crate::target::{Target, told};
 use crate::timings::Stage;
 use crate::units::Nanos;
+use crate::vitals::{Vitals, Watch};
 
 /// How many seconds' worth of requests lie ready before a run held to a rate begins.
 const READY_SECONDS: f64 = 2.0;
@@ -33,6 +35,7 @@ pub(super) struct Conductor<'r> {
     pub(super) exchanges: &'r Sender<Box<Exchange>>,
     pub(super) targets: &'r [Target],
     pub(super) trace: &'r Trace,
+    pub(super) vitals: Option<&'r Arc<Vitals>>,
 }
 
 impl Conductor<'_> {
@@ -67,9 +70,14 @@ impl Conductor<'_> {
                 .live
                 .measuring_since
                 .store(since, Ordering::Relaxed);
+            let watch = self.vitals.map(Vitals::watch).transpose();
+            let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.plan.due_times(self.trace);
             self.phase(duration, due_times, || feed.next(), framing, &mut key)
                 .await;
+            if let Some(client) = watch.and_then(Watch::finish) {
+                let _ = self.control.live.client.set(client);
+            }
         }
         Ok(())
     }

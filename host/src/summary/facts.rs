@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::client::Client;
 use super::column::Column;
 use crate::metric::Objective;
 use crate::units::Nanos;
@@ -90,6 +91,9 @@ pub struct RunFacts {
     /// Scores of the run as a whole by name. Values are finite.
     #[serde(default)]
     pub run_scores: BTreeMap<String, f64>,
+    /// How the client fared, where it was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Client>,
 }
 
 impl From<Run> for RunFacts {
@@ -99,6 +103,7 @@ impl From<Run> for RunFacts {
             retokenized: Column::default(),
             scores: BTreeMap::new(),
             run_scores: BTreeMap::new(),
+            client: None,
         }
     }
 }

@@ -176,6 +176,7 @@ impl<'a> Gather<'a> {
                 Ok(inside) => inside.finish(&run.percentiles),
                 Err(absent) => absent,
             }),
+            client: self.facts.client.clone(),
             metrics: metrics.collect(),
             scores: self.facts.scores.clone(),
             run_scores: self.facts.run_scores.clone(),

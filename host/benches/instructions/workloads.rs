@@ -1,0 +1,348 @@
+//! What is counted: the work on one piece of a reply at each of its stations, from the bytes read to
+//! the record.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use anyhow::{Result, bail};
+use bytes::Bytes;
+use runner::clock::Clock;
+use runner::decode::{Decoder, Patience};
+use runner::drive::{End, Report};
+use runner::exchange::{self, Event, Exchange, Kind};
+use runner::frame::{Framer, Frames, Framing};
+use runner::pace::Signal;
+use runner::plugin::artifacts;
+use runner::record::Recorder;
+use runner::resolve::{Resolved, Source, resolve};
+use runner::scenario::Scenario;
+use runner::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Version, Wire};
+use runner::units::Nanos;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Work that is counted.
+pub struct Workload {
+    /// Its name.
+    pub name: &'static str,
+    /// What one of it is.
+    pub unit: &'static str,
+    /// How many are enough for a stable count.
+    pub units: u64,
+}
+
+/// Events of one reply.
+const EVENTS: u64 = 128;
+/// Frames that a reader hands to a decode thread together.
+const BATCH: u64 = 32;
+
+/// Every workload. Units are whole replies.
+pub const ALL: [Workload; 6] = [
+    Workload {
+        name: "http1",
+        unit: "reading a chunk of a chunked HTTP/1.1 body, one a read",
+        units: 200 * EVENTS,
+    },
+    Workload {
+        name: "frame",
+        unit: "framing an event of 250 bytes",
+        units: 200 * EVENTS,
+    },
+    Workload {
+        name: "decode-1",
+        unit: "decoding it through the component, alone",
+        units: 20 * EVENTS,
+    },
+    Workload {
+        name: "decode-32",
+        unit: "decoding it through the component, 32 at a time",
+        units: 20 * EVENTS,
+    },
+    Workload {
+        name: "take",
+        unit: "decoding it so and putting the exchange together",
+        units: 20 * EVENTS,
+    },
+    Workload {
+        name: "record",
+        unit: "recording an event, in exchanges of 128",
+        units: 400 * EVENTS,
+    },
+];
+
+/// Does so many units of a workload.
+pub fn work(name: &str, units: u64, artifacts: &Path) -> Result<()> {
+    match name {
+        "http1" => read_chunks(units),
+        "frame" => frame(units),
+        "decode-1" => decode(units, 1, artifacts),
+        "decode-32" => decode(units, BATCH, artifacts),
+        "take" => take(units / EVENTS, artifacts),
+        "record" => record(units / EVENTS),
+        unknown => bail!("`{unknown}` is no workload"),
+    }
+}
+
+/// An event as OpenAI-like engines write it, of about 250 bytes.
+fn event() -> Vec<u8> {
+    let event = concat!(
+        r#"data: {"id":"chatcmpl-0123456789abcdef0123456789abcdef","object":"chat.completion.chunk","#,
+        r#""created":1732190000,"model":"meta-llama/Llama-3.1-8B-Instruct","#,
+        r#""choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}"#,
+        "\n\n"
+    );
+    event.as_bytes().to_vec()
+}
+
+fn end() -> &'static [u8] {
+    b"data: [DONE]\n\n"
+}
+
+/// So many of them, framed.
+fn frames(count: u64) -> Result<Frames> {
+    let mut framer = Framer::new(Framing::EventStream);
+    let mut frames = Frames::default();
+    for at in 0..count {
+        framer.push(Nanos(at), &event(), &mut frames)?;
+    }
+    Ok(frames)
+}
+
+fn frame(units: u64) -> Result<()> {
+    let event = event();
+    let mut framer = Framer::new(Framing::EventStream);
+    let mut frames = Frames::default();
+    for at in 0..units {
+        framer.push(Nanos(at), &event, &mut frames)?;
+        if frames.len() as u64 == BATCH {
+            frames = Frames::default();
+        }
+    }
+    Ok(())
+}
+
+/// A run's parts, with the backend that is asked for most.
+fn resolved(artifacts: &Path) -> Result<Resolved> {
+    artifacts::keep_in(artifacts.to_owned());
+    let text = r#"
+        target.model = "mock"
+        backend.plugin = "backends/openai.wasm"
+        backend.config.route = "chat"
+        dataset.plugin = "datasets/random.wasm"
+        dataset.config = { like = "vllm", input-len = 20, output-len = 5 }
+        load = { requests = 1, warmup = 0 }
+    "#;
+    let scenario = Scenario::parse("instructions", text);
+    let source = Source {
+        scenario: scenario.map_err(|error| anyhow::anyhow!("{error:?}"))?,
+        name: "instructions".to_owned(),
+        ..Source::default()
+    };
+    resolve(&source).map_err(|faults| anyhow::anyhow!("{faults:?}"))
+}
+
+fn decode(units: u64, batch: u64, artifacts: &Path) -> Result<()> {
+    let mut dialect = resolved(artifacts)?.parts.backend.open()?;
+    let frames = frames(batch)?;
+    let mut state = Vec::new();
+    for _ in 0..units / batch {
+        let decoded = dialect.decode(&state, &frames)?;
+        if decoded.events.len() as u64 != batch {
+            bail!("{batch} frames gave {} events", decoded.events.len());
+        }
+        state = decoded.state;
+    }
+    Ok(())
+}
+
+/// What is known of an exchange before its reply is decoded.
+fn asked() -> Result<Box<Exchange>> {
+    let json = serde_json::json!({
+        "index": 7,
+        "phase": "measure",
+        "sample": { "id": "sample-7", "request-bytes": 1234, "request-digest": "0123456789abcdef" },
+        "due": 1_000_000_000,
+        "sent": 1_000_100_000,
+        "written": 1_000_110_000,
+        "first-byte": 1_100_000_000,
+        "headers": 1_100_000_000,
+        "status": 200,
+        "events": { "at": [], "kind": "", "bytes": [] },
+        "ended": 4_000_000_000_u64,
+        "output": "",
+        "outcome": { "result": "ok" }
+    });
+    Ok(serde_json::from_value(json)?)
+}
+
+fn take(replies: u64, artifacts: &Path) -> Result<()> {
+    let resolved = resolved(artifacts)?;
+    let decoder = Decoder {
+        dialect: resolved.parts.backend.open()?,
+        patience: Patience::new(Signal::for_task()),
+        secrets: resolved.parts.secrets.clone(),
+        output_tokens: Arc::default(),
+        vitals: None,
+    };
+    let (reports, receiver) = crossbeam_channel::unbounded();
+    let (sender, exchanges) = crossbeam_channel::unbounded();
+    let mut last = Frames::default();
+    Framer::new(Framing::EventStream).push(Nanos::ZERO, end(), &mut last)?;
+    let batch = frames(BATCH)?;
+    for key in 0..replies {
+        let mut batches = vec![batch.clone(); (EVENTS / BATCH) as usize];
+        batches.push(last.clone());
+        for frames in batches {
+            let handed_on = Nanos::ZERO;
+            let heard = Arc::default();
+            reports.send(Report::Frames {
+                key,
+                frames,
+                handed_on,
+                heard,
+            })?;
+        }
+        let (exchange, end) = (asked()?, End::Whole { ends_answer: false });
+        reports.send(Report::Closed { key, exchange, end })?;
+    }
+    drop(reports);
+    decoder.run(&receiver, &sender);
+    drop(sender);
+    let answered = exchanges.iter().filter(|exchange| exchange.is_ok()).count();
+    if answered as u64 != replies {
+        bail!("{answered} of {replies} replies were answers");
+    }
+    Ok(())
+}
+
+fn record(exchanges: u64) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let recorder = Recorder::create(folder.path())?;
+    let mut exchange = asked()?;
+    for number in 0..EVENTS {
+        exchange.events.push(Event {
+            // Not quite regular, as gaps between tokens are.
+            at: Nanos(1_100_000_000 + number * 20_000_000 + number * number % 7_919 * 1_000),
+            kind: Kind::Text,
+            tokens: None,
+            bytes: 6,
+        });
+        exchange.output.push_str(" token");
+    }
+    let (sender, receiver) = crossbeam_channel::unbounded();
+    for index in 0..exchanges {
+        exchange.index = index;
+        sender.send(exchange.clone())?;
+    }
+    drop(sender);
+    Ok(recorder.run(&receiver, |_| {})?)
+}
+
+/// A server that has sent everything: each read gives the next piece.
+struct Replies {
+    pieces: u64,
+    chunk: Vec<u8>,
+    begun: bool,
+    ended: bool,
+}
+
+impl AsyncRead for Replies {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.begun {
+            self.begun = true;
+            buf.put_slice(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+            );
+        } else if self.pieces > 0 {
+            self.pieces -= 1;
+            buf.put_slice(&self.chunk);
+        } else if !self.ended {
+            self.ended = true;
+            buf.put_slice(b"0\r\n\r\n");
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Replies {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Connects to a server that sends so many chunks.
+struct Chunks(u64);
+
+impl Connect for Chunks {
+    type Io = Stamped<Replies>;
+
+    fn version(&self) -> Version {
+        Version::Http1
+    }
+
+    async fn connect(&self, _: u32, clock: Clock) -> Result<Opened<Self::Io>, String> {
+        let event = event();
+        let mut chunk = format!("{:x}\r\n", event.len()).into_bytes();
+        chunk.extend(event);
+        chunk.extend(b"\r\n");
+        let replies = Replies {
+            pieces: self.0,
+            chunk,
+            begun: false,
+            ended: false,
+        };
+        let wire = Wire::new(clock);
+        Ok(Opened {
+            io: Stamped::new(replies, &wire),
+            wire,
+            facts: exchange::Connection::default(),
+        })
+    }
+}
+
+fn read_chunks(units: u64) -> Result<()> {
+    struct Count(u64);
+    impl Sink for Count {
+        fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
+            self.0 += bytes.len() as u64;
+            Ok(())
+        }
+    }
+    let mut came = Count(0);
+    let read = async {
+        let mut connection = Connection::open(&Chunks(units), 0, Clock::start()).await?;
+        let marks = Rc::default();
+        let request = Request::Http1 {
+            head: Bytes::from_static(b"POST / HTTP/1.1\r\n\r\n"),
+            body: Bytes::new(),
+        };
+        connection.send(request, &marks).await?;
+        std::future::poll_fn(|cx| connection.poll_body(cx, &marks, &mut came))
+            .await
+            .map_err(|broke| format!("{broke:?}"))
+    };
+    pollster::block_on(read).map_err(anyhow::Error::msg)?;
+    if came.0 != units * event().len() as u64 {
+        bail!("{} bytes of {units} chunks came", came.0);
+    }
+    Ok(())
+}

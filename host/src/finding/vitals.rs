@@ -1,0 +1,149 @@
+//! Rules on the processor of this client: did its threads have enough of one, and all the time?
+
+use super::client::LAG_SHARE;
+use super::{Finding, Id, Severity};
+use crate::metric;
+use crate::summary::Summary;
+use crate::summary::client::{Client, Thread, role};
+
+/// Share of a second that a thread was on a core beyond which it has nothing left to give.
+const SATURATED: f64 = 0.9;
+
+/// Share of a second that a thread waited for a core beyond which what it does is late.
+const CROWDED: f64 = 0.25;
+
+/// A pause that long is a reason to doubt whatever it fell on, in milliseconds.
+const LONG_PAUSE_MS: f64 = 100.0;
+
+/// Share of the time beyond which a 99th percentile has pauses in it.
+const IN_P99: f64 = 0.01;
+
+/// Shares of the cores' time that were stolen beyond which it is told, and beyond which it shows.
+const STOLEN: [f64; 2] = [0.01, 0.05];
+
+/// Milliseconds behind beyond which decoding does not keep up.
+const BEHIND_MS: f64 = 1000.0;
+
+/// Share of the cores' time beyond which nothing is left on a machine.
+const FULL: f64 = 0.9;
+
+/// The threads on which instants depend: those that send and those that read.
+fn punctual(client: &Client) -> impl Iterator<Item = (&str, &Thread)> {
+    let threads = client.threads.iter();
+    threads
+        .filter(|(name, _)| ["read", "pace"].contains(&role(name)))
+        .map(|(name, thread)| (name.as_str(), thread))
+}
+
+/// The thread of which a figure is largest, and the figure, if that is beyond a limit.
+fn beyond<'c>(
+    client: &'c Client,
+    of: impl Fn(&Thread) -> Option<f64>,
+    limit: f64,
+) -> Option<(&'c str, f64)> {
+    punctual(client)
+        .filter_map(|(name, thread)| Some((name, of(thread)?)))
+        .filter(|(_, share)| *share > limit)
+        .max_by(|(_, one), (_, other)| one.total_cmp(other))
+}
+
+pub(super) fn saturated(summary: &Summary) -> Option<Finding> {
+    let client = summary.client.as_ref()?;
+    let mut seen = Vec::new();
+    if let Some((name, share)) = beyond(client, |thread| thread.cpu_most, SATURATED) {
+        let saturated_s = client.threads[name].saturated_s;
+        seen.push(format!(
+            "thread `{name}` was on a core for up to {:.0} % of a second, and for more than {:.0} % in {saturated_s:.1} s",
+            share * 100.0,
+            SATURATED * 100.0
+        ));
+    }
+    if let Some((name, share)) = beyond(client, |thread| thread.waiting_most, CROWDED) {
+        seen.push(format!(
+            "thread `{name}` waited for a core for up to {:.0} % of a second",
+            share * 100.0
+        ));
+    }
+    (!seen.is_empty()).then(|| Finding {
+        id: Id::ClientSaturated,
+        severity: Severity::Suspect,
+        seen: seen.join("; "),
+        why: "a thread that sends or reads can do no more in a second, or had to wait for its turn: requests left late and replies were read late, which is told as the server's latency".into(),
+        advice: "give this client more cores or a machine of its own, or spread the load over several machines".into(),
+    })
+}
+
+pub(super) fn paused(summary: &Summary) -> Option<Finding> {
+    let client = summary.client.as_ref()?;
+    let longest = client.longest_pause_ms;
+    let first = summary.metric(metric::TTFT);
+    let first = first.and_then(|ttft| ttft.percentile(99.0));
+    let shows = first.is_some_and(|first| longest > LAG_SHARE * first)
+        && client.paused_s > IN_P99 * client.watched_s;
+    if longest <= LONG_PAUSE_MS && !shows {
+        return None;
+    }
+    let beside = first.map(|first| format!(" (P99 TTFT {first:.2} ms)"));
+    Some(Finding {
+        id: Id::ClientPaused,
+        severity: Severity::Suspect,
+        seen: format!(
+            "this process stood still for up to {longest:.0} ms{}, {:.2} s in all",
+            beside.unwrap_or_default(),
+            client.paused_s
+        ),
+        why: "what was due or came in that time was sent or read afterwards, and all at once".into(),
+        advice: "see whether this machine or its container is suspended, limited in processor time or short of memory; give it more, or a machine of its own".into(),
+    })
+}
+
+pub(super) fn stolen(summary: &Summary) -> Option<Finding> {
+    let machine = summary.client.as_ref()?.machine?;
+    let [told, shows] = STOLEN;
+    (machine.stolen > told).then(|| Finding {
+        id: Id::StolenTime,
+        severity: if machine.stolen > shows {
+            Severity::Suspect
+        } else {
+            Severity::Note
+        },
+        seen: format!(
+            "a hypervisor took {:.2} s from this machine's cores ({:.1} % of their time)",
+            machine.stolen_s,
+            machine.stolen * 100.0
+        ),
+        why: "in stolen time nothing is sent or read, and no clock of this machine tells which instants it fell on".into(),
+        advice: "measure from a machine whose cores are its own".into(),
+    })
+}
+
+pub(super) fn decode_behind(summary: &Summary) -> Option<Finding> {
+    let client = summary.client.as_ref()?;
+    (client.decode_behind_ms > BEHIND_MS).then(|| Finding {
+        id: Id::DecodeBehind,
+        severity: Severity::Note,
+        seen: format!(
+            "replies were decoded up to {:.1} s after they were read; up to {} batches lay waiting",
+            client.decode_behind_ms / 1000.0,
+            client.decode_backlog
+        ),
+        why: "latency stands, as instants are read before that; but what waits takes memory, and time limits on tokens are judged late".into(),
+        advice: "give this machine more processor time, or spread the load over several machines".into(),
+    })
+}
+
+pub(super) fn shared_machine(summary: &Summary) -> Option<Finding> {
+    let machine = summary.client.as_ref()?.machine?;
+    let others = machine.busy - machine.own;
+    (machine.busy > FULL && others > machine.own).then(|| Finding {
+        id: Id::SharedMachine,
+        severity: Severity::Note,
+        seen: format!(
+            "the cores of this machine were busy {:.0} % of the time, {:.0} % with other processes",
+            machine.busy * 100.0,
+            others * 100.0
+        ),
+        why: "other processes, the engine perhaps, and this client take processor time from each other".into(),
+        advice: "measure from another machine, or give client and engine cores of their own".into(),
+    })
+}

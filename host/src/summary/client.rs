@@ -1,0 +1,182 @@
+//! What was seen of this process and its machine while it measured: figures on the client, not on
+//! the server. They are observed (`vitals`), not computed from exchanges, and are copied into the
+//! summary as they are.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How this client fared during the measurement. Where the records of several load generators are
+/// merged, each figure is that of the one that fared worst (see [`Client::worst`]).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Client {
+    /// Seconds that were watched: from the start of the measurement until the last reply ended.
+    pub watched_s: f64,
+    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`. A thread of which the system
+    /// says nothing is not listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub threads: BTreeMap<String, Thread>,
+    /// Most reports of readers that waited in one decode queue.
+    pub decode_backlog: u64,
+    /// The longest from when a reader handed frames on until they were decoded, in milliseconds.
+    pub decode_behind_ms: f64,
+    /// The longest that the whole process stood still, or that no core was free for it, in
+    /// milliseconds: how late a thread was that wakes every ten milliseconds.
+    pub longest_pause_ms: f64,
+    /// Sum of such pauses longer than 50 ms, in seconds.
+    pub paused_s: f64,
+    /// The whole machine; absent where the system does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+}
+
+/// What a thread used of a core. Shares are between 0 and 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Thread {
+    /// Share of the time that it was on a core.
+    pub cpu: f64,
+    /// The largest such share of any second; absent in measurements shorter than a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_most: Option<f64>,
+    /// Share of the time that it could have gone on, but waited for a core.
+    pub waiting: f64,
+    /// The largest such share of any second; absent in measurements shorter than a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_most: Option<f64>,
+    /// Seconds in which it was on a core for more than nine tenths.
+    pub saturated_s: f64,
+}
+
+/// What the machine did. Shares are of all its cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Machine {
+    /// Share of the time that cores were busy, with whatever.
+    pub busy: f64,
+    /// Share of the time that they were busy with this process.
+    pub own: f64,
+    /// Share of the time that a hypervisor gave to other machines while there was work here.
+    pub stolen: f64,
+    /// That time in seconds, summed over the cores.
+    pub stolen_s: f64,
+}
+
+/// What a thread is for, by its name: `read` of `read-3`.
+pub fn role(thread: &str) -> &str {
+    thread.split('-').next().unwrap_or(thread)
+}
+
+impl Client {
+    /// One for several load generators: the worst of each figure, thread by thread of the same name.
+    pub fn worst(of: impl IntoIterator<Item = Client>) -> Option<Client> {
+        of.into_iter().reduce(|one, other| {
+            let mut threads = one.threads;
+            for (name, thread) in other.threads {
+                let known = threads.entry(name).or_default();
+                *known = known.worst(thread);
+            }
+            Client {
+                watched_s: one.watched_s.max(other.watched_s),
+                threads,
+                decode_backlog: one.decode_backlog.max(other.decode_backlog),
+                decode_behind_ms: one.decode_behind_ms.max(other.decode_behind_ms),
+                longest_pause_ms: one.longest_pause_ms.max(other.longest_pause_ms),
+                paused_s: one.paused_s.max(other.paused_s),
+                machine: match (one.machine, other.machine) {
+                    (Some(one), Some(other)) => Some(one.worst(other)),
+                    (one, other) => one.or(other),
+                },
+            }
+        })
+    }
+
+    /// The thread of a role that was on a core most: in its busiest second, or over all where the
+    /// measurement had no whole second.
+    pub fn busiest(&self, of: &str) -> Option<(&str, &Thread)> {
+        let most = |thread: &Thread| thread.cpu_most.unwrap_or(thread.cpu);
+        (self.threads.iter())
+            .filter(|(name, _)| role(name) == of)
+            .map(|(name, thread)| (name.as_str(), thread))
+            .max_by(|(_, one), (_, other)| most(one).total_cmp(&most(other)))
+    }
+}
+
+impl Thread {
+    fn worst(self, other: Thread) -> Thread {
+        let most = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+        Thread {
+            cpu: self.cpu.max(other.cpu),
+            cpu_most: most(self.cpu_most, other.cpu_most),
+            waiting: self.waiting.max(other.waiting),
+            waiting_most: most(self.waiting_most, other.waiting_most),
+            saturated_s: self.saturated_s.max(other.saturated_s),
+        }
+    }
+}
+
+impl Machine {
+    fn worst(self, other: Machine) -> Machine {
+        Machine {
+            busy: self.busy.max(other.busy),
+            own: self.own.max(other.own),
+            stolen: self.stolen.max(other.stolen),
+            stolen_s: self.stolen_s.max(other.stolen_s),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(threads: &[(&str, f64)]) -> Client {
+        let thread = |cpu| Thread {
+            cpu,
+            ..Thread::default()
+        };
+        Client {
+            threads: threads
+                .iter()
+                .map(|(name, cpu)| ((*name).to_owned(), thread(*cpu)))
+                .collect(),
+            ..Client::default()
+        }
+    }
+
+    #[test]
+    fn several_clients_are_as_good_as_the_worst() {
+        let mut one = client(&[("read-0", 0.5), ("pace", 0.1)]);
+        (one.decode_backlog, one.watched_s) = (7, 10.0);
+        one.threads.get_mut("read-0").unwrap().cpu_most = Some(0.6);
+        let mut other = client(&[("read-0", 0.4), ("read-1", 0.9)]);
+        (other.longest_pause_ms, other.watched_s) = (120.0, 9.0);
+        other.machine = Some(Machine {
+            busy: 0.8,
+            ..Machine::default()
+        });
+        let both = Client::worst([one.clone(), other.clone()]).unwrap();
+        assert_eq!(Client::worst([other.clone(), one]).unwrap(), both);
+        assert_eq!((both.decode_backlog, both.longest_pause_ms), (7, 120.0));
+        assert_eq!(both.watched_s, 10.0);
+        assert_eq!(both.machine, other.machine);
+        let names: Vec<&str> = both.threads.keys().map(String::as_str).collect();
+        assert_eq!(names, ["pace", "read-0", "read-1"]);
+        let read = both.threads["read-0"];
+        assert_eq!((read.cpu, read.cpu_most), (0.5, Some(0.6)));
+        assert_eq!(Client::worst([]), None);
+    }
+
+    #[test]
+    fn the_busiest_thread_of_a_role() {
+        let seen = client(&[("read-0", 0.5), ("read-1", 0.7), ("record", 0.9)]);
+        assert_eq!(seen.busiest("read").unwrap().0, "read-1");
+        assert_eq!(seen.busiest("record").unwrap().0, "record");
+        assert_eq!(seen.busiest("pace"), None);
+    }
+}
