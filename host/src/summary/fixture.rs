@@ -26,6 +26,7 @@ pub(crate) fn facts() -> RunFacts {
         measure_start: Some(ms(1000)),
         goodput: Vec::new(),
         tokenizer: None,
+        insecure: false,
         interrupted: false,
     })
 }
