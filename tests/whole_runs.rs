@@ -1,11 +1,14 @@
 //! Whole runs on virtual time against the mock engine in memory, through real components and a
 //! real HTTP client and server: exact numbers.
 
+mod connections;
 mod dialects;
 mod faults;
 mod figures;
 mod loads;
+mod patience;
 mod shipped;
+mod wire;
 
 use crate::support::trial::Trial;
 

@@ -264,7 +264,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         marks: &Rc<Marks>,
     ) -> End {
         let target = exchange.target;
-        let mut connection = match pool.take(target, session.as_deref()).await {
+        let mut connection = match pool.take(target, session.as_ref()).await {
             Ok(connection) => connection,
             Err((class, cause)) => return End::Broke(class, cause),
         };
