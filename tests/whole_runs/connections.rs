@@ -6,6 +6,7 @@ use runner::exchange::{Exchange, FailureClass as Class, Outcome, Phase};
 use runner::units::Nanos;
 
 use super::{BASE, base};
+use crate::hostile_guests::fixture::components;
 use crate::support::memory::Away;
 use crate::support::trial::{Ran, Trial};
 
@@ -135,8 +136,9 @@ async fn keep_alive_uses_what_is_there() {
 /// A conversation's turns take the same connection, and no other conversation takes it.
 #[tokio::test(start_paused = true)]
 async fn a_conversation_keeps_its_connection() {
-    let scenario = BASE.replace("datasets/random.wasm", "guests/hostile-dataset.wasm");
-    let (before, after) = scenario.split_once("input-len").unwrap();
+    let guest = components().join("guests/hostile-dataset.wasm");
+    let scenario = BASE.replace("datasets/random.wasm", guest.to_str().unwrap());
+    let (before, after) = scenario.split_once("like =").unwrap();
     let (_, after) = after.split_once("output-len = 11\n").unwrap();
     // Seven conversations of three turns; one turn is over before the next one is due.
     let trial = Trial::of(&format!("{before}sessions = 7\n{after}"))

@@ -42,13 +42,13 @@ fn check(ran: &Ran, class: Class, fault: &str) {
 /// What goes wrong, the failure it is, and a part of what is said of it: over HTTP/1.1 and over HTTP/2.
 #[rustfmt::skip]
 const FAULTS: [(&str, Class, [&str; 2]); 23] = [
-    ("kind = 'http-error'", Class::HttpStatus, ["HTTP 500: the script says so"; 2]),
+    ("kind = 'http-error'", Class::HttpStatus, ["HTTP 500: EngineCore encountered an issue."; 2]),
     ("kind = 'http-error'\nstatus = 429\nretry-after = '3s'", Class::HttpStatus, ["(retry-after: 3)"; 2]),
-    ("kind = 'html'\nstatus = 502", Class::HttpStatus, ["HTTP 502: <!DOCTYPE html>"; 2]),
+    ("kind = 'html'\nstatus = 502", Class::HttpStatus, ["HTTP 502: It works!"; 2]),
     ("kind = 'html'", Class::Protocol, ["a web page (text/html); is it the engine's port and path?"; 2]),
     ("kind = 'hang-up'", Class::Send, ["closed before a reply came", "stream error received"]),
-    ("kind = 'in-band-error'\nafter-tokens = 0", Class::InBandError, ["the script says so"; 2]),
-    ("kind = 'in-band-error'\nafter-tokens = 3", Class::InBandError, ["the script says so"; 2]),
+    ("kind = 'in-band-error'\nafter-tokens = 0", Class::InBandError, ["EngineCore encountered an issue."; 2]),
+    ("kind = 'in-band-error'\nafter-tokens = 3", Class::InBandError, ["EngineCore encountered an issue."; 2]),
     ("kind = 'cut'\nafter-tokens = 0", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
     ("kind = 'cut'\nafter-tokens = 3", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
     ("kind = 'cut'\nafter-tokens = 11", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
@@ -62,7 +62,7 @@ const FAULTS: [(&str, Class, [&str; 2]); 23] = [
     ("kind = 'stall'\nafter-tokens = 3\nfor = '2s'", Class::TokenGapTimeout, ["no more of the answer came for 1s"; 2]),
     ("kind = 'stop-early'\nafter-tokens = 0", Class::Empty, ["holds no answer"; 2]),
     ("kind = 'split'\nbytes = 1\nrequests = [1]\n[[fault]]\nkind = 'cut'\nafter-tokens = 3", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
-    ("kind = 'merge'\nevents = 2\nrequests = [1]\n[[fault]]\nkind = 'in-band-error'\nafter-tokens = 3", Class::InBandError, ["the script says so"; 2]),
+    ("kind = 'merge'\nevents = 2\nrequests = [1]\n[[fault]]\nkind = 'in-band-error'\nafter-tokens = 3", Class::InBandError, ["EngineCore encountered an issue."; 2]),
     ("kind = 'ping'\nrequests = [1]\n[[fault]]\nkind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout, ["nothing of the answer came within 1s"; 2]),
     ("kind = 'crlf'\nrequests = [1]\n[[fault]]\nkind = 'no-done'\nafter-tokens = 3", Class::CutOff, ["without its end marker"; 2]),
 ];

@@ -17,7 +17,7 @@ async fn second(reply: Vec<Act>) -> Ran {
     let ran = trial.run().await;
     ran.ended.as_ref().unwrap();
     for exchange in ran.measured().filter(|exchange| exchange.index != 1) {
-        assert_eq!(exchange.outcome, Outcome::Ok, "{}", ran.text);
+        assert_eq!(exchange.outcome, Outcome::Ok, "{}", exchange.index);
         assert_eq!(exchange.output, "ab");
     }
     ran
@@ -88,7 +88,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             "bytes that are no UTF-8 in an event",
             stream(&[text("a").as_bytes(), &no_text, DONE.as_bytes()].concat()),
             Class::Protocol,
-            "UTF-8",
+            "invalid utf-8 sequence",
         ),
         (
             "a frame of 50 MB",
@@ -178,7 +178,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say("x".repeat(83)),
             ],
             Class::HttpStatus,
-            "HTTP 503: {\"error\": \"full\"}",
+            "HTTP 503: full",
         ),
         (
             "a pause before the first token, however many pings come",
@@ -211,7 +211,12 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
         ),
     ] {
         let ran = second(reply).await;
-        assert_eq!(ran.failures(), [(1, class)], "{about}\n{}", ran.text);
+        assert_eq!(
+            ran.failures(),
+            [(1, class)],
+            "{about}: {:?}",
+            ran.exchanges[1].outcome
+        );
         let Outcome::Failed { message, .. } = &ran.exchanges[1].outcome else {
             unreachable!("it is a failure")
         };
@@ -318,24 +323,18 @@ async fn what_is_odd_on_the_wire_is_no_failure() {
             1,
         ),
         (
-            "bytes long after the end of the reply",
-            vec![
-                say(CHUNKED),
-                say(chunk(answer())),
-                say(LAST_CHUNK),
-                wait(10),
-                say("HTTP/1.1 408 Too late\r\n\r\n"),
-            ],
-            1,
-        ),
-        (
             "the connection closed by its word",
             with_fields("connection: close", answer().as_bytes()),
             1,
         ),
     ] {
         let ran = second(reply).await;
-        assert_eq!(ran.failures(), [], "{about}\n{}", ran.text);
+        assert_eq!(
+            ran.failures(),
+            [],
+            "{about}: {:?}",
+            ran.exchanges[1].outcome
+        );
         assert_eq!(ran.exchanges[1].output, "ab", "{about}");
         assert_eq!(ran.connections, 1 + connections_lost, "{about}");
     }
