@@ -1,5 +1,6 @@
-//! What the tests share: the mock engine in memory, a server of bytes, plans, run folders, the built binary.
+//! What the tests share: the mock engine in memory, a server of bytes, an authority, plans, run folders, the built binary.
 
+pub mod authority;
 pub mod memory;
 pub mod process;
 pub mod raw;
