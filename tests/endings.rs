@@ -12,36 +12,38 @@ use crate::support::process::{
 };
 
 /// Where a run's folder is made.
-const RUNS: &str = "runs";
+pub const RUNS: &str = "runs";
 
 /// A run of the random dataset against a mock engine.
-fn line(mut command: Command, mock: &Mock, folder: &Path, flags: &str) -> Command {
+pub fn line(mut command: Command, mock: &Mock, folder: &Path, flags: &str) -> Command {
     let line = "--backend vllm --dataset-name random --random-input-len 8 --warmup-requests 0";
     command.args(words(line)).args(words(flags));
     command.args(["--base-url", &mock.url]).current_dir(folder);
     command
 }
 
-fn exchanges(folder: &Path) -> Vec<Exchange> {
+/// The exchanges of the only run.
+pub fn exchanges(folder: &Path) -> Vec<Exchange> {
     let run = only_run(&folder.join(RUNS)).unwrap();
     RunFolder::at(&run).exchanges().unwrap()
 }
 
 /// What `runner report` says of the only run.
-fn report(folder: &Path) -> Ended {
+pub fn report(folder: &Path) -> Ended {
     let run_folder = only_run(&folder.join(RUNS)).unwrap();
     run(runner().arg("report").arg(run_folder)).with_code(0)
 }
 
 /// The failures' classes; absent for a success.
-fn class(exchange: &Exchange) -> Option<FailureClass> {
+pub fn class(exchange: &Exchange) -> Option<FailureClass> {
     match &exchange.outcome {
         Outcome::Ok => None,
         Outcome::Failed { class, .. } => Some(*class),
     }
 }
 
-fn count(exchanges: &[Exchange], wanted: Option<FailureClass>) -> usize {
+/// How many failed like this, or not at all.
+pub fn count(exchanges: &[Exchange], wanted: Option<FailureClass>) -> usize {
     exchanges
         .iter()
         .filter(|exchange| class(exchange) == wanted)

@@ -6,7 +6,7 @@
 
 mod backend;
 mod dataset;
-mod fixture;
+pub mod fixture;
 mod loading;
 mod runs;
 mod scorer;

@@ -5,11 +5,13 @@
 //! - `invariants`: what `ARCHITECTURE.md` promises, each a test.
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
+//! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod command_line;
 mod endings;
 mod hostile_guests;
 mod invariants;
+mod sockets;
 mod support;
 mod whole_runs;

@@ -1,6 +1,8 @@
-//! What the tests share: the mock engine in memory, plans, run folders, the built binary.
+//! What the tests share: the mock engine in memory, a server of bytes, an authority, plans, run folders, the built binary.
 
+pub mod authority;
 pub mod memory;
 pub mod process;
+pub mod raw;
 pub mod sharegpt;
 pub mod trial;

@@ -2,11 +2,14 @@
 //! real HTTP client and server: exact numbers.
 
 mod arrivals;
+mod connections;
 mod dialects;
 mod faults;
 mod figures;
 mod loads;
+mod patience;
 mod shipped;
+mod wire;
 
 use crate::support::trial::Trial;
 

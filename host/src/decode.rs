@@ -186,6 +186,9 @@ impl Decoder {
             // A fold may be cut anywhere: what stood before the faulty frame is not lost.
             Err(error) if frames.len() > 1 && !error.is_misbehaviour() => {
                 for frame in frames.each() {
+                    if answer.fault.is_some() || answer.whole {
+                        return;
+                    }
                     if let Err(error) = self.decode(answer, &frame) {
                         self.fault(answer, &frame, &error);
                         return;
@@ -206,7 +209,11 @@ impl Decoder {
         } else {
             FailureClass::Protocol
         };
-        answer.fault = Some((class, error.to_string()));
+        let message = match class {
+            FailureClass::CutOff => "the reply ended in the middle of an event".to_owned(),
+            _ => error.to_string(),
+        };
+        answer.fault = Some((class, message));
     }
 
     fn decode(&mut self, answer: &mut Answer, frames: &Frames) -> Result<(), PluginError> {
@@ -273,6 +280,8 @@ impl Decoder {
             self.patience.restored();
         }
         let outcome = match (answer.fault, end) {
+            // An event in pieces tells less than what broke it.
+            (Some((FailureClass::CutOff, _)), End::Broke(class, message)) => Some((class, message)),
             (Some((class, message)), _) => Some((class, message)),
             (None, End::Broke(class, message)) => match answer.whole {
                 // The end marker came; how the connection fares afterwards is no matter.

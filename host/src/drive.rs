@@ -33,7 +33,7 @@ use crate::transport::{Connect, Marks, Request};
 use crate::units::Nanos;
 use pool::Pool;
 use quiet::Quiet;
-use reading::Reading;
+use reading::{NoHead, Reading};
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -272,21 +272,30 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         &self,
         pool: &Pool<C>,
         exchange: &mut Exchange,
-        (request, session): (Request, Option<Arc<str>>),
+        (mut request, session): (Request, Option<Arc<str>>),
         framing: Framing,
         outlet: &Outlet<'_>,
         marks: &Rc<Marks>,
     ) -> End {
         let target = exchange.target;
-        let mut connection = match pool.take(target, session.as_deref()).await {
-            Ok(connection) => connection,
-            Err((class, cause)) => return End::Broke(class, cause),
-        };
-        exchange.connection = Some(connection.facts());
-        let mut reading = Reading::new(self, outlet, framing, marks);
-        let head = match reading.head(connection.send(request, marks)).await {
-            Ok(head) => head,
-            Err((class, cause)) => return End::Broke(class, cause),
+        let (mut connection, mut reading, head) = loop {
+            let mut connection = match pool.take(target, session.as_ref()).await {
+                Ok(connection) => connection,
+                Err((class, cause)) => return End::Broke(class, cause),
+            };
+            let facts = connection.facts();
+            exchange.connection = Some(facts);
+            let mut reading = Reading::new(self, outlet, framing, marks);
+            match reading.head(connection.send(request, marks)).await {
+                Ok(head) => break (connection, reading, head),
+                Err(NoHead::GivenUp(class, cause)) => return End::Broke(class, cause),
+                // Nothing of it was sent, so that another connection is no second attempt.
+                Err(NoHead::Unsent(again)) if !facts.waited => request = again,
+                Err(NoHead::Unsent(_)) => {
+                    let cause = "a new connection was closed before a request was sent";
+                    return End::Broke(FailureClass::Send, cause.to_owned());
+                }
+            }
         };
         exchange.status = Some(head.status);
         exchange.headers = Some(connection.last_read());

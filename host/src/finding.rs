@@ -55,6 +55,8 @@ pub enum Id {
     NotSent,
     /// The run was stopped before its plan was done.
     Interrupted,
+    /// Whoever answered, nobody checked who it was.
+    Insecure,
     /// Requests left later than they should have.
     SendLag,
     /// The cap on requests in flight held back requests of a run that offers a rate.
@@ -107,6 +109,7 @@ impl Id {
             Id::Failures => "failures",
             Id::NotSent => "not-sent",
             Id::Interrupted => "interrupted",
+            Id::Insecure => "insecure",
             Id::SendLag => "send-lag",
             Id::CapReached => "cap-reached",
             Id::ShortAnswers => "short-answers",

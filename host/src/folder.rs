@@ -341,6 +341,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
                 name: plan.tokenizer.name.clone(),
                 approximate: plan.tokenizer.approximate,
             }),
+            insecure: plan.connection.trust.insecure,
             interrupted,
         },
         retokenized: assessment.retokenized,

@@ -3,7 +3,8 @@
 //! tokio's paused clock, where a TTFT of 120 ms is 120 ms exactly.
 //!
 //! Routes: OpenAI's `/v1/completions` and `/v1/chat/completions`, `/generate` of SGLang or LMDeploy,
-//! `/v1/models`, `/health`, `/version` and `/metrics`. A token is one byte of text.
+//! `/v1/models`, `/health`, `/version` and `/metrics`. A token is one byte of text. Each is served over
+//! HTTP/1.1 and over HTTP/2, with TLS or without.
 //!
 //! Responsible for being a server. It shares no code with the runner's own reading of replies, so
 //! that one can check the other; what it knows of formats comes from captured replies of engines.
@@ -20,6 +21,7 @@ mod serve;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod truth;
 mod wire;
 
@@ -33,7 +35,8 @@ pub use fault::{Breakdown, Fault, On, What};
 pub use script::{
     Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
 };
-pub use serve::{listen, serve, serve_connection};
+pub use serve::{listen, serve, serve_connection, serve_tls};
+pub use tls::{Tls, TlsError};
 pub use truth::{End, Sent, Truth};
 
 use crate::units::Nanos;

@@ -112,6 +112,15 @@ pub trait Sink {
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
 }
 
+/// Why there is no head of a reply.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// What broke the connection, for people.
+    Broke(String),
+    /// The connection takes no more requests. Of this one nothing was sent.
+    Unsent(Request),
+}
+
 /// Why the reading of a body ended before its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Broke {
@@ -182,16 +191,19 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// wait is given up.
     ///
     /// # Errors
-    /// What broke the connection, for people.
-    pub async fn send(&mut self, request: Request, marks: &Rc<Marks>) -> Result<Head, String> {
+    /// What broke the connection, or that it takes no more requests.
+    pub async fn send(&mut self, request: Request, marks: &Rc<Marks>) -> Result<Head, Unanswered> {
         match (self, request) {
             (Connection::Http1(connection), Request::Http1 { head, body }) => {
-                connection.send(&head, &body, marks).await
+                let sent = connection.send(&head, &body, marks).await;
+                sent.map_err(Unanswered::Broke)
             }
             (Connection::Http2(stream), Request::Http2(request)) => {
                 stream.send(*request, marks).await
             }
-            _ => Err("the connection speaks another version of HTTP than the request".to_owned()),
+            _ => Err(Unanswered::Broke(
+                "the connection speaks another version of HTTP than the request".to_owned(),
+            )),
         }
     }
 
@@ -241,7 +253,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
             }
         }
         let marks = Rc::default();
-        let head = self.send(request, &marks).await?;
+        let head = match self.send(request, &marks).await {
+            Ok(head) => head,
+            Err(Unanswered::Broke(what)) => return Err(what),
+            Err(Unanswered::Unsent(_)) => return Err("it takes no request".to_owned()),
+        };
         let mut body = Keep(Vec::new(), most);
         match poll_fn(|cx| self.poll_body(cx, &marks, &mut body)).await {
             Ok(()) => Ok((head, body.0)),

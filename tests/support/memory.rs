@@ -1,5 +1,5 @@
-//! The mock engine at the other end of an in-memory pipe, so that a client's and a server's real
-//! HTTP meet on one runtime, and on its clock.
+//! A server at the other end of an in-memory pipe, so that a client's and a server's real HTTP meet
+//! on one runtime, and on its clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,25 +8,74 @@ use runner::clock::Clock;
 use runner::exchange;
 use runner::mock::{Engine, serve_connection};
 use runner::transport::{Connect, Opened, Stamped, Version, Wire};
+use runner::units::Nanos;
 use tokio::io::DuplexStream;
+
+use super::raw::Raw;
 
 /// Bytes that a pipe holds in each direction before a writer has to wait.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// Opens connections to a mock engine.
+/// Opens connections to a server.
 #[derive(Clone)]
 pub struct Memory {
-    engine: Arc<Engine>,
+    server: Server,
     opened: Arc<AtomicUsize>,
+    version: Version,
+    away: Option<(u32, Away)>,
+    apart: bool,
+}
+
+#[derive(Clone)]
+enum Server {
+    Engine(Arc<Engine>),
+    Raw(Arc<Raw>),
+}
+
+/// How a target cannot be connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Away {
+    /// It refuses.
+    Refuses,
+    /// It says nothing.
+    IsSilent,
 }
 
 impl Memory {
+    fn to_server(server: Server) -> Self {
+        Memory {
+            server,
+            opened: Arc::default(),
+            version: Version::Http1,
+            away: None,
+            apart: false,
+        }
+    }
+
     /// To this engine, which must have been made on the runtime that connects.
     pub fn to(engine: &Arc<Engine>) -> Self {
-        Memory {
-            engine: Arc::clone(engine),
-            opened: Arc::default(),
-        }
+        Memory::to_server(Server::Engine(Arc::clone(engine)))
+    }
+
+    /// To a server of bytes.
+    pub fn to_raw(raw: &Arc<Raw>) -> Self {
+        Memory::to_server(Server::Raw(Arc::clone(raw)))
+    }
+
+    /// In this version of HTTP.
+    pub fn speaking(self, version: Version) -> Self {
+        Memory { version, ..self }
+    }
+
+    /// But one of the targets cannot be connected to.
+    pub fn without(self, away: Option<(u32, Away)>) -> Self {
+        Memory { away, ..self }
+    }
+
+    /// Each connection has another instant at which its opening began, by as many nanoseconds as were
+    /// opened before it.
+    pub fn apart(self, apart: bool) -> Self {
+        Memory { apart, ..self }
     }
 
     /// How many connections were opened.
@@ -39,20 +88,33 @@ impl Connect for Memory {
     type Io = Stamped<DuplexStream>;
 
     fn version(&self) -> Version {
-        Version::Http1
+        self.version
     }
 
-    async fn connect(&self, _target: u32, clock: Clock) -> Result<Opened<Self::Io>, String> {
+    async fn connect(&self, target: u32, clock: Clock) -> Result<Opened<Self::Io>, String> {
+        match self.away {
+            Some((away, Away::Refuses)) if away == target => return Err("refused".to_owned()),
+            Some((away, Away::IsSilent)) if away == target => std::future::pending().await,
+            _ => {}
+        }
         let (client, server) = tokio::io::duplex(PIPE_BYTES);
-        tokio::spawn(serve_connection(server, Arc::clone(&self.engine)));
-        self.opened.fetch_add(1, Ordering::Relaxed);
+        match &self.server {
+            Server::Engine(engine) => {
+                tokio::spawn(serve_connection(server, Arc::clone(engine)));
+            }
+            Server::Raw(raw) => {
+                tokio::spawn(Arc::clone(raw).serve(server));
+            }
+        }
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let wire = Wire::new(clock);
+        let later = Nanos(if self.apart { number as u64 } else { 0 });
         Ok(Opened {
             io: Stamped::new(client, &wire),
             wire,
             facts: exchange::Connection {
-                begun: clock.now(),
-                connected: clock.now(),
+                begun: clock.now() + later,
+                connected: clock.now() + later,
                 ..exchange::Connection::default()
             },
         })

@@ -190,7 +190,17 @@ pub struct Mock {
 impl Mock {
     /// Starts it and waits until it listens.
     pub fn start(flags: &[&str]) -> Self {
-        let mut process = Process::start(runner().args(["mock", "--port", "0"]).args(flags));
+        Mock::start_at("0", flags)
+    }
+
+    /// Another one in the place of this, which is dead.
+    pub fn start_again(&self, flags: &[&str]) -> Self {
+        let (_, port) = self.url.rsplit_once(':').unwrap();
+        Mock::start_at(port, flags)
+    }
+
+    fn start_at(port: &str, flags: &[&str]) -> Self {
+        let mut process = Process::start(runner().args(["mock", "--port", port]).args(flags));
         process.until("the mock engine listens", |process| {
             text(&process.stdout).contains('\n')
         });

@@ -21,7 +21,8 @@ use runner::summary::{Distribution, RunFacts, Summary};
 use runner::units::Nanos;
 use tempfile::TempDir;
 
-use super::memory::Memory;
+use super::memory::{Away, Memory};
+use super::raw::Raw;
 
 /// A run to make.
 #[derive(Clone, Default)]
@@ -33,6 +34,9 @@ pub struct Trial {
     api_key: Option<String>,
     slice: Option<Slice>,
     script: String,
+    raw: Option<Arc<Raw>>,
+    away: Option<(u32, Away)>,
+    apart: bool,
 }
 
 /// What came of it.
@@ -103,6 +107,24 @@ impl Trial {
         self
     }
 
+    /// Against a server of bytes instead.
+    pub fn against_raw(mut self, raw: &Arc<Raw>) -> Self {
+        self.raw = Some(Arc::clone(raw));
+        self
+    }
+
+    /// With a target that cannot be connected to.
+    pub fn without(mut self, target: u32, away: Away) -> Self {
+        self.away = Some((target, away));
+        self
+    }
+
+    /// With connections that can be told apart by when their opening began.
+    pub fn telling_connections_apart(mut self) -> Self {
+        self.apart = true;
+        self
+    }
+
     /// The scenario with everything laid over it, resolved.
     pub fn resolve(&self) -> Resolved {
         let parse = |name: &str, text: &str| {
@@ -141,7 +163,13 @@ impl Trial {
         let script = format!("{SPEED}{}", self.script);
         let script = toml::from_str(&script).unwrap_or_else(|error| panic!("{error}\n{script}"));
         let engine = Engine::with_truth(script).unwrap();
-        let memory = Memory::to(&engine);
+        let memory = match &self.raw {
+            Some(raw) => Memory::to_raw(raw),
+            None => Memory::to(&engine),
+        };
+        let memory = (memory.speaking(resolved.plan.connection.http))
+            .without(self.away)
+            .apart(self.apart);
         if resolved.plan.target.model.is_none() {
             resolved.plan.target.model = Some(ask_for_model(&resolved, &memory).await);
         }

@@ -1,6 +1,6 @@
 //! Everything that can go wrong with a reply: it is a failure of its class, and the only one.
 
-use runner::exchange::FailureClass as Class;
+use runner::exchange::{FailureClass as Class, Outcome};
 use runner::finding::Id;
 
 use super::base;
@@ -39,36 +39,47 @@ fn check(ran: &Ran, class: Class, fault: &str) {
     assert!(ran.text.contains(class.name()), "{fault}\n{}", ran.text);
 }
 
+/// What goes wrong, the failure it is, and a part of what is said of it: over HTTP/1.1 and over HTTP/2.
+#[rustfmt::skip]
+const FAULTS: [(&str, Class, [&str; 2]); 23] = [
+    ("kind = 'http-error'", Class::HttpStatus, ["HTTP 500: EngineCore encountered an issue."; 2]),
+    ("kind = 'http-error'\nstatus = 429\nretry-after = '3s'", Class::HttpStatus, ["(retry-after: 3)"; 2]),
+    ("kind = 'html'\nstatus = 502", Class::HttpStatus, ["HTTP 502: It works!"; 2]),
+    ("kind = 'html'", Class::Protocol, ["a web page (text/html); is it the engine's port and path?"; 2]),
+    ("kind = 'hang-up'", Class::Send, ["closed before a reply came", "stream error received"]),
+    ("kind = 'in-band-error'\nafter-tokens = 0", Class::InBandError, ["EngineCore encountered an issue."; 2]),
+    ("kind = 'in-band-error'\nafter-tokens = 3", Class::InBandError, ["EngineCore encountered an issue."; 2]),
+    ("kind = 'cut'\nafter-tokens = 0", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
+    ("kind = 'cut'\nafter-tokens = 3", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
+    ("kind = 'cut'\nafter-tokens = 11", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
+    ("kind = 'no-done'\nafter-tokens = 0", Class::CutOff, ["without its end marker"; 2]),
+    ("kind = 'no-done'\nafter-tokens = 3", Class::CutOff, ["without its end marker"; 2]),
+    ("kind = 'no-done'\nafter-tokens = 11", Class::CutOff, ["without its end marker"; 2]),
+    ("kind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout, ["nothing of the answer came within 1s"; 2]),
+    ("kind = 'slow-headers'\nfor = '2s'", Class::FirstTokenTimeout, ["nothing of the answer came within 1s"; 2]),
+    ("kind = 'stall'\nafter-tokens = 1", Class::TokenGapTimeout, ["no more of the answer came for 1s"; 2]),
+    ("kind = 'stall'\nafter-tokens = 3", Class::TokenGapTimeout, ["no more of the answer came for 1s"; 2]),
+    ("kind = 'stall'\nafter-tokens = 3\nfor = '2s'", Class::TokenGapTimeout, ["no more of the answer came for 1s"; 2]),
+    ("kind = 'stop-early'\nafter-tokens = 0", Class::Empty, ["holds no answer"; 2]),
+    ("kind = 'split'\nbytes = 1\nrequests = [1]\n[[fault]]\nkind = 'cut'\nafter-tokens = 3", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
+    ("kind = 'merge'\nevents = 2\nrequests = [1]\n[[fault]]\nkind = 'in-band-error'\nafter-tokens = 3", Class::InBandError, ["EngineCore encountered an issue."; 2]),
+    ("kind = 'ping'\nrequests = [1]\n[[fault]]\nkind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout, ["nothing of the answer came within 1s"; 2]),
+    ("kind = 'crlf'\nrequests = [1]\n[[fault]]\nkind = 'no-done'\nafter-tokens = 3", Class::CutOff, ["without its end marker"; 2]),
+];
+
 #[tokio::test(start_paused = true)]
 async fn each_fault_is_a_failure_of_its_class() {
-    for (fault, class) in [
-        ("kind = 'http-error'", Class::HttpStatus),
-        ("kind = 'http-error'\nstatus = 429", Class::HttpStatus),
-        ("kind = 'html'", Class::Protocol),
-        ("kind = 'hang-up'", Class::Send),
-        (
-            "kind = 'in-band-error'\nafter-tokens = 0",
-            Class::InBandError,
-        ),
-        (
-            "kind = 'in-band-error'\nafter-tokens = 3",
-            Class::InBandError,
-        ),
-        ("kind = 'cut'\nafter-tokens = 0", Class::CutOff),
-        ("kind = 'cut'\nafter-tokens = 3", Class::CutOff),
-        ("kind = 'cut'\nafter-tokens = 11", Class::CutOff),
-        ("kind = 'no-done'\nafter-tokens = 0", Class::CutOff),
-        ("kind = 'no-done'\nafter-tokens = 3", Class::CutOff),
-        ("kind = 'no-done'\nafter-tokens = 11", Class::CutOff),
-        ("kind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout),
-        ("kind = 'stall'\nafter-tokens = 3", Class::TokenGapTimeout),
-        (
-            "kind = 'stall'\nafter-tokens = 3\nfor = '2s'",
-            Class::TokenGapTimeout,
-        ),
-        ("kind = 'stop-early'\nafter-tokens = 0", Class::Empty),
-    ] {
-        check(&faulty(fault).run().await, class, fault);
+    for (version, http) in ["1.1", "2"].into_iter().enumerate() {
+        for (fault, class, said) in FAULTS {
+            let about = format!("HTTP/{http}: {fault}");
+            let trial = faulty(fault).with(&format!("connection.http = '{http}'"));
+            let ran = trial.run().await;
+            check(&ran, class, &about);
+            let Outcome::Failed { message, .. } = &ran.exchanges[1].outcome else {
+                unreachable!("it is a failure")
+            };
+            assert!(message.contains(said[version]), "{about}: {message}");
+        }
     }
 }
 

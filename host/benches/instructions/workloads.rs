@@ -335,7 +335,8 @@ fn read_chunks(units: u64) -> Result<()> {
             head: Bytes::from_static(b"POST / HTTP/1.1\r\n\r\n"),
             body: Bytes::new(),
         };
-        connection.send(request, &marks).await?;
+        let answered = connection.send(request, &marks).await;
+        answered.map_err(|_| "no reply came".to_owned())?;
         std::future::poll_fn(|cx| connection.poll_body(cx, &marks, &mut came))
             .await
             .map_err(|broke| format!("{broke:?}"))

@@ -14,13 +14,13 @@ use clap::builder::FalseyValueParser;
 use crate::duration::Span;
 use crate::mock::{
     self, Engine, Fault, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError,
-    UsageIn,
+    Tls, TlsError, UsageIn,
 };
 
 /// Serve a scripted engine: OpenAI completions and chat, SGLang's or LMDeploy's /generate
 ///
-/// It answers exactly when its script says and fails as it says. A token is one byte of text. Flags
-/// override what the script file says.
+/// It answers exactly when its script says and fails as it says. A token is one byte of text. HTTP/2 is
+/// spoken with clients that begin with it. Flags override what the script file says.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// A TOML file with any of the settings below, faults included
@@ -43,6 +43,13 @@ pub struct Args {
         help_heading = "Where"
     )]
     port: u16,
+
+    /// Speak TLS, with the certificate in this file (PEM, its authorities' after it)
+    #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TLS_CERT", value_hint = ValueHint::FilePath, requires = "tls_key", help_heading = "Where")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TLS_KEY", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Where")]
+    tls_key: Option<PathBuf>,
 
     /// Time from the request to the first token [default: 100ms]
     #[arg(
@@ -191,9 +198,9 @@ pub struct Args {
 
     /// Something that goes wrong, repeatable or set apart by `;`: `kind = "cut", after-tokens = 5, every = 10`
     ///
-    /// Kinds: http-error (status), html, hang-up, slow-headers (for), in-band-error, cut (reset) and
-    /// no-done (after-tokens), stall (after-tokens, for), stop-early (after-tokens), split (bytes),
-    /// merge (events), crlf, ping. Which requests: every = N, requests = [0, 7] or share = 0.1;
+    /// Kinds: http-error (status, retry-after), html (status), hang-up (reset), goodbye, slow-headers
+    /// (for), in-band-error, cut (reset) and no-done (after-tokens), stall (after-tokens, for),
+    /// stop-early (after-tokens), split (bytes), merge (events), crlf, ping. Which requests: every = N, requests = [0, 7] or share = 0.1;
     /// without any of these, all.
     #[arg(
         long = "fault",
@@ -221,6 +228,9 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// TLS cannot be spoken.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The truth cannot be told.
     #[error("cannot write what was done to `{path}`: {source}")]
     Truth {
@@ -235,11 +245,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code for it: 3 for a wrong script, 2 for an address or a file that cannot be had, 1 for the rest.
+    /// The exit code for it: 3 for a wrong script, 2 for an address or a file that cannot be had or used, 1 for the rest.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Script(_) => 3,
-            Error::Listen { .. } | Error::Truth { .. } => 2,
+            Error::Listen { .. } | Error::Tls(_) | Error::Truth { .. } => 2,
             Error::System(_) => 1,
         }
     }
@@ -292,6 +302,10 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
     };
     let resolved = resolve(&args.host, args.port).map_err(listening)?;
     let truth = args.truth.clone();
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => Some(Tls::read(certificate, key)?),
+        _ => None,
+    };
     let script = args.script()?;
     // A client may open thousands of connections; where the limit cannot be raised, they wait their turn.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
@@ -305,9 +319,14 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
         };
         let listener = mock::listen(resolved).map_err(listening)?;
         let mut stdout = std::io::stdout();
-        writeln!(stdout, "listening on http://{}", listener.local_addr()?)?;
+        let scheme = tls.as_ref().map_or("http", |_| "https");
+        writeln!(stdout, "listening on {scheme}://{}", listener.local_addr()?)?;
         stdout.flush()?;
-        mock::serve(listener, Arc::clone(&engine), interrupted()).await;
+        let served = Arc::clone(&engine);
+        match tls {
+            None => mock::serve(listener, served, interrupted()).await,
+            Some(tls) => mock::serve_tls(listener, tls, served, interrupted()).await,
+        }
         if let Some(path) = truth {
             write_truth(&path, &engine).map_err(|source| Error::Truth { path, source })?;
         }

@@ -34,7 +34,8 @@ pub(super) struct Pool<C: Connect> {
     reuse: Reuse,
     opened: Arc<Opened>,
     places: Vec<Place<C::Io>>,
-    sessions: RefCell<HashMap<Arc<str>, Connection<C::Io>>>,
+    /// Those kept for conversations, each with one of the targets.
+    sessions: RefCell<HashMap<(u32, Arc<str>), Connection<C::Io>>>,
 }
 
 /// The connections to one target.
@@ -121,12 +122,15 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     pub async fn take(
         &self,
         target: u32,
-        session: Option<&str>,
+        session: Option<&Arc<str>>,
     ) -> Result<Connection<C::Io>, Refusal> {
         if self.connect.version() == Version::Http2 {
             return self.shared(target).await;
         }
-        let own = session.and_then(|session| self.sessions.borrow_mut().remove(session));
+        let own = session.and_then(|session| {
+            let key = (target, Arc::clone(session));
+            self.sessions.borrow_mut().remove(&key)
+        });
         if let Some(connection) = self.checked(own).await {
             return Ok(connection);
         }
@@ -185,7 +189,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             _ if matches!(connection, Connection::Http2(_)) => {}
             (Reuse::Never, _) => {}
             (Reuse::Session, Some(session)) => {
-                self.sessions.borrow_mut().insert(session, connection);
+                let key = (target, session);
+                self.sessions.borrow_mut().insert(key, connection);
             }
             (Reuse::Session, None) | (Reuse::KeepAlive, _) => {
                 self.place(target).idle.borrow_mut().push_back(connection);

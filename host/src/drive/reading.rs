@@ -17,7 +17,7 @@ use super::{End, Heard, Outlet, Report, Timeouts, Worker};
 use crate::clock::Clock;
 use crate::exchange::FailureClass;
 use crate::frame::{Framer, Frames, Framing};
-use crate::transport::{Broke, Connection, Head, Marks, Sink};
+use crate::transport::{Broke, Connection, Head, Marks, Request, Sink, Unanswered};
 use crate::units::Nanos;
 
 /// Most bytes of an error reply that are kept for the backend to explain.
@@ -29,6 +29,14 @@ const BATCH_FRAMES: usize = 32;
 const BATCH_BYTES: usize = 8 << 10;
 /// Or those of so much time: what is shown while a run goes on is to be of the present.
 const BATCH_TIME: Nanos = Nanos(250_000_000);
+
+/// Why there is no head of a reply.
+pub(super) enum NoHead {
+    /// The request was sent in vain, or it took too long.
+    GivenUp(FailureClass, String),
+    /// The connection takes no more requests; this one was not sent.
+    Unsent(Request),
+}
 
 /// The reading of one reply.
 pub(super) struct Reading<'r> {
@@ -69,17 +77,21 @@ impl<'r> Reading<'r> {
     /// Waits for the reply's head; where tokens are timed, no longer than for the first of them.
     pub async fn head(
         &mut self,
-        reply: impl Future<Output = Result<Head, String>>,
-    ) -> Result<Head, (FailureClass, String)> {
+        reply: impl Future<Output = Result<Head, Unanswered>>,
+    ) -> Result<Head, NoHead> {
         let mut reply = std::pin::pin!(reply);
         poll_fn(|cx| {
             if let Poll::Ready(head) = reply.as_mut().poll(cx) {
-                return Poll::Ready(head.map_err(|cause| (FailureClass::Send, cause)));
+                return Poll::Ready(head.map_err(|unanswered| match unanswered {
+                    Unanswered::Broke(cause) => NoHead::GivenUp(FailureClass::Send, cause),
+                    Unanswered::Unsent(request) => NoHead::Unsent(request),
+                }));
             }
             if self.framing != Framing::Whole
-                && let Poll::Ready(given_up) = self.patience.poll_first(cx, self.marks.sent.get())
+                && let Poll::Ready((class, what)) =
+                    self.patience.poll_first(cx, self.marks.sent.get())
             {
-                return Poll::Ready(Err(given_up));
+                return Poll::Ready(Err(NoHead::GivenUp(class, what)));
             }
             Poll::Pending
         })
@@ -110,7 +122,10 @@ impl<'r> Reading<'r> {
             Poll::Pending
         });
         let (broke, at) = read.await;
-        self.framer.finish(at, &mut self.frames);
+        // What is too large to be a frame is none.
+        if !matches!(broke, Some(End::Broke(FailureClass::Protocol, _))) {
+            self.framer.finish(at, &mut self.frames);
+        }
         self.hand_on();
         let whole = End::Whole {
             ends_answer: self.framing == Framing::Whole,
@@ -189,6 +204,13 @@ impl<'r> Reading<'r> {
             }
             std::thread::sleep(Duration::from_micros(50));
         }
+    }
+}
+
+impl Drop for Reading<'_> {
+    /// A reply that is given up in the middle leaves what was seen of it.
+    fn drop(&mut self) {
+        self.hand_on();
     }
 }
 
@@ -311,7 +333,9 @@ impl Patience {
             return Some((class, message));
         }
         if let Some(alarm) = &mut self.alarm {
-            alarm.change(|sleep| sleep.reset(self.clock.instant(until)));
+            // After a first token that comes by then, the next one may be overdue before `until`.
+            let glance = until.min(now + gap);
+            alarm.change(|sleep| sleep.reset(self.clock.instant(glance)));
         }
         None
     }

@@ -8,12 +8,13 @@ use crate::metric;
 use crate::summary::{Comparison, Summary};
 
 /// Every rule, in the order in which findings of equal weight are listed.
-pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 25] = [
+pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 26] = [
     nothing_answered,
     failures,
     not_sent,
     interrupted,
     short_dataset,
+    insecure,
     client::send_lag,
     client::read_lag,
     client::connection_waits,
@@ -96,6 +97,16 @@ fn interrupted(summary: &Summary) -> Option<Finding> {
         seen: format!("the run was stopped; {answered}{of} requests were answered"),
         why: "the figures are of a part of the plan, and its end is missing".into(),
         advice: "run it again to the end before comparing".into(),
+    })
+}
+
+fn insecure(summary: &Summary) -> Option<Finding> {
+    summary.run.insecure.then(|| Finding {
+        id: Id::Insecure,
+        severity: Severity::Note,
+        seen: "certificates were not checked".into(),
+        why: "whoever stood between could read and answer every request, the API key in it".into(),
+        advice: "give the authority's certificate with --ca-cert, and leave --insecure out".into(),
     })
 }
 

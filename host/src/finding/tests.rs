@@ -97,6 +97,12 @@ fn a_stopped_run_is_suspect() {
 }
 
 #[test]
+fn certificates_that_nobody_checked_are_told() {
+    let spoil = |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.insecure = true;
+    assert_eq!(after(spoil), [(Id::Insecure, Severity::Note)]);
+}
+
+#[test]
 fn send_lag_that_is_large_or_shows_in_the_time_to_first_token() {
     let late = |by: u64| {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {

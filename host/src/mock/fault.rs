@@ -45,12 +45,23 @@ pub enum What {
     HttpError {
         /// The status.
         status: u16,
+        /// When to come again (`retry-after`), in whole seconds.
+        retry_after: Option<Duration>,
     },
-    /// `html`: a web page instead of an API, as behind a wrong port. Without a choice of requests,
-    /// on every route.
-    Html,
-    /// `hang-up`: the connection is closed without a reply.
-    HangUp,
+    /// `html`: a web page instead of an API (`status`, 200 if not given), as behind a wrong port.
+    /// Without a choice of requests, on every route.
+    Html {
+        /// The status.
+        status: u16,
+    },
+    /// `hang-up`: the connection is closed without a reply; in HTTP/2, the request's stream is.
+    HangUp {
+        /// With a TCP reset (`reset = true`).
+        reset: bool,
+    },
+    /// `goodbye`: the connection takes no request after this one, and says so: `connection: close`,
+    /// or GOAWAY in HTTP/2.
+    Goodbye,
     /// `slow-headers`: the reply's headers come that much later (`for`); tokens that are due by then follow at once.
     SlowHeaders {
         /// How much later.
@@ -111,6 +122,7 @@ impl What {
         match self {
             What::SlowHeaders { by } => Some(Span(*by)),
             What::Stall { lasting, .. } => lasting.map(Span),
+            What::HttpError { retry_after, .. } => retry_after.map(Span),
             _ => None,
         }
     }
@@ -142,9 +154,12 @@ pub(super) fn mixed(counter: u64) -> u64 {
 /// All that goes wrong with one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Mishaps {
-    pub http_error: Option<u16>,
-    pub html: bool,
-    pub hang_up: bool,
+    pub http_error: Option<(u16, Option<Duration>)>,
+    /// The web page's status.
+    pub html: Option<u16>,
+    /// Whether with a reset.
+    pub hang_up: Option<bool>,
+    pub goodbye: bool,
     pub slow_headers: Duration,
     pub breakdown: Option<(u32, Breakdown)>,
     pub stall: Option<(u32, Option<Duration>)>,
@@ -164,11 +179,19 @@ impl Mishaps {
                 continue;
             }
             match fault.what {
-                What::HttpError { status } => {
-                    mishaps.http_error.get_or_insert(status);
+                What::HttpError {
+                    status,
+                    retry_after,
+                } => {
+                    mishaps.http_error.get_or_insert((status, retry_after));
                 }
-                What::Html => mishaps.html = true,
-                What::HangUp => mishaps.hang_up = true,
+                What::Html { status } => {
+                    mishaps.html.get_or_insert(status);
+                }
+                What::HangUp { reset } => {
+                    mishaps.hang_up.get_or_insert(reset);
+                }
+                What::Goodbye => mishaps.goodbye = true,
                 What::SlowHeaders { by } if mishaps.slow_headers.is_zero() => {
                     mishaps.slow_headers = by
                 }
@@ -199,11 +222,14 @@ impl Mishaps {
     }
 }
 
-/// Whether all routes show a web page.
-pub(super) fn serves_web_page(faults: &[Fault]) -> bool {
+/// The status of the web page that all routes show, if they do.
+pub(super) fn web_page_everywhere(faults: &[Fault]) -> Option<u16> {
     faults
         .iter()
-        .any(|fault| fault.what == What::Html && fault.on == On::All)
+        .find_map(|fault| match (&fault.what, &fault.on) {
+            (What::Html { status }, On::All) => Some(*status),
+            _ => None,
+        })
 }
 
 #[cfg(test)]

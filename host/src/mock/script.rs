@@ -316,9 +316,12 @@ mod tests {
                 "kind = 'stall', after-tokens = 2, for = '1s', requests = [0, 4]"
                     .parse()
                     .unwrap(),
-                "kind = 'http-error', status = 503, share = 0.25"
+                "kind = 'http-error', status = 503, retry-after = '2s', share = 0.25"
                     .parse()
                     .unwrap(),
+                "kind = 'html', status = 502".parse().unwrap(),
+                "kind = 'hang-up', reset = true".parse().unwrap(),
+                "kind = 'goodbye', every = 3".parse().unwrap(),
             ],
             ..Script::default()
         };

@@ -11,22 +11,27 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, SERVER, VARY};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, SERVER, VARY,
+};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Engine;
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route};
-use super::fault::{Mishaps, serves_web_page};
+use super::fault::{Mishaps, web_page_everywhere};
 use super::reply::{self, Reply};
 use super::script::Headers;
 use super::stream::{ReplyBody, Slot, Steps, Timed};
+use super::tls::Tls;
 use super::truth::Record;
 use super::wire::{self, Head};
 
@@ -62,6 +67,25 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves all clients of a listener until `shutdown` completes; connections are dropped then.
 pub async fn serve(listener: TcpListener, engine: Arc<Engine>, shutdown: impl Future<Output = ()>) {
+    accept(listener, None, engine, shutdown).await;
+}
+
+/// As [`serve`], over TLS.
+pub async fn serve_tls(
+    listener: TcpListener,
+    tls: Tls,
+    engine: Arc<Engine>,
+    shutdown: impl Future<Output = ()>,
+) {
+    accept(listener, Some(tls), engine, shutdown).await;
+}
+
+async fn accept(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    engine: Arc<Engine>,
+    shutdown: impl Future<Output = ()>,
+) {
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
@@ -72,9 +96,18 @@ pub async fn serve(listener: TcpListener, engine: Arc<Engine>, shutdown: impl Fu
                 Ok((stream, _)) => {
                     // Without it small events wait for acknowledgements; a socket that refuses is about to fail anyway.
                     let _ = stream.set_nodelay(true);
-                    let reset = Arc::new(AtomicBool::new(false));
-                    let socket = Socket { stream, reset: Arc::clone(&reset) };
-                    connections.spawn(converse(socket, Arc::clone(&engine), reset));
+                    let fate = Arc::new(Fate::default());
+                    let socket = Socket { stream, fate: Arc::clone(&fate) };
+                    let (tls, engine) = (tls.clone(), Arc::clone(&engine));
+                    connections.spawn(async move {
+                        match tls {
+                            None => converse(socket, engine, fate).await,
+                            // A client that does not agree on TLS is none.
+                            Some(tls) => if let Ok(stream) = tls.accept(socket).await {
+                                converse(stream, engine, fate).await;
+                            },
+                        }
+                    });
                 }
                 // Out of descriptors, or a client that was gone before it was accepted: try again soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -92,23 +125,39 @@ where
     converse(io, engine, Arc::default()).await;
 }
 
-async fn converse<IO>(io: IO, engine: Arc<Engine>, reset: Arc<AtomicBool>)
+/// What becomes of a connection because the script says so.
+#[derive(Debug, Default)]
+pub(super) struct Fate {
+    /// It is closed with a reset.
+    pub reset: AtomicBool,
+    /// It takes no further request.
+    goodbye: Notify,
+}
+
+/// Speaks HTTP/2 with a client that begins with its preface, HTTP/1.1 with all others.
+async fn converse<IO>(io: IO, engine: Arc<Engine>, fate: Arc<Fate>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let of_requests = Arc::clone(&fate);
     let service =
-        service_fn(move |request| respond(Arc::clone(&engine), request, Arc::clone(&reset)));
-    let connection = hyper::server::conn::http1::Builder::new()
-        .header_read_timeout(None)
-        .serve_connection(TokioIo::new(io), service);
+        service_fn(move |request| respond(Arc::clone(&engine), request, Arc::clone(&of_requests)));
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    http.http1().header_read_timeout(None);
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(io), service));
     // Ends in an error when a client leaves or the script cuts a reply: both are in the truth.
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
+        () = fate.goodbye.notified() => connection.as_mut().graceful_shutdown(),
+    }
     let _ = connection.await;
 }
 
 async fn respond(
     engine: Arc<Engine>,
     request: Request<Incoming>,
-    reset: Arc<AtomicBool>,
+    fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
     let generate = Route::Generate(engine.script.generate);
     let routes = [Route::Completions, Route::Chat, generate];
@@ -117,7 +166,7 @@ async fn respond(
         .find(|route| route.path() == request.uri().path());
     match route {
         Some(route) if request.method() == Method::POST => {
-            answer(engine, route, request, reset).await
+            answer(engine, route, request, fate).await
         }
         _ => Ok(inform(&engine, &request)),
     }
@@ -134,7 +183,7 @@ fn inform(engine: &Engine, request: &Request<Incoming>) -> Response<ReplyBody> {
         .chain(GENERATING)
         .find(|known| *known == path);
     let reply = match known {
-        _ if serves_web_page(&script.faults) => page(),
+        _ if let Some(status) = web_page_everywhere(&script.faults) => page(status),
         None => ready(404, JSON, r#"{"detail":"Not Found"}"#),
         Some(known) if request.method() != Method::GET || GENERATING.contains(&known) => {
             ready(405, JSON, r#"{"detail":"Method Not Allowed"}"#)
@@ -187,7 +236,7 @@ async fn answer(
     engine: Arc<Engine>,
     route: Route,
     request: Request<Incoming>,
-    reset: Arc<AtomicBool>,
+    fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
     let (parts, body) = request.into_parts();
     let body = Limited::new(body, BODY_LIMIT)
@@ -198,6 +247,11 @@ async fn answer(
     let received = Instant::now();
     let mut record = Record::new(Arc::clone(&engine), route.path(), received);
     let mishaps = Mishaps::of(&engine.script.faults, record.number());
+    if mishaps.goodbye {
+        fate.goodbye.notify_one();
+        // The connection hears of it before the reply begins, whose head tells the client.
+        tokio::task::yield_now().await;
+    }
     let not_before = received + mishaps.slow_headers;
     let reply = if authorized(&engine, &parts.headers) {
         let request = Complete {
@@ -206,7 +260,7 @@ async fn answer(
             received,
             record,
             mishaps,
-            reset,
+            fate,
         };
         reply_to(&engine, request).await
     } else {
@@ -224,7 +278,7 @@ struct Complete {
     received: Instant,
     record: Record,
     mishaps: Mishaps,
-    reset: Arc<AtomicBool>,
+    fate: Arc<Fate>,
 }
 
 async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBody>, HangUp> {
@@ -234,19 +288,25 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         received,
         mut record,
         mishaps,
-        reset,
+        fate,
     } = request;
     let script = &engine.script;
-    if mishaps.hang_up {
+    if let Some(reset) = mishaps.hang_up {
+        fate.reset.store(reset, Relaxed);
         record.refused(None);
         return Err(HangUp);
     }
-    if mishaps.html {
-        record.refused(Some(200));
-        return Ok(page());
+    if let Some(status) = mishaps.html {
+        record.refused(Some(status));
+        return Ok(page(status));
     }
-    if let Some(status) = mishaps.http_error {
-        return Ok(refuse(record, route, &Refusal::internal(status)));
+    if let Some((status, retry_after)) = mishaps.http_error {
+        let mut reply = refuse(record, route, &Refusal::internal(status));
+        if let Some(wait) = retry_after {
+            let seconds = HeaderValue::from(wait.as_secs());
+            reply.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        return Ok(reply);
     }
     let ask = Ask::read(route, &body).and_then(|ask| ask.check(script).map(|()| ask));
     let ask = match ask {
@@ -272,7 +332,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         let (steps, length) = reply::whole(script, route, &answer, wire.as_ref(), &mishaps);
         Steps::Whole(steps.into(), length)
     };
-    let mut timed = Timed::new(steps, received, slot, split, record, reset);
+    let mut timed = Timed::new(steps, received, slot, split, record, fate);
     if !ask.stream || script.headers == Headers::FirstToken {
         timed.until_first_step().await;
     }
@@ -306,8 +366,8 @@ fn unauthorized() -> Response<ReplyBody> {
     ready(401, JSON, r#"{"error":"Unauthorized"}"#)
 }
 
-fn page() -> Response<ReplyBody> {
-    ready(200, "text/html; charset=utf-8", WEB_PAGE)
+fn page(status: u16) -> Response<ReplyBody> {
+    ready(status, "text/html; charset=utf-8", WEB_PAGE)
 }
 
 fn ready(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<ReplyBody> {
@@ -319,27 +379,21 @@ fn response(status: u16, content_type: &'static str, body: ReplyBody) -> Respons
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    headers.insert(
-        SERVER,
-        hyper::header::HeaderValue::from_static("runner-mock"),
-    );
-    headers.insert(
-        CONTENT_TYPE,
-        hyper::header::HeaderValue::from_static(content_type),
-    );
-    headers.insert(VARY, hyper::header::HeaderValue::from_static("Origin"));
+    headers.insert(SERVER, HeaderValue::from_static("runner-mock"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(VARY, HeaderValue::from_static("Origin"));
     response
 }
 
 /// A TCP connection that can end in a reset.
 struct Socket {
     stream: TcpStream,
-    reset: Arc<AtomicBool>,
+    fate: Arc<Fate>,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.reset.load(Relaxed) {
+        if self.fate.reset.load(Relaxed) {
             // Closing without lingering sends a reset; if it cannot be set, the close is orderly.
             let _ = self.stream.set_zero_linger();
         }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
 use super::reply::{Reply, Step, What, When};
+use super::serve::Fate;
 use super::truth::Record;
 
 /// A place among the requests that are worked on.
@@ -95,7 +96,7 @@ pub(super) struct Timed {
     /// Whether the last piece may still be with hyper.
     unflushed: bool,
     record: Record,
-    reset: Arc<AtomicBool>,
+    fate: Arc<Fate>,
 }
 
 struct Rest {
@@ -112,7 +113,7 @@ impl Timed {
         slot: Slot,
         split: Option<usize>,
         record: Record,
-        reset: Arc<AtomicBool>,
+        fate: Arc<Fate>,
     ) -> Self {
         Timed {
             steps,
@@ -125,7 +126,7 @@ impl Timed {
             split: split.unwrap_or(usize::MAX),
             unflushed: false,
             record,
-            reset,
+            fate,
         }
     }
 
@@ -192,7 +193,7 @@ impl Timed {
                     }
                 }
                 Some(What::Cut { reset }) => {
-                    self.reset.store(reset, Relaxed);
+                    self.fate.reset.store(reset, Relaxed);
                     self.record.over(false);
                     return Poll::Ready(Some(Err(Cut)));
                 }

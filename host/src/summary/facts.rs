@@ -48,6 +48,9 @@ pub struct Run {
     /// The tokenizer that counted tokens on this side, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
+    /// Whether certificates were taken unchecked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
     /// Whether the run was stopped before its plan was done.
     pub interrupted: bool,
 }

@@ -27,6 +27,7 @@ pub(crate) fn facts() -> RunFacts {
         first_due: Nanos::ZERO,
         goodput: Vec::new(),
         tokenizer: None,
+        insecure: false,
         interrupted: false,
     })
 }

@@ -178,9 +178,14 @@ impl Connect for Dial {
 /// Why TLS was not agreed on, with advice where it is of use.
 fn refused(cause: &io::Error) -> String {
     let text = cause.to_string();
-    let advice = if text.contains("UnknownIssuer") {
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let advice = if says(&["UnknownIssuer", "BadSignature", "CaUsedAsEndEntity"]) {
         "; give the authority's certificate with --ca-cert, or check none with --insecure"
-    } else if text.contains("corrupt message") || text.contains("InvalidContentType") {
+    } else if says(&["not valid for name"]) {
+        "; the certificate is another host's; name the host as the certificate does, or check none with --insecure"
+    } else if says(&["invalid peer certificate"]) {
+        "; have the server show a valid one, or check none with --insecure"
+    } else if says(&["corrupt message", "InvalidContentType"]) {
         "; does the server speak TLS on this port?"
     } else {
         ""

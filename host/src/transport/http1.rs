@@ -82,12 +82,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         !self.closed
     }
 
-    /// The reply has come to its end; whether another request may follow.
+    /// The reply is read as far as it will be; whether another request may follow.
     pub fn rest(&mut self, now: Nanos) -> bool {
         self.idle_since = Some(now);
         self.facts.reused = true;
         self.facts.waited = false;
-        self.keep_alive && !self.closed && self.early.is_empty()
+        self.keep_alive && !self.closed && self.body.is_over() && self.early.is_empty()
     }
 
     /// Sends a request and waits for the reply's head.

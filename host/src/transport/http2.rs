@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::stamp::{Marks, Wire};
-use super::{Broke, Head, Opened, Sink};
+use super::{Broke, Head, Opened, Sink, Unanswered};
 use crate::exchange;
 use crate::units::Nanos;
 
@@ -129,20 +129,28 @@ impl Stream {
     /// Sends a request and waits for the reply's head.
     ///
     /// # Errors
-    /// What broke the stream, for people.
+    /// What broke the stream, or that the connection takes no more requests: a GOAWAY is seen only
+    /// by the request that comes after it.
     pub async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
         marks: &Rc<Marks>,
-    ) -> Result<Head, String> {
-        self.sender
-            .ready()
-            .await
-            .map_err(|cause| in_words(&cause))?;
+    ) -> Result<Head, Unanswered> {
         self.shared.used.set(true);
         self.shared.wire.await_write(marks);
-        let sent = self.sender.send_request(request).await;
-        let (head, body) = sent.map_err(|cause| in_words(&cause))?.into_parts();
+        let sent = self.sender.try_send_request(request).await;
+        let (head, body) = match sent {
+            Ok(reply) => reply.into_parts(),
+            Err(mut error) => {
+                return Err(match error.take_message() {
+                    None => Unanswered::Broke(in_words(error.error())),
+                    Some(request) => {
+                        self.shared.wire.forget(marks);
+                        Unanswered::Unsent(super::Request::Http2(Box::new(request)))
+                    }
+                });
+            }
+        };
         self.shared.wire.mark_read(marks);
         self.body = Some(body);
         Ok(Head {

@@ -77,6 +77,13 @@ impl Wire {
         self.unsent.borrow_mut().push(Rc::clone(marks));
     }
 
+    /// This request is not sent here after all.
+    pub fn forget(&self, marks: &Rc<Marks>) {
+        let mut unsent = self.unsent.borrow_mut();
+        unsent.retain(|other| !Rc::ptr_eq(other, marks));
+        marks.sent.set(None);
+    }
+
     /// Bytes are handed to the socket now.
     pub fn write(&self) {
         let mut unsent = self.unsent.borrow_mut();

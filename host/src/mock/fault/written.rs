@@ -36,6 +36,8 @@ pub(super) struct Written {
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     lasting: Option<Span>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     reset: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<NonZeroUsize>,
@@ -49,8 +51,8 @@ pub(super) struct Written {
     share: Option<f64>,
 }
 
-const KINDS: &str = "http-error, html, hang-up, slow-headers, in-band-error, cut, no-done, stall, \
-                     stop-early, split, merge, crlf or ping";
+const KINDS: &str = "http-error, html, hang-up, goodbye, slow-headers, in-band-error, cut, no-done, \
+                     stall, stop-early, split, merge, crlf or ping";
 
 impl TryFrom<Written> for Fault {
     type Error = String;
@@ -101,16 +103,20 @@ impl TryFrom<Written> for Fault {
             other => {
                 uses_after = false;
                 match other {
-                    "http-error" => match written.status.take().unwrap_or(500) {
-                        status @ 400..=599 => What::HttpError { status },
-                        status => {
-                            return Err(format!(
-                                "`status` is {status}, but errors lie between 400 and 599"
-                            ));
-                        }
+                    "http-error" => What::HttpError {
+                        status: error_status(written.status.take().unwrap_or(500))?,
+                        retry_after: written.retry_after.take().map(|span| span.0),
                     },
-                    "html" => What::Html,
-                    "hang-up" => What::HangUp,
+                    "html" => What::Html {
+                        status: match written.status.take().unwrap_or(200) {
+                            200 => 200,
+                            status => error_status(status)?,
+                        },
+                    },
+                    "hang-up" => What::HangUp {
+                        reset: written.reset.take().unwrap_or(false),
+                    },
+                    "goodbye" => What::Goodbye,
                     "slow-headers" => {
                         let by = written.lasting.take().ok_or_else(|| needs("for"))?;
                         What::SlowHeaders { by: by.0 }
@@ -136,6 +142,7 @@ impl TryFrom<Written> for Fault {
             ("after-tokens", after_tokens.is_some() && !uses_after),
             ("status", written.status.is_some()),
             ("for", written.lasting.is_some()),
+            ("retry-after", written.retry_after.is_some()),
             ("reset", written.reset.is_some()),
             ("bytes", written.bytes.is_some()),
             ("events", written.events.is_some()),
@@ -144,6 +151,15 @@ impl TryFrom<Written> for Fault {
             Some((key, _)) => Err(format!("`{key}` means nothing to a fault of kind `{kind}`")),
             None => Ok(Fault { what, on }),
         }
+    }
+}
+
+fn error_status(status: u16) -> Result<u16, String> {
+    match status {
+        400..=599 => Ok(status),
+        _ => Err(format!(
+            "`status` is {status}, but errors lie between 400 and 599"
+        )),
     }
 }
 
@@ -157,12 +173,23 @@ impl From<Fault> for Written {
             On::Share(share) => written.share = Some(share),
         }
         let kind = match fault.what {
-            What::HttpError { status } => {
+            What::HttpError {
+                status,
+                retry_after,
+            } => {
                 written.status = Some(status);
+                written.retry_after = retry_after.map(Span);
                 "http-error"
             }
-            What::Html => "html",
-            What::HangUp => "hang-up",
+            What::Html { status } => {
+                written.status = (status != 200).then_some(status);
+                "html"
+            }
+            What::HangUp { reset } => {
+                written.reset = reset.then_some(true);
+                "hang-up"
+            }
+            What::Goodbye => "goodbye",
             What::SlowHeaders { by } => {
                 written.lasting = Some(Span(by));
                 "slow-headers"
@@ -233,6 +260,14 @@ mod tests {
             (
                 "kind = 'http-error', status = 200",
                 "errors lie between 400 and 599",
+            ),
+            (
+                "kind = 'html', status = 302",
+                "errors lie between 400 and 599",
+            ),
+            (
+                "kind = 'html', retry-after = '1s'",
+                "`retry-after` means nothing to a fault of kind `html`",
             ),
             ("kind = 'crlf', share = 2.0", "must lie between 0 and 1"),
             (

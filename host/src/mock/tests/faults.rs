@@ -23,8 +23,15 @@ async fn an_http_error_comes_instead_of_a_reply() {
     );
     assert_eq!(complete(&engine, 2).await.status, 200);
     assert_eq!(engine.truths()[1].end, End::Refused);
-    let engine = faulty("kind = 'http-error', status = 429");
-    assert_eq!(complete(&engine, 2).await.status, 429);
+    let engine = faulty("kind = 'http-error', status = 429, retry-after = '3s'");
+    let got = complete(&engine, 2).await;
+    assert_eq!(
+        (
+            got.status.as_u16(),
+            got.headers["retry-after"].to_str().unwrap()
+        ),
+        (429, "3")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,11 +47,31 @@ async fn a_web_page_comes_instead_of_a_reply() {
         get(&engine, "/v1/models").await.content_type(),
         "application/json"
     );
+    let engine = faulty("kind = 'html', status = 502");
+    let got = complete(&engine, 2).await;
+    assert_eq!(
+        (got.status, got.content_type()),
+        (StatusCode::BAD_GATEWAY, "text/html; charset=utf-8")
+    );
     let everywhere = faulty("kind = 'html'");
     assert_eq!(
         get(&everywhere, "/v1/models").await.content_type(),
         "text/html; charset=utf-8"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_engine_says_goodbye() {
+    let goodbye = faulty("kind = 'goodbye', requests = [1]");
+    let says = |got: Got| {
+        got.headers
+            .get("connection")
+            .map(|value| value.to_str().unwrap().to_owned())
+    };
+    assert_eq!(says(complete(&goodbye, 2).await), None);
+    let got = complete(&goodbye, 2).await;
+    assert!(got.ended.is_ok() && got.body().ends_with("[DONE]\n\n"));
+    assert_eq!(says(got).as_deref(), Some("close"));
 }
 
 #[tokio::test(start_paused = true)]

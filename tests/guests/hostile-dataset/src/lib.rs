@@ -21,6 +21,8 @@ pub struct Config {
     spill: bool,
     /// The number of the sample whose prompt ends in `!`.
     mark: Option<u64>,
+    /// Samples belong to so many conversations, in turn.
+    sessions: Option<u64>,
     /// A file to read; what it holds is the first prompt.
     file: Option<String>,
     /// From where to read it.
@@ -160,7 +162,7 @@ impl Hostile {
                 Some(Answer::BadReference) => "{not json".to_owned(),
                 _ => number.to_string(),
             }),
-            session: None,
+            session: (self.config.sessions).map(|of| format!("session-{}", number % of)),
         }
     }
 }

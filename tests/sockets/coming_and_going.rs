@@ -1,0 +1,171 @@
+//! Servers that come and go while a run goes on, and one that takes no connection.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use runner::exchange::{Exchange, FailureClass as Class};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::endings::{RUNS, class, count, exchanges, line, report};
+use crate::support::process::{Mock, Process, has_records, run, runner, words};
+use crate::support::raw::Raw;
+
+/// What a request may meet whose server is gone.
+const GONE: [Class; 3] = [Class::Connect, Class::Send, Class::CutOff];
+
+fn failed_as(exchanges: &[Exchange], classes: &[Class]) -> usize {
+    let among = |exchange: &&Exchange| class(exchange).is_some_and(|own| classes.contains(&own));
+    exchanges.iter().filter(among).count()
+}
+
+#[test]
+fn a_server_that_is_killed_and_comes_again_is_asked_again() {
+    for http in ["1.1", "2"] {
+        let speed = ["--ttft", "5ms", "--itl", "20ms"];
+        let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&speed));
+        let flags =
+            format!("--request-rate 100 --num-prompts 500 --random-output-len 10 --http {http}");
+        let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
+        process.until("records are flushed", |_| {
+            has_records(&folder.path().join(RUNS))
+        });
+        mock.kill();
+        std::thread::sleep(Duration::from_millis(300));
+        let _again = mock.start_again(&speed);
+        let ended = process.end().with_code(0);
+        let exchanges = exchanges(folder.path());
+        let (answered, gone) = (count(&exchanges, None), failed_as(&exchanges, &GONE));
+        assert!(
+            answered > 0 && gone > 0,
+            "HTTP/{http}: {answered} answered, {gone} failed"
+        );
+        assert_eq!(
+            (exchanges.len(), answered + gone),
+            (500, 500),
+            "HTTP/{http}"
+        );
+        assert!(
+            exchanges[499].is_ok(),
+            "HTTP/{http}: {:?}",
+            exchanges[499].outcome
+        );
+        let last_failure = exchanges.iter().rposition(|exchange| !exchange.is_ok());
+        assert!(last_failure < Some(499));
+        assert_eq!(report(folder.path()).stdout, ended.stdout);
+    }
+}
+
+#[test]
+fn a_target_that_dies_fails_its_share() {
+    let speed = ["--ttft", "5ms", "--itl", "5ms"];
+    let (folder, first, second) = (
+        TempDir::new().unwrap(),
+        Mock::start(&speed),
+        Mock::start(&speed),
+    );
+    let flags = format!(
+        "--request-rate 100 --num-prompts 300 --random-output-len 4 --base-url {}",
+        first.url
+    );
+    let mut process = Process::start(&mut line(runner(), &second, folder.path(), &flags));
+    process.until("records are flushed", |_| {
+        has_records(&folder.path().join(RUNS))
+    });
+    second.kill();
+    process.end().with_code(0);
+    let exchanges = exchanges(folder.path());
+    for exchange in &exchanges {
+        assert_eq!(u64::from(exchange.target), exchange.index % 2);
+        if exchange.target == 0 {
+            assert!(exchange.is_ok(), "{:?}", exchange.outcome);
+        }
+    }
+    let gone = failed_as(&exchanges, &GONE);
+    assert!(gone > 0);
+    assert_eq!(
+        (exchanges.len(), count(&exchanges, None) + gone),
+        (300, 300)
+    );
+}
+
+/// Takes so many connections, then none, and lets none into its queue.
+async fn serve(listener: TcpListener, most: usize, endless: mpsc::Sender<()>) {
+    let address = listener.local_addr().unwrap();
+    let raw = Raw::with([]);
+    for _ in 0..most {
+        let (stream, _) = listener.accept().await.unwrap();
+        tokio::spawn(raw.clone().serve(stream));
+    }
+    let mut queued = Vec::new();
+    while let Ok(connected) = connect(address).await {
+        queued.push(connected);
+        if queued.len() == 64 {
+            let _ = endless.send(());
+        }
+    }
+    std::future::pending().await
+}
+
+async fn connect(to: SocketAddr) -> Result<tokio::net::TcpStream, ()> {
+    let limit = Duration::from_millis(200);
+    let connected = tokio::time::timeout(limit, tokio::net::TcpStream::connect(to)).await;
+    connected.map_err(|_| ())?.map_err(|_| ())
+}
+
+/// A server with room for one in its queue, on a thread of its own: its address, and what is received
+/// when it finds that its queue has no end.
+fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
+    let (tell, told) = mpsc::channel();
+    let (endless, is_endless) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+            let listener = socket.listen(1).unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            serve(listener, most, endless).await;
+        });
+    });
+    (told.recv().unwrap(), is_endless)
+}
+
+#[test]
+fn a_server_that_takes_no_connection_is_given_up() {
+    // One asks which models there are, twenty are opened ahead.
+    let (address, is_endless) = narrow(30);
+    let folder = TempDir::new().unwrap();
+    let mut command = runner();
+    let flags = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 60 \
+                 --request-rate 20 --connections never --connect-timeout 400ms --first-token-timeout 2s";
+    command
+        .args(words(flags))
+        .args(["--base-url", &format!("http://{address}")]);
+    let ended = run(command.current_dir(folder.path())).with_code(0);
+    let exchanges = exchanges(folder.path());
+    let answered = count(&exchanges, None);
+    let given_up = count(&exchanges, Some(Class::ConnectTimeout));
+    if is_endless.try_recv().is_ok() {
+        eprintln!("skipped: this system's queues of connections have no end");
+        return;
+    }
+    // Taken by the system, and never by the server.
+    let queued = count(&exchanges, Some(Class::FirstTokenTimeout));
+    assert!(
+        answered > 0 && given_up > 0,
+        "{answered} answered, {given_up} given up"
+    );
+    assert_eq!((exchanges.len(), answered + given_up + queued), (60, 60));
+    assert!(
+        ended
+            .stdout
+            .contains("connect-timeout: no connection within 400ms"),
+        "{}",
+        ended.stdout
+    );
+}

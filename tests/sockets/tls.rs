@@ -1,0 +1,162 @@
+//! TLS: whom the client trusts, what it says where it does not, and that a result says when nobody
+//! was checked.
+
+use tempfile::TempDir;
+
+use crate::endings::{exchanges, line, report};
+use crate::support::authority::{Authority, Certified};
+use crate::support::process::{Ended, Mock, only_run, run, runner};
+
+fn secure(certified: &Certified) -> Mock {
+    let mut flags = vec!["--ttft", "1ms", "--itl", "1ms"];
+    flags.extend(certified.flags());
+    let mock = Mock::start(&flags);
+    assert!(mock.url.starts_with("https://"), "{}", mock.url);
+    mock
+}
+
+/// Three requests, in a folder.
+fn ask(mock: &Mock, folder: &TempDir, flags: &str) -> Ended {
+    let flags = format!("--num-prompts 3 --random-output-len 4 {flags}");
+    run(&mut line(runner(), mock, folder.path(), &flags))
+}
+
+#[test]
+fn an_authority_that_is_named_is_trusted() {
+    let authority = Authority::new();
+    let mock = secure(&authority.certify("127.0.0.1"));
+    for http in ["1.1", "2"] {
+        let folder = TempDir::new().unwrap();
+        let flags = format!(
+            "--http {http} --ca-cert {}",
+            authority.certificate().display()
+        );
+        let ended = ask(&mock, &folder, &flags).with_code(0);
+        assert!(!ended.stdout.contains("insecure"), "{}", ended.stdout);
+        let exchanges = exchanges(folder.path());
+        assert_eq!(
+            exchanges.iter().filter(|exchange| exchange.is_ok()).count(),
+            3
+        );
+        for exchange in exchanges {
+            let connection = exchange.connection.unwrap();
+            assert!(connection.connected <= connection.secured.unwrap());
+            assert!(connection.secured <= exchange.sent);
+        }
+        let run_folder = only_run(&folder.path().join("runs")).unwrap();
+        let summary = std::fs::read_to_string(run_folder.join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+        assert!(
+            summary["metrics"]["tls"]["count"].as_u64() >= Some(1),
+            "{summary:#}"
+        );
+        assert!(summary["run"].get("insecure").is_none());
+    }
+}
+
+#[test]
+fn whom_nobody_vouches_for_is_not_spoken_to() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let mock = secure(&authority.certify("127.0.0.1"));
+    let elsewhere = secure(&authority.certify("elsewhere.example"));
+    let plain = Mock::start(&[]);
+    let as_if_secure = |mock: &Mock| format!("--base-url {}", mock.url.replace("http:", "https:"));
+    let as_if_plain = |mock: &Mock| format!("--base-url {}", mock.url.replace("https:", "http:"));
+    let trust = |authority: &Authority| format!("--ca-cert {}", authority.certificate().display());
+    let unknown = "give the authority's certificate with --ca-cert, or check none with --insecure";
+    for (flags, said) in [
+        (as_if_secure(&mock), unknown),
+        (
+            format!("{} {}", as_if_secure(&mock), trust(&other)),
+            unknown,
+        ),
+        (
+            format!("{} {}", as_if_secure(&elsewhere), trust(&authority)),
+            "the certificate is another host's; name the host as the certificate does, or check none with --insecure",
+        ),
+        (
+            format!("{} --insecure", as_if_secure(&plain)),
+            "does the server speak TLS on this port?",
+        ),
+        (as_if_plain(&mock), "is it the engine's port"),
+        (as_if_plain(&mock) + " --http 2", "gave no HTTP answer"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let mut command = runner();
+        command
+            .args("--backend vllm --dataset-name random --num-prompts 3".split(' '))
+            .args(flags.split(' '))
+            .current_dir(folder.path());
+        let ended = run(&mut command).with_code(5);
+        assert!(ended.stderr.contains(said), "{flags}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn nobody_is_checked_where_it_is_said_so_and_the_result_says_it() {
+    let authority = Authority::new();
+    let mock = secure(&authority.certify("elsewhere.example"));
+    let folder = TempDir::new().unwrap();
+    let ended = ask(&mock, &folder, "--insecure").with_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains("note insecure: certificates were not checked\n"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(report(folder.path()).stdout, ended.stdout);
+    let run_folder = only_run(&folder.path().join("runs")).unwrap();
+    let json = run(runner()
+        .arg("report")
+        .arg(run_folder)
+        .args(["--format", "json"]))
+    .with_code(0);
+    let summary: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(summary["run"]["insecure"], true);
+    let findings = summary["findings"].as_array().unwrap();
+    assert!(
+        findings.iter().any(|finding| finding["id"] == "insecure"),
+        "{summary:#}"
+    );
+}
+
+#[test]
+fn the_mock_engine_says_what_is_wrong_with_its_files() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let (own, foreign) = (authority.certify("127.0.0.1"), other.certify("127.0.0.1"));
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    for (certificate, key, said) in [
+        (
+            "nowhere.pem".to_owned(),
+            path(&own.key),
+            "`nowhere.pem` cannot be used as --tls-cert",
+        ),
+        (path(&own.key), path(&own.key), "it holds no certificate"),
+        (
+            path(&own.certificate),
+            path(&own.certificate),
+            "cannot be used as --tls-key",
+        ),
+        (
+            path(&own.certificate),
+            path(&foreign.key),
+            "cannot be used: ",
+        ),
+    ] {
+        let flags = [
+            "mock",
+            "--port",
+            "0",
+            "--tls-cert",
+            &certificate,
+            "--tls-key",
+            &key,
+        ];
+        let ended = run(runner().args(flags)).with_code(2);
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+    let ended = run(runner().args(["mock", "--tls-cert", "x"])).with_code(2);
+    assert!(ended.stderr.contains("--tls-key"), "{}", ended.stderr);
+}

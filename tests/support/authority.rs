@@ -1,0 +1,60 @@
+//! An authority of the test's own, and what it certifies, as files.
+
+use std::path::PathBuf;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+
+/// An authority that nobody knows but who has its certificate.
+pub struct Authority {
+    folder: TempDir,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A server's certificate and its key.
+pub struct Certified {
+    /// The certificate's file.
+    pub certificate: PathBuf,
+    /// The key's file.
+    pub key: PathBuf,
+}
+
+impl Authority {
+    /// A new one.
+    pub fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("authority.pem"), issuer.pem()).unwrap();
+        Authority { folder, issuer }
+    }
+
+    /// Its own certificate's file.
+    pub fn certificate(&self) -> PathBuf {
+        self.folder.path().join("authority.pem")
+    }
+
+    /// Certifies a server of this name or address.
+    pub fn certify(&self, host: &str) -> Certified {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let file = |kind: &str| self.folder.path().join(format!("{host}.{kind}.pem"));
+        let certified = Certified {
+            certificate: file("certificate"),
+            key: file("key"),
+        };
+        std::fs::write(&certified.certificate, certificate.pem()).unwrap();
+        std::fs::write(&certified.key, key.serialize_pem()).unwrap();
+        certified
+    }
+}
+
+impl Certified {
+    /// What `runner mock` must be told.
+    pub fn flags(&self) -> [&str; 4] {
+        let [certificate, key] = [&self.certificate, &self.key].map(|path| path.to_str().unwrap());
+        ["--tls-cert", certificate, "--tls-key", key]
+    }
+}

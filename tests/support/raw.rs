@@ -1,0 +1,142 @@
+//! A server of bytes: it reads requests as far as it must to tell them apart, and answers each with
+//! bytes that stand in the test, so that they can be anything, HTTP or not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// The head of a streamed reply of HTTP/1.1.
+pub const CHUNKED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
+                           transfer-encoding: chunked\r\n\r\n";
+/// The end of such a reply.
+pub const LAST_CHUNK: &str = "0\r\n\r\n";
+/// The end marker.
+pub const DONE: &str = "data: [DONE]\n\n";
+
+/// What is done about a request.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// These bytes go out.
+    Write(Vec<u8>),
+    /// The same bytes go out, so often.
+    Repeat(Vec<u8>, usize),
+    /// Nothing, for so long.
+    Wait(Duration),
+    /// The connection is closed.
+    Close,
+}
+
+/// Bytes.
+pub fn say(bytes: impl AsRef<[u8]>) -> Act {
+    Act::Write(bytes.as_ref().to_vec())
+}
+
+/// Nothing, for so many milliseconds.
+pub fn wait(milliseconds: u64) -> Act {
+    Act::Wait(Duration::from_millis(milliseconds))
+}
+
+/// A chunk of HTTP/1.1.
+pub fn chunk(content: impl AsRef<[u8]>) -> Vec<u8> {
+    let content = content.as_ref();
+    let mut chunk = format!("{:x}\r\n", content.len()).into_bytes();
+    chunk.extend_from_slice(content);
+    chunk.extend_from_slice(b"\r\n");
+    chunk
+}
+
+/// An event that adds this to a completion.
+pub fn text(text: &str) -> String {
+    let text = serde_json::json!(text);
+    format!(
+        r#"data: {{"id":"cmpl-1","object":"text_completion","created":1,"model":"mock","choices":[{{"index":0,"text":{text},"finish_reason":null}}]}}"#
+    ) + "\n\n"
+}
+
+/// A sound answer: `ab`, the first half of it after 120 ms, the second 20 ms later.
+pub fn sound() -> Vec<Act> {
+    vec![
+        say(CHUNKED),
+        wait(120),
+        say(chunk(text("a"))),
+        wait(20),
+        say([chunk(text("b")), chunk(DONE), LAST_CHUNK.into()].concat()),
+    ]
+}
+
+/// The server.
+pub struct Raw {
+    replies: Vec<(u64, Vec<Act>)>,
+    asked: AtomicU64,
+}
+
+impl Raw {
+    /// Answers the requests of these numbers, counted from 0 as they come, in this way; all others soundly.
+    pub fn with(replies: impl IntoIterator<Item = (u64, Vec<Act>)>) -> Arc<Self> {
+        Arc::new(Raw {
+            replies: replies.into_iter().collect(),
+            asked: AtomicU64::new(0),
+        })
+    }
+
+    /// Answers one client until either side closes the connection.
+    pub async fn serve(self: Arc<Self>, mut io: impl AsyncRead + AsyncWrite + Unpin) {
+        let mut heard = Vec::new();
+        while hear(&mut io, &mut heard).await {
+            let number = self.asked.fetch_add(1, Ordering::Relaxed);
+            let own = self.replies.iter().find(|(of, _)| *of == number);
+            let reply = own.map_or_else(sound, |(_, acts)| acts.clone());
+            for act in reply {
+                let done = match act {
+                    Act::Write(bytes) => io.write_all(&bytes).await,
+                    Act::Repeat(bytes, times) => repeat(&mut io, &bytes, times).await,
+                    Act::Wait(span) => {
+                        tokio::time::sleep(span).await;
+                        Ok(())
+                    }
+                    Act::Close => return,
+                };
+                if done.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn repeat(
+    io: &mut (impl AsyncWrite + Unpin),
+    bytes: &[u8],
+    times: usize,
+) -> std::io::Result<()> {
+    for _ in 0..times {
+        io.write_all(bytes).await?;
+    }
+    Ok(())
+}
+
+/// Reads one request, and leaves what follows it; false where there is none.
+async fn hear(io: &mut (impl AsyncRead + Unpin), heard: &mut Vec<u8>) -> bool {
+    loop {
+        if let Some(end) = end_of_request(heard) {
+            heard.drain(..end);
+            return true;
+        }
+        if !matches!(io.read_buf(heard).await, Ok(1..)) {
+            return false;
+        }
+    }
+}
+
+fn end_of_request(heard: &[u8]) -> Option<usize> {
+    let head = heard.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let fields = std::str::from_utf8(&heard[..head]).unwrap();
+    let length = fields.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.eq_ignore_ascii_case("content-length")).then(|| value.trim().parse::<usize>())
+    });
+    let end = head + length.map_or(0, Result::unwrap);
+    (heard.len() >= end).then_some(end)
+}

@@ -1,0 +1,229 @@
+//! Which connection a request takes, and what becomes of it: HTTP/2's streams, reuse, several targets.
+
+use std::collections::BTreeMap;
+
+use runner::exchange::{Exchange, FailureClass as Class, Outcome, Phase};
+use runner::units::Nanos;
+
+use super::{BASE, base};
+use crate::hostile_guests::fixture::components;
+use crate::support::memory::Away;
+use crate::support::trial::{Ran, Trial};
+
+fn over_http_2() -> Trial {
+    base().with("connection.http = '2'")
+}
+
+/// When the opening of an exchange's connection began: in these trials, which connection it was.
+fn connection(exchange: &Exchange) -> Nanos {
+    exchange.connection.unwrap().begun
+}
+
+fn facts(ran: &Ran, fact: impl Fn(&runner::exchange::Connection) -> bool) -> usize {
+    let connections = ran.measured().filter_map(|exchange| exchange.connection);
+    connections.filter(|connection| fact(connection)).count()
+}
+
+/// The mock engine's instants, over streams that share one connection.
+#[tokio::test(start_paused = true)]
+async fn http_2_has_the_same_instants() {
+    for stream in [true, false] {
+        let streamed = format!("request.stream = {stream}");
+        let plain = base().with(&streamed).run().await;
+        let ran = over_http_2().with(&streamed).run().await;
+        ran.ended.as_ref().unwrap();
+        assert_eq!(ran.failures(), []);
+        assert_eq!(ran.everywhere("e2e"), (320.0, 5));
+        if stream {
+            assert_eq!(ran.everywhere("ttft"), (120.0, 5));
+            assert_eq!(ran.everywhere("itl"), (20.0, 50));
+        }
+        for (two, one) in ran.measured().zip(plain.measured()) {
+            assert_eq!((&two.output, &two.events), (&one.output, &one.events));
+            assert_eq!(
+                (two.sent, two.first_byte, two.headers),
+                (one.sent, one.first_byte, one.headers)
+            );
+        }
+        assert_eq!(ran.connections, 1, "they share it");
+    }
+}
+
+/// A hundred streams a connection.
+#[tokio::test(start_paused = true)]
+async fn many_streams_share_few_connections() {
+    let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", "arrival = \"inf\"");
+    let trial = Trial::of(&scenario)
+        .with("load.requests = 250")
+        .with("connection.http = '2'");
+    let ran = trial.run().await;
+    assert_eq!(ran.failures(), []);
+    assert_eq!(ran.everywhere("ttft"), (120.0, 250));
+    assert_eq!(ran.connections, 3);
+}
+
+/// A connection that takes no more requests is replaced; the replies on it come to their end.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_says_goodbye_is_replaced() {
+    for http in ["1.1", "2"] {
+        // Ten a second, 320 ms each: three or four are under way.
+        let trial = base()
+            .with(&format!("connection.http = '{http}'"))
+            .with("load.requests = 20")
+            .telling_connections_apart()
+            .against("[[fault]]\nkind = 'goodbye'\nrequests = [3, 10]");
+        let ran = trial.run().await;
+        assert_eq!(ran.failures(), [], "HTTP/{http}");
+        assert_eq!(ran.everywhere("ttft"), (120.0, 20), "HTTP/{http}");
+        assert_eq!(ran.everywhere("itl"), (20.0, 200), "HTTP/{http}");
+        if http == "2" {
+            let mut used: Vec<Nanos> = ran.measured().map(connection).collect();
+            used.dedup();
+            assert_eq!((used.len(), ran.connections), (3, 3));
+        }
+    }
+}
+
+/// A stream that is reset is one request's; the others of its connection go on.
+#[tokio::test(start_paused = true)]
+async fn a_reset_stream_fails_one_request() {
+    for (fault, class) in [
+        ("kind = 'hang-up'", Class::Send),
+        ("kind = 'cut'\nafter-tokens = 3", Class::CutOff),
+    ] {
+        let trial = over_http_2().with("load.requests = 20");
+        let ran = trial
+            .against(&format!("[[fault]]\n{fault}\nevery = 4"))
+            .run()
+            .await;
+        let failures = [3, 7, 11, 15, 19].map(|index| (index, class));
+        assert_eq!(ran.failures(), failures, "{}", ran.text);
+        assert_eq!(ran.everywhere("ttft"), (120.0, 15));
+        assert_eq!(ran.connections, 1);
+    }
+}
+
+/// A connection for each request, opened before it is due.
+#[tokio::test(start_paused = true)]
+async fn never_again_means_a_connection_each() {
+    let trial = base()
+        .with("connection.reuse = 'never'")
+        .with("load.requests = 40");
+    let ran = trial.telling_connections_apart().run().await;
+    assert_eq!(ran.failures(), []);
+    assert_eq!(ran.everywhere("ttft"), (120.0, 40));
+    let mut used: Vec<Nanos> = ran.measured().map(connection).collect();
+    used.sort_unstable();
+    used.dedup();
+    assert_eq!(used.len(), 40);
+    assert_eq!(
+        facts(&ran, |connection| connection.reused || connection.waited),
+        0
+    );
+}
+
+/// As many connections as are needed at the same time, and no more.
+#[tokio::test(start_paused = true)]
+async fn keep_alive_uses_what_is_there() {
+    let one_by_one = "arrival = \"closed\"\nconcurrency = 2";
+    let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);
+    let ran = Trial::of(&scenario).with("load.requests = 20").run().await;
+    assert_eq!(ran.failures(), []);
+    assert_eq!(ran.connections, 2);
+    assert_eq!(facts(&ran, |connection| connection.reused), 18);
+}
+
+/// A conversation's turns take the same connection, and no other conversation takes it.
+#[tokio::test(start_paused = true)]
+async fn a_conversation_keeps_its_connection() {
+    let guest = components().join("guests/hostile-dataset.wasm");
+    let scenario = BASE.replace("datasets/random.wasm", guest.to_str().unwrap());
+    let (before, after) = scenario.split_once("like =").unwrap();
+    let (_, after) = after.split_once("output-len = 11\n").unwrap();
+    // Seven conversations of three turns; one turn is over before the next one is due.
+    let trial = Trial::of(&format!("{before}sessions = 7\n{after}"))
+        .with("load.requests = 21")
+        .with("connection.reuse = 'session'")
+        .telling_connections_apart();
+    for base_url in ["'http://one'", "['http://one', 'http://two']"] {
+        let ran = trial
+            .clone()
+            .with(&format!("target.base-url = {base_url}"))
+            .run()
+            .await;
+        assert_eq!(ran.failures(), []);
+        let mut kept: BTreeMap<(u64, u32), Nanos> = BTreeMap::new();
+        for exchange in ran.measured() {
+            let conversation = (exchange.index % 7, exchange.target);
+            let first = kept.insert(conversation, connection(exchange));
+            assert!(
+                first.is_none_or(|first| first == connection(exchange)),
+                "{exchange:?}"
+            );
+            assert_eq!(exchange.connection.unwrap().reused, first.is_some());
+        }
+        let mut distinct: Vec<Nanos> = kept.values().copied().collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), kept.len(), "each has its own");
+    }
+}
+
+const TWO: &str = "target.base-url = ['http://one', 'http://two']";
+
+/// In turn, warm-up and measurement alike.
+#[tokio::test(start_paused = true)]
+async fn several_targets_are_asked_in_turn() {
+    for http in ["1.1", "2"] {
+        let trial = base()
+            .with(TWO)
+            .with("load.warmup = 4")
+            .with(&format!("connection.http = '{http}'"));
+        let ran = trial.run().await;
+        assert_eq!(ran.failures(), []);
+        let targets = |phase| -> Vec<u32> {
+            let of = ran
+                .exchanges
+                .iter()
+                .filter(|exchange| exchange.phase == phase);
+            of.map(|exchange| exchange.target).collect()
+        };
+        assert_eq!(targets(Phase::Warmup), [0, 1, 0, 1]);
+        assert_eq!(targets(Phase::Measure), [0, 1, 0, 1, 0]);
+        assert!(http == "1.1" || ran.connections == 2);
+    }
+}
+
+/// A target that cannot be connected to fails its share, and nobody else's.
+#[tokio::test(start_paused = true)]
+async fn a_target_that_is_down_fails_its_share() {
+    for (away, class, said) in [
+        (Away::Refuses, Class::Connect, "refused"),
+        (
+            Away::IsSilent,
+            Class::ConnectTimeout,
+            "no connection within 2s",
+        ),
+    ] {
+        for http in ["1.1", "2"] {
+            let trial = base()
+                .with(TWO)
+                .with("timeouts.connect = '2s'")
+                .with(&format!("connection.http = '{http}'"))
+                .without(1, away);
+            let ran = trial.run().await;
+            ran.ended.as_ref().unwrap();
+            assert_eq!(
+                ran.failures(),
+                [(1, class), (3, class)],
+                "{away:?} HTTP/{http}"
+            );
+            assert_eq!(ran.everywhere("ttft"), (120.0, 3));
+            let Outcome::Failed { message, .. } = &ran.exchanges[1].outcome else {
+                unreachable!("it is a failure")
+            };
+            assert_eq!(message, said);
+            assert_eq!(ran.exchanges[1].sent, None);
+        }
+    }
+}
