@@ -104,6 +104,12 @@ fn threads_and_real_time_change_neither() {
     )
     .unwrap();
     drop(stop);
+    let client = control.live.client.get().expect("it was watched");
+    if cfg!(target_os = "linux") {
+        for role in ["pace", "read", "decode", "record"] {
+            assert!(client.busiest(role).is_some(), "no {role} in {client:?}");
+        }
+    }
     let exchanges = RunFolder::at(temporary.path()).exchanges().unwrap();
     assert_eq!(due(&exchanges), planned());
     assert!(exchanges.iter().all(Exchange::is_ok));
@@ -113,6 +119,10 @@ fn threads_and_real_time_change_neither() {
         .build()
         .unwrap();
     let virtually = runtime.block_on(trial().run());
+    assert_eq!(
+        virtually.summary.client, None,
+        "no core runs by virtual time"
+    );
     assert_eq!(digests(&exchanges), digests(&virtually.exchanges));
     for (real, exact) in exchanges.iter().zip(&virtually.exchanges) {
         assert_eq!(real.output, exact.output);

@@ -11,7 +11,7 @@ mod workloads;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,18 @@ struct Baseline {
     builds: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match exec() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without the stack that anyhow adds: the words say it.
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn exec() -> Result<()> {
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| argument != "--bench")

@@ -1,7 +1,8 @@
+mod vitals;
+
 use super::*;
 use crate::exchange::Kind::{End, Text};
 use crate::exchange::{Exchange, FailureClass};
-use crate::summary::client::{Client, Machine, Thread};
 use crate::summary::fixture::{facts, failed, ms, output_usage, reply};
 use crate::summary::{RunFacts, Tokenizer};
 use crate::units::Nanos;
@@ -403,85 +404,6 @@ fn events_of_several_tokens() {
             .for_each(|exchange| exchange.usage = output_usage(8));
     };
     assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
-}
-
-/// The findings of the sound run with what was seen of its client.
-fn watched(spoil: impl Fn(&mut Client)) -> Vec<(Id, Severity)> {
-    after(|facts, _| {
-        let mut client = Client {
-            watched_s: 10.0,
-            machine: Some(Machine::default()),
-            ..Client::default()
-        };
-        for name in ["pace", "read-0", "read-1", "decode-0", "record"] {
-            client.threads.insert(name.into(), Thread::default());
-        }
-        spoil(&mut client);
-        facts.client = Some(client);
-    })
-}
-
-#[test]
-fn threads_that_have_not_enough_of_a_core() {
-    let found = [(Id::ClientSaturated, Severity::Suspect)];
-    let thread = |name: &'static str, cpu_most, waiting_most| {
-        watched(move |client| {
-            let thread = client.threads.get_mut(name).unwrap();
-            (thread.cpu_most, thread.waiting_most) = (cpu_most, waiting_most);
-        })
-    };
-    for name in ["pace", "read-0", "read-1"] {
-        assert_eq!(thread(name, Some(0.9), Some(0.25)), []);
-        assert_eq!(thread(name, Some(0.91), None), found, "{name}");
-        assert_eq!(thread(name, Some(0.1), Some(0.26)), found, "{name}");
-    }
-    // They work behind the readers, and may be as busy as they like.
-    for name in ["decode-0", "record"] {
-        assert_eq!(thread(name, Some(1.0), Some(1.0)), [], "{name}");
-    }
-}
-
-#[test]
-fn pauses_that_are_long_or_show_in_the_percentiles() {
-    let pauses = |longest, sum| {
-        watched(move |client| (client.longest_pause_ms, client.paused_s) = (longest, sum))
-    };
-    let found = [(Id::ClientPaused, Severity::Suspect)];
-    assert_eq!(pauses(100.0, 0.1), []);
-    assert_eq!(pauses(101.0, 0.0), found);
-    // The P99 of TTFT is 50 ms, and 10 s were watched.
-    assert_eq!(pauses(60.0, 0.11), found);
-    assert_eq!(pauses(2.0, 0.11), []);
-}
-
-#[test]
-fn time_that_a_hypervisor_took() {
-    let stolen = |share| watched(move |client| client.machine.as_mut().unwrap().stolen = share);
-    assert_eq!(stolen(0.01), []);
-    assert_eq!(stolen(0.02), [(Id::StolenTime, Severity::Note)]);
-    assert_eq!(stolen(0.06), [(Id::StolenTime, Severity::Suspect)]);
-}
-
-#[test]
-fn decoding_that_does_not_keep_up() {
-    let behind = |ms| watched(move |client| client.decode_behind_ms = ms);
-    assert_eq!(behind(1000.0), []);
-    assert_eq!(behind(1001.0), [(Id::DecodeBehind, Severity::Note)]);
-}
-
-#[test]
-fn a_machine_that_others_keep_busy() {
-    let busy = |busy, own| {
-        watched(move |client| {
-            let machine = client.machine.as_mut().unwrap();
-            (machine.busy, machine.own) = (busy, own);
-        })
-    };
-    assert_eq!(busy(0.9, 0.1), []);
-    assert_eq!(busy(0.95, 0.5), []);
-    let found = [(Id::SharedMachine, Severity::Note)];
-    assert_eq!(busy(0.95, 0.4), found);
-    assert_eq!(watched(|client| client.machine = None), []);
 }
 
 #[test]

@@ -36,11 +36,7 @@ fn punctual(client: &Client) -> impl Iterator<Item = (&str, &Thread)> {
 }
 
 /// The thread of which a figure is largest, and the figure, if that is beyond a limit.
-fn beyond<'c>(
-    client: &'c Client,
-    of: impl Fn(&Thread) -> Option<f64>,
-    limit: f64,
-) -> Option<(&'c str, f64)> {
+fn beyond(client: &Client, of: impl Fn(&Thread) -> Option<f64>, limit: f64) -> Option<(&str, f64)> {
     punctual(client)
         .filter_map(|(name, thread)| Some((name, of(thread)?)))
         .filter(|(_, share)| *share > limit)
