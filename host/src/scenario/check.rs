@@ -12,7 +12,9 @@ use super::overlay::has_rate;
 use super::problem::Problem;
 use super::said::{Place, Said};
 use super::{Arrival, Load, Scenario, Target};
+use crate::drive::Reuse;
 use crate::metric::Objective;
+use crate::transport::Version;
 
 /// Header fields that the host writes itself.
 const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
@@ -182,6 +184,16 @@ fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Prob
 pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
     let load = &scenario.load;
     let mut problems = Vec::new();
+    if let (Some(http), Some(reuse)) = (&scenario.connection.http, &scenario.connection.reuse)
+        && (http.value, reuse.value) == (Version::Http2, Reuse::Never)
+    {
+        problems.push(
+            Problem::new("`connection.reuse` = \"never\" contradicts `connection.http` = \"2\"")
+                .at(reuse.place.clone(), "this")
+                .at(http.place.clone(), "against this")
+                .help("requests of HTTP/2 share connections; a connection each is HTTP/1.1's"),
+        );
+    }
     if let (Some(requests), Some(duration)) = (&load.requests, &load.duration) {
         problems.push(
             Problem::new("`load.requests` and `load.duration` contradict each other")
