@@ -79,10 +79,7 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
             "does the server speak TLS on this port?",
         ),
         (as_if_plain(&mock), "is it the engine's port"),
-        (
-            as_if_plain(&mock) + " --http 2",
-            "does the server speak HTTP/2?",
-        ),
+        (as_if_plain(&mock) + " --http 2", "gave no HTTP answer"),
     ] {
         let folder = TempDir::new().unwrap();
         let mut command = runner();
