@@ -279,7 +279,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     ) -> End {
         let target = exchange.target;
         let (mut connection, mut reading, head) = loop {
-            let mut connection = match pool.take(target, session.as_ref()).await {
+            let mut connection = match pool.take(target, session.as_deref()).await {
                 Ok(connection) => connection,
                 Err((class, cause)) => return End::Broke(class, cause),
             };

@@ -26,7 +26,7 @@ fn a_server_that_is_killed_and_comes_again_is_asked_again() {
         let speed = ["--ttft", "5ms", "--itl", "20ms"];
         let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&speed));
         let flags =
-            format!("--request-rate 100 --num-prompts 500 --random-output-len 10 --http {http}");
+            format!("--request-rate 100 --num-prompts 700 --random-output-len 10 --http {http}");
         let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
         process.until("records are flushed", |_| {
             has_records(&folder.path().join(RUNS))
@@ -43,16 +43,16 @@ fn a_server_that_is_killed_and_comes_again_is_asked_again() {
         );
         assert_eq!(
             (exchanges.len(), answered + gone),
-            (500, 500),
+            (700, 700),
             "HTTP/{http}"
         );
         assert!(
-            exchanges[499].is_ok(),
+            exchanges[699].is_ok(),
             "HTTP/{http}: {:?}",
-            exchanges[499].outcome
+            exchanges[699].outcome
         );
         let last_failure = exchanges.iter().rposition(|exchange| !exchange.is_ok());
-        assert!(last_failure < Some(499));
+        assert!(last_failure < Some(699));
         assert_eq!(report(folder.path()).stdout, ended.stdout);
     }
 }

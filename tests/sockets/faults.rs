@@ -84,7 +84,7 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
         let trust = if secure { &trust } else { "" };
         let flags = format!(
             "--concurrency 1 --num-prompts {requests} --random-output-len 8 --http {http} {trust} \
-             --first-token-timeout 500ms --token-gap-timeout 500ms"
+             --first-token-timeout 1500ms --token-gap-timeout 1500ms"
         );
         let ended = run(&mut line(runner(), &mock, folder.path(), &flags)).with_code(0);
         let exchanges = exchanges(folder.path());

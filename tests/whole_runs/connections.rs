@@ -8,6 +8,7 @@ use runner::units::Nanos;
 use super::{BASE, base};
 use crate::hostile_guests::fixture::components;
 use crate::support::memory::Away;
+use crate::support::raw::Raw;
 use crate::support::trial::{Ran, Trial};
 
 fn over_http_2() -> Trial {
@@ -46,6 +47,24 @@ async fn http_2_has_the_same_instants() {
             );
         }
         assert_eq!(ran.connections, 1, "they share it");
+    }
+}
+
+/// A server that does not know HTTP/2 answers in HTTP/1.1.
+#[tokio::test(start_paused = true)]
+async fn a_server_of_http_1_is_told_as_one() {
+    let ran = over_http_2().against_raw(&Raw::with([])).run().await;
+    ran.ended.as_ref().unwrap();
+    assert_eq!(ran.failures().len(), 5);
+    for exchange in ran.measured() {
+        let Outcome::Failed { class, message } = &exchange.outcome else {
+            panic!("it is no answer")
+        };
+        assert_eq!(*class, Class::Send);
+        assert!(
+            message.ends_with("does the server speak HTTP/2?"),
+            "{message}"
+        );
     }
 }
 

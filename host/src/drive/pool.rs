@@ -34,14 +34,14 @@ pub(super) struct Pool<C: Connect> {
     reuse: Reuse,
     opened: Arc<Opened>,
     places: Vec<Place<C::Io>>,
-    /// Those kept for conversations, each with one of the targets.
-    sessions: RefCell<HashMap<(u32, Arc<str>), Connection<C::Io>>>,
 }
 
 /// The connections to one target.
 struct Place<Io> {
     /// Those that are free; of those that are shared, all.
     idle: RefCell<VecDeque<Connection<Io>>>,
+    /// Those that are kept for their conversations.
+    kept: RefCell<HashMap<Arc<str>, Connection<Io>>>,
     /// Held by who opens a connection that others can share, so that they wait for it.
     sharing: Mutex<()>,
 }
@@ -57,10 +57,10 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             places: (0..worker.targets.max(1))
                 .map(|_| Place {
                     idle: RefCell::default(),
+                    kept: RefCell::default(),
                     sharing: Mutex::new(()),
                 })
                 .collect(),
-            sessions: RefCell::default(),
         }
     }
 
@@ -122,15 +122,13 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     pub async fn take(
         &self,
         target: u32,
-        session: Option<&Arc<str>>,
+        session: Option<&str>,
     ) -> Result<Connection<C::Io>, Refusal> {
         if self.connect.version() == Version::Http2 {
             return self.shared(target).await;
         }
-        let own = session.and_then(|session| {
-            let key = (target, Arc::clone(session));
-            self.sessions.borrow_mut().remove(&key)
-        });
+        let kept = &self.place(target).kept;
+        let own = session.and_then(|session| kept.borrow_mut().remove(session));
         if let Some(connection) = self.checked(own).await {
             return Ok(connection);
         }
@@ -189,8 +187,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             _ if matches!(connection, Connection::Http2(_)) => {}
             (Reuse::Never, _) => {}
             (Reuse::Session, Some(session)) => {
-                let key = (target, session);
-                self.sessions.borrow_mut().insert(key, connection);
+                let kept = &self.place(target).kept;
+                kept.borrow_mut().insert(session, connection);
             }
             (Reuse::Session, None) | (Reuse::KeepAlive, _) => {
                 self.place(target).idle.borrow_mut().push_back(connection);

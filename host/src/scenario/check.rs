@@ -11,7 +11,9 @@ use hyper::header::{HeaderName, HeaderValue};
 use super::problem::Problem;
 use super::said::{Place, Said};
 use super::{Scenario, Target};
+use crate::drive::Reuse;
 use crate::metric::Objective;
+use crate::transport::Version;
 
 mod load;
 
@@ -163,6 +165,16 @@ fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Prob
 pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
     let load = &scenario.load;
     let mut problems = Vec::new();
+    if let (Some(http), Some(reuse)) = (&scenario.connection.http, &scenario.connection.reuse)
+        && (http.value, reuse.value) == (Version::Http2, Reuse::Never)
+    {
+        problems.push(
+            Problem::new("`connection.reuse` = \"never\" contradicts `connection.http` = \"2\"")
+                .at(reuse.place.clone(), "this")
+                .at(http.place.clone(), "against this")
+                .help("requests of HTTP/2 share connections; a connection each is HTTP/1.1's"),
+        );
+    }
     if let (Some(requests), Some(duration)) = (&load.requests, &load.duration) {
         problems.push(
             Problem::new("`load.requests` and `load.duration` contradict each other")

@@ -204,5 +204,9 @@ fn in_words(error: &hyper::Error) -> String {
         }
         source = cause.source();
     }
+    // The first bytes of a reply of HTTP/1.1, or of TLS, read as a frame of HTTP/2.
+    if text.contains("frame with invalid size") {
+        text.push_str("; does the server speak HTTP/2?");
+    }
     text
 }
