@@ -262,8 +262,7 @@ impl Writer {
             },
             due: Nanos::ZERO,
             granted: None,
-            // Round robin, by the request's own number, so that a slice of the plan sends it to the same.
-            target: (index % self.targets.len() as u64) as u32,
+            target: self.target_of(index, sample.session.as_deref()),
             connection: None,
             sent: None,
             written: None,
@@ -296,6 +295,18 @@ impl Writer {
                 Item::Faulty(exchange)
             }
         }
+    }
+
+    /// In turn, by the request's own number, so that a slice of the plan sends it to the same target; a
+    /// conversation stays with one, which has what was said before in its cache.
+    fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
+        let number = session.map_or(index, |session| {
+            let digest = Sha256::digest(session);
+            digest
+                .first_chunk()
+                .map_or(index, |bytes| u64::from_le_bytes(*bytes))
+        });
+        (number % self.targets.len() as u64) as u32
     }
 
     fn request(
