@@ -1,8 +1,8 @@
 //! How a worker is told what to do, and its naps.
 //!
-//! A reader that is woken for every event of a thousand streams spends most of its time on waking. Where the
-//! kernel notes when bytes came, nothing is lost if it looks only every half millisecond, and reads all that
-//! has come to any stream: the instants are the same, at half the cost. Orders end a nap at once.
+//! A reader of a thousand streams would be woken for every event. Where the kernel notes when bytes came,
+//! nothing is lost if it looks only every half millisecond, and reads all that has come to any stream: the
+//! instants are the same, with fewer wake-ups. Orders end a nap at once.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;

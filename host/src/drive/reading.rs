@@ -28,7 +28,7 @@ const BATCH_FRAMES: usize = 32;
 /// Or so many bytes of them, so that ten thousand replies under way take little memory.
 const BATCH_BYTES: usize = 8 << 10;
 /// Or those of so much time: what is shown while a run goes on is to be of the present.
-const BATCH_TIME: Nanos = Nanos(250_000_000);
+const BATCH_TIME: Nanos = Nanos(1_000_000_000);
 
 /// Why there is no head of a reply.
 pub(super) enum NoHead {
