@@ -59,18 +59,16 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn input_disagree(summary: &Summary) -> Option<Finding> {
-    let comparison = summary.tokens.input_against_dataset?;
-    let (apart, share) = apart(comparison)?;
-    let Comparison {
-        exchanges,
-        counted,
-        reference,
-        ..
-    } = comparison;
+    let Apart {
+        of,
+        apart,
+        share,
+        totals,
+    } = Apart::of(summary.tokens.input_against_dataset?)?;
     Some(Finding {
         id: Id::InputTokensDisagree,
         severity: if share > 0.1 { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {exchanges} prompts {apart} have other lengths by the server than by the dataset ({counted} tokens against {reference})"),
+        seen: format!("of {of} prompts {apart} have other lengths by the server than by the dataset ({totals})"),
         why: "the prompts are not as long as the plan says: a chat template, special tokens or another tokenizer came between".into(),
         advice: "compare runs by the server's counts; use the served model's tokenizer, and text completion where the length must be exact".into(),
     })
@@ -85,50 +83,65 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
     {
         return None;
     }
-    let comparison = summary.tokens.output_against_retokenized?;
-    let (apart, share) = apart(comparison)?;
-    let Comparison {
-        exchanges,
-        counted,
-        reference,
-        ..
-    } = comparison;
+    let Apart {
+        of,
+        apart,
+        share,
+        totals,
+    } = Apart::of(summary.tokens.output_against_retokenized?)?;
     (share > 0.05).then(|| Finding {
         id: Id::OutputTokensDisagree,
         severity: if share > 0.2 { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {exchanges} answers {apart} have other lengths as counted than as tokenized again ({counted} tokens against {reference})"),
+        seen: format!("of {of} answers {apart} have other lengths as counted than as tokenized again ({totals})"),
         why: "text that is tokenized again seldom gives the very same tokens, but totals this far apart mean that tokens were counted which gave no text, or another tokenizer".into(),
         advice: "see where the counts come from, and whether the tokenizer is the served model's".into(),
     })
 }
 
-/// Exchanges beyond tolerance, if any, and how far the totals are apart as a share of the
-/// reference.
-fn apart(comparison: Comparison) -> Option<(u64, f64)> {
-    let exchanges = comparison.lower + comparison.higher;
-    let tokens = comparison.counted.abs_diff(comparison.reference);
-    (exchanges > 0).then(|| {
-        (
+/// How far two counts of the same tokens are apart.
+struct Apart {
+    /// Exchanges that have both.
+    of: u64,
+    /// Of these, those beyond tolerance.
+    apart: u64,
+    /// Between the totals, as a share of the reference.
+    share: f64,
+    /// The totals, in words.
+    totals: String,
+}
+
+impl Apart {
+    /// `None` where no exchange is beyond tolerance.
+    fn of(comparison: Comparison) -> Option<Self> {
+        let Comparison {
             exchanges,
-            tokens as f64 / comparison.reference.max(1) as f64,
-        )
-    })
+            lower,
+            higher,
+            counted,
+            reference,
+        } = comparison;
+        let apart = lower + higher;
+        (apart > 0).then(|| Apart {
+            of: exchanges,
+            apart,
+            share: counted.abs_diff(reference) as f64 / reference.max(1) as f64,
+            totals: format!("{counted} tokens against {reference}"),
+        })
+    }
 }
 
 /// The server's total against what it states of each event: two words of the same server.
 pub(super) fn events_disagree(summary: &Summary) -> Option<Finding> {
-    let comparison = summary.tokens.output_against_events?;
-    let (apart, share) = apart(comparison)?;
-    let Comparison {
-        exchanges,
-        counted,
-        reference,
-        ..
-    } = comparison;
+    let Apart {
+        of,
+        apart,
+        share,
+        totals,
+    } = Apart::of(summary.tokens.output_against_events?)?;
     Some(Finding {
         id: Id::EventTokensDisagree,
         severity: if share > 0.01 { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {exchanges} answers {apart} have other totals than the tokens of their events sum to ({counted} tokens against {reference})"),
+        seen: format!("of {of} answers {apart} have other totals than the tokens of their events sum to ({totals})"),
         why: "the server contradicts itself; totals are by its usage, gaps by the token and peaks by its events".into(),
         advice: "see what this engine counts: tokens held back at the end, stop tokens, or tokens of rejected drafts".into(),
     })
