@@ -121,9 +121,8 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
 fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Result<u8, Failure> {
     let lines = output.lines()?;
     // The question before the run has connections of its own: what the run's connections take is measured.
-    let ask = reach(&resolved)?;
-    probe(&mut resolved, &ask)?;
     let connect = reach(&resolved)?;
+    probe(&mut resolved, &connect.afresh())?;
     let Resolved {
         plan,
         parts,

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use rustls::ClientConfig;
@@ -28,14 +29,16 @@ use crate::units::Nanos;
 #[derive(Clone)]
 pub struct Dial {
     hosts: Arc<[Host]>,
+    /// Of each target, whether a connection has looked its name up.
+    looked_up: Arc<[AtomicBool]>,
     version: Version,
     timestamps: Timestamps,
 }
 
 struct Host {
     addresses: Vec<SocketAddr>,
-    /// Name and port, until the first connection looks the name up; absent where an address was given.
-    name: Mutex<Option<(String, u16)>>,
+    /// Name and port; absent where an address was given.
+    name: Option<(String, u16)>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
@@ -75,10 +78,24 @@ impl Dial {
             .collect();
         Ok(Dial {
             hosts: hosts?.into(),
+            looked_up: unasked(targets.len()),
             version,
             timestamps,
         })
     }
+
+    /// The same, for connections of another purpose, the first of which looks names up again.
+    #[must_use]
+    pub fn afresh(&self) -> Self {
+        Dial {
+            looked_up: unasked(self.hosts.len()),
+            ..self.clone()
+        }
+    }
+}
+
+fn unasked(targets: usize) -> Arc<[AtomicBool]> {
+    (0..targets).map(|_| AtomicBool::new(false)).collect()
 }
 
 impl Host {
@@ -105,21 +122,24 @@ impl Host {
         let name = (!is_address).then(|| (target.host().to_owned(), addresses[0].port()));
         Ok(Host {
             addresses,
-            name: Mutex::new(name),
+            name,
             tls,
         })
     }
 
-    /// The addresses, and when they were looked up, by the first connection.
+    /// The addresses, and when they were looked up: by the first connection, which finds `looked_up` unset.
     async fn addresses(
         &self,
         clock: Clock,
+        looked_up: &AtomicBool,
     ) -> Result<(Cow<'_, [SocketAddr]>, Option<Nanos>), String> {
-        let name = self.name.lock().map_or(None, |mut name| name.take());
-        let Some((name, port)) = name else {
+        let Some((name, port)) = &self.name else {
             return Ok((Cow::Borrowed(&self.addresses), None));
         };
-        let found = tokio::net::lookup_host((&*name, port))
+        if looked_up.swap(true, Ordering::AcqRel) {
+            return Ok((Cow::Borrowed(&self.addresses), None));
+        }
+        let found = tokio::net::lookup_host((&**name, *port))
             .await
             .map_err(|cause| format!("cannot find the host `{name}`: {cause}"))?;
         Ok((Cow::Owned(found.collect()), Some(clock.now())))
@@ -136,7 +156,8 @@ impl Connect for Dial {
     async fn connect(&self, target: u32, clock: Clock) -> Result<Opened<Stream>, String> {
         let host = &self.hosts[target as usize];
         let begun = clock.now();
-        let (addresses, looked_up) = host.addresses(clock).await?;
+        let first = &self.looked_up[target as usize];
+        let (addresses, looked_up) = host.addresses(clock, first).await?;
         let stream = TcpStream::connect(&*addresses)
             .await
             .map_err(|cause| cause.to_string())?;
