@@ -8,6 +8,7 @@ mod faults;
 mod figures;
 mod loads;
 mod patience;
+mod settings;
 mod shipped;
 mod wire;
 

@@ -11,11 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::{Arrival, Due, Trace};
 use crate::drive::{Reuse, Timeouts};
 use crate::metric::Objective;
-use crate::plugin::backend::{Sampling, Settings};
 use crate::plugin::sandbox::Limits;
 use crate::transport::dial::Trust;
 use crate::transport::{Timestamps, Version};
 use crate::units::Nanos;
+
+mod request;
+
+pub use request::RequestOptions;
 
 /// A resolved run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -160,22 +163,6 @@ pub enum Amount {
     Duration(Nanos),
 }
 
-/// What is asked of every request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct RequestOptions {
-    /// Whether replies are streamed.
-    pub stream: bool,
-    /// Whether answers are made as long as asked.
-    pub ignore_eos: bool,
-    /// Sampling temperature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// Fields added to every request's body.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extra_body: Option<serde_json::Value>,
-}
-
 /// Part `index` of `of` of a plan: the requests whose number leaves the rest `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -257,21 +244,5 @@ impl Plan {
                 (whole / slice.of + extra) as usize
             }
         })
-    }
-
-    /// What a backend is told of every request.
-    pub fn settings(&self) -> Settings {
-        Settings {
-            model: self.target.model.clone().unwrap_or_default(),
-            streaming: self.request.stream,
-            output_tokens: None,
-            min_output_tokens: None,
-            ignore_eos: self.request.ignore_eos,
-            sampling: Sampling {
-                temperature: self.request.temperature,
-                ..Sampling::default()
-            },
-            extra_body: self.request.extra_body.as_ref().map(ToString::to_string),
-        }
     }
 }

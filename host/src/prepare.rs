@@ -254,7 +254,7 @@ impl Writer {
             sample: SampleFacts {
                 id: sample.id.clone(),
                 input_tokens: sample.input_tokens,
-                output_tokens: sample.output_tokens,
+                output_tokens: sample.output_tokens.or(self.settings.output_tokens),
                 reference: sample
                     .reference
                     .as_ref()

@@ -26,6 +26,7 @@ mod problem;
 mod read;
 mod reader;
 mod reading;
+mod request;
 mod said;
 mod schema;
 mod size;
@@ -37,6 +38,7 @@ mod words;
 pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
 pub use load::{Arrival, Load, Ramp, SHAPES, Stage, THINK_SPREADS, Trace};
 pub use problem::{Problem, ScenarioError};
+pub use request::RequestOptions;
 pub use said::{Place, Said, Source};
 pub use schema::check_config;
 pub use size::Size;
@@ -134,24 +136,6 @@ pub struct Dataset {
     /// The files it may read, by the name that it knows them by.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Said<PathBuf>>,
-}
-
-/// `[request]`: what is asked of every request.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct RequestOptions {
-    /// Whether replies are streamed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stream: Option<Said<bool>>,
-    /// Whether answers are made as long as asked for by ignoring the end-of-sequence token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ignore_eos: Option<Said<bool>>,
-    /// Sampling temperature.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<Said<f64>>,
-    /// Fields that are added to every request's body.
-    #[serde(skip_serializing_if = "ConfigTable::is_empty")]
-    pub extra_body: ConfigTable,
 }
 
 /// `[connection]`: how the server is spoken to.

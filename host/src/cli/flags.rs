@@ -11,9 +11,11 @@ use crate::duration::Span;
 use crate::metric::objective::{self, Objective};
 use crate::scenario::{Arrival, ConfigTable, Place, Said, Scenario, THINK_SPREADS};
 
+mod sampling;
 mod shape;
 mod wiring;
 
+use sampling::Sampling;
 use shape::Shape;
 use wiring::Wiring;
 
@@ -146,9 +148,8 @@ pub struct Flags {
     /// Ask for whole replies instead of streams
     #[arg(long, env = "RUNNER_DISABLE_STREAM", value_parser = FalseyValueParser::new(), help_heading = "Requests")]
     disable_stream: bool,
-    /// Sampling temperature
-    #[arg(long, env = "RUNNER_TEMPERATURE", help_heading = "Requests")]
-    temperature: Option<f64>,
+    #[command(flatten)]
+    sampling: Sampling,
     /// A JSON object whose fields are added to every request's body
     #[arg(
         long,
@@ -384,7 +385,7 @@ impl Flags {
         if self.disable_stream {
             request.stream = Some(Said::flag("--disable-stream", false));
         }
-        request.temperature = said("--temperature", &self.temperature);
+        self.sampling.lay_on(request);
         if let Some(text) = &self.extra_body {
             let fields: Map<String, Value> = serde_json::from_str(text).map_err(|cause| {
                 format!("--extra-body takes a JSON object such as {{\"top_k\": 1}}: {cause}")

@@ -152,10 +152,24 @@ fn narrow(number: u64) -> u32 {
 /// What is asked of every request: streamed and as long as asked, unless said otherwise.
 pub fn request_options(scenario: &Scenario) -> RequestOptions {
     let request = &scenario.request;
+    let value = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
+    let whole = |said: &Option<Said<u64>>| said.as_ref().map(|said| narrow(said.value));
     RequestOptions {
         stream: request.stream.as_ref().is_none_or(|said| said.value),
         ignore_eos: request.ignore_eos.as_ref().is_none_or(|said| said.value),
-        temperature: request.temperature.as_ref().map(|said| said.value),
+        output_tokens: whole(&request.output_tokens),
+        min_output_tokens: whole(&request.min_output_tokens),
+        temperature: value(&request.temperature),
+        top_p: value(&request.top_p),
+        top_k: whole(&request.top_k),
+        min_p: value(&request.min_p),
+        frequency_penalty: value(&request.frequency_penalty),
+        presence_penalty: value(&request.presence_penalty),
+        repetition_penalty: value(&request.repetition_penalty),
+        sampling_seed: request.sampling_seed.as_ref().map(|said| said.value),
+        stop: (request.stop.iter().flat_map(|stop| &stop.value))
+            .map(|stop| stop.value.clone())
+            .collect(),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
     }
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, RequestOptions, Sandbox, Scenario,
-    Target, Timeouts, Tokenizer, Trace,
+    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, Sandbox, Scenario, Target, Timeouts,
+    Tokenizer, Trace,
 };
 
 impl Scenario {
@@ -37,12 +37,7 @@ impl Scenario {
                 files: merged(self.dataset.files, over.dataset.files),
             },
             load: load(self.load, over.load),
-            request: RequestOptions {
-                stream: over.request.stream.or(self.request.stream),
-                ignore_eos: over.request.ignore_eos.or(self.request.ignore_eos),
-                temperature: over.request.temperature.or(self.request.temperature),
-                extra_body: self.request.extra_body.overlay(over.request.extra_body),
-            },
+            request: self.request.overlay(over.request),
             connection: Connection {
                 http: over.connection.http.or(self.connection.http),
                 reuse: over.connection.reuse.or(self.connection.reuse),

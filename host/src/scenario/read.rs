@@ -162,7 +162,17 @@ fn request(t: &mut Reader<'_, '_>) -> RequestOptions {
     RequestOptions {
         stream: t.boolean("stream"),
         ignore_eos: t.boolean("ignore-eos"),
+        output_tokens: t.integer("output-tokens"),
+        min_output_tokens: t.integer("min-output-tokens"),
         temperature: t.number("temperature", "a number"),
+        top_p: t.number("top-p", "a number"),
+        top_k: t.integer("top-k"),
+        min_p: t.number("min-p", "a number"),
+        frequency_penalty: t.number("frequency-penalty", "a number"),
+        presence_penalty: t.number("presence-penalty", "a number"),
+        repetition_penalty: t.number("repetition-penalty", "a number"),
+        sampling_seed: t.integer("sampling-seed"),
+        stop: t.one_or_more("stop"),
         extra_body: t.config("extra-body"),
     }
 }
