@@ -18,7 +18,7 @@ use crate::units::Nanos;
 
 mod request;
 
-pub use request::RequestOptions;
+pub use request::{Assignment, RequestOptions};
 
 /// A resolved run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,9 +6,8 @@ use std::time::Duration;
 use hyper::header::CONTENT_TYPE;
 
 use crate::clock::Clock;
-use crate::decode::failed;
+use crate::decode::fit;
 use crate::drive::Timeouts;
-use crate::exchange::{FailureClass, Outcome};
 use crate::plugin::PluginError;
 use crate::plugin::backend::{Control, Dialect};
 use crate::prepare::http_request;
@@ -165,7 +164,7 @@ pub async fn probe<C: Connect>(
         });
     }
     if status == 401 || status == 403 {
-        let said = short(&explained(dialect, secrets, status, &body)?);
+        let said = fit(&explained(dialect, secrets, status, &body)?);
         return Err(PreflightError::Unauthorized {
             target: target.to_string(),
             status,
@@ -179,7 +178,7 @@ pub async fn probe<C: Connect>(
     let served = if (200..300).contains(&status) {
         dialect.read_models(&body)
     } else {
-        let said = short(&explained(dialect, secrets, status, &body)?);
+        let said = fit(&explained(dialect, secrets, status, &body)?);
         let remark = format!("{target} does not list its models (HTTP {status}: {said})");
         return match model {
             Some(model) => Ok(Found {
@@ -238,18 +237,11 @@ fn list(names: &[String]) -> String {
     let told: Vec<String> = names
         .iter()
         .take(NAMES_TOLD)
-        .map(|name| format!("`{}`", short(name)))
+        .map(|name| format!("`{}`", fit(name)))
         .collect();
     let more = names.len().saturating_sub(NAMES_TOLD);
     match more {
         0 => told.join(", "),
         more => format!("{} and {more} more", told.join(", ")),
-    }
-}
-
-fn short(text: &str) -> String {
-    match failed(FailureClass::HttpStatus, text) {
-        Outcome::Failed { message, .. } => message,
-        Outcome::Ok => String::new(),
     }
 }

@@ -61,6 +61,7 @@ pub struct Preparation {
 }
 
 struct Writer {
+    plan: Plan,
     dialect: Dialect,
     settings: Settings,
     targets: Vec<Target>,
@@ -104,6 +105,7 @@ impl Preparation {
         Ok(Preparation {
             samples: parts.dataset.open(plan.load.seed, plan.requests())?,
             writer: Writer {
+                plan: plan.clone(),
                 dialect,
                 settings: plan.settings(),
                 targets: parts.targets.clone(),
@@ -138,7 +140,7 @@ impl Preparation {
             }
             for sample in samples {
                 let index = items.len() as u64;
-                items.push(self.writer.write(index, Phase::Warmup, &sample));
+                items.push(self.writer.write(index, Phase::Warmup, sample));
             }
         }
         Ok(items)
@@ -194,7 +196,7 @@ impl Preparation {
                 };
                 for sample in batch {
                     if plan.holds(index) {
-                        let item = writer.write(index, Phase::Measure, &sample);
+                        let item = writer.write(index, Phase::Measure, sample);
                         if !stock.add(item.bytes()) || items.send(item).is_err() {
                             return;
                         }
@@ -246,7 +248,11 @@ fn prompt_bytes(prompt: &Prompt) -> usize {
 
 impl Writer {
     /// Writes the request for a sample, or the record of why there is none.
-    fn write(&mut self, index: u64, phase: Phase, sample: &Sample) -> Item {
+    fn write(&mut self, index: u64, phase: Phase, mut sample: Sample) -> Item {
+        if sample.adapter.is_none() {
+            sample.adapter = self.plan.adapter(index).map(str::to_owned);
+        }
+        let sample = &sample;
         let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
         let mut exchange = Box::new(Exchange {
             index,

@@ -38,7 +38,7 @@ pub use facts::{Run, RunFacts, Score, Tokenizer};
 pub use goodput::{Attainment, Goodput};
 pub use steady::{SteadyState, Window};
 
-use crate::exchange::{Exchange, FailureClass};
+use crate::exchange::{Exchange, FailureClass, Reason};
 use crate::finding::{self, Finding, Verdict};
 use crate::metric::{self, Measure, Metric, Source};
 use crate::stats::{Figures, Interval, Ranked, Spread, interval};
@@ -113,6 +113,9 @@ pub struct Requests {
 pub struct Failures {
     /// How many.
     pub count: u64,
+    /// How many of them for each reason that the server told; those without one are not in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<Reason, u64>,
     /// Index of the first of them.
     pub first: u64,
     /// The first few distinct messages, in the order of the requests.

@@ -134,7 +134,7 @@ fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ra
 #[track_caller]
 fn failure(exchange: &Exchange) -> (FailureClass, &str) {
     match &exchange.outcome {
-        Outcome::Failed { class, message } => (*class, message),
+        Outcome::Failed { class, message, .. } => (*class, message),
         Outcome::Ok => panic!("exchange {} succeeded", exchange.index),
     }
 }

@@ -47,12 +47,47 @@ pub struct RequestOptions {
     /// Texts that end an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
+    /// Adapters to answer with, where the sample names none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adapters: Vec<String>,
+    /// Which of them a request gets.
+    #[serde(default, skip_serializing_if = "is_random")]
+    pub adapter_assignment: Assignment,
     /// Fields added to every request's body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_body: Option<serde_json::Value>,
 }
 
+/// Which adapter a request gets.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assignment {
+    /// Any, from the plan's seed and the request's number.
+    #[default]
+    Random,
+    /// Each in turn, by the request's number.
+    RoundRobin,
+}
+
+fn is_random(assignment: &Assignment) -> bool {
+    *assignment == Assignment::Random
+}
+
 impl Plan {
+    /// The adapter for the request of that number, where its sample names none. It depends on nothing but
+    /// the plan, so that each slice of it gives the same.
+    pub fn adapter(&self, index: u64) -> Option<&str> {
+        let adapters = &self.request.adapters;
+        let count = adapters.len() as u64;
+        let number = match self.request.adapter_assignment {
+            Assignment::RoundRobin => index,
+            Assignment::Random => mixed(mixed(self.load.seed).wrapping_add(index)),
+        };
+        Some(&adapters[number.checked_rem(count)? as usize])
+    }
+
     /// What a backend is told of every request.
     pub fn settings(&self) -> Settings {
         let request = &self.request;
@@ -76,4 +111,12 @@ impl Plan {
             extra_body: request.extra_body.as_ref().map(ToString::to_string),
         }
     }
+}
+
+/// The output function of SplitMix64 (Steele, Lea and Flood, 2014).
+fn mixed(state: u64) -> u64 {
+    let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

@@ -67,6 +67,10 @@ fn load(block: &mut Block, summary: &Summary) {
             &format!("Failed requests ({}):", class.name()),
             Some(failures.count),
         );
+        for (reason, count) in &failures.reasons {
+            let label = format!("  {} ({}):", class.name(), reason.name());
+            block.line(&label, Some(*count));
+        }
     }
     block.figure("Benchmark duration (s):", throughput.duration_s);
     block.line("Total input tokens:", tokens.input.total);

@@ -167,11 +167,17 @@ pub fn request_options(scenario: &Scenario) -> RequestOptions {
         presence_penalty: value(&request.presence_penalty),
         repetition_penalty: value(&request.repetition_penalty),
         sampling_seed: request.sampling_seed.as_ref().map(|said| said.value),
-        stop: (request.stop.iter().flat_map(|stop| &stop.value))
-            .map(|stop| stop.value.clone())
-            .collect(),
+        stop: texts(&request.stop),
+        adapters: texts(&request.adapters),
+        adapter_assignment: (request.adapter_assignment.as_ref())
+            .map_or_else(Default::default, |said| said.value),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
     }
+}
+
+fn texts(said: &Option<Said<Vec<Said<String>>>>) -> Vec<String> {
+    let said = said.iter().flat_map(|list| &list.value);
+    said.map(|text| text.value.clone()).collect()
 }
 
 /// When to give up.

@@ -18,8 +18,6 @@ use crate::transport::Version;
 mod load;
 mod request;
 
-pub use load::gaps;
-
 /// Header fields that the host writes itself.
 const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
 
@@ -152,6 +150,13 @@ fn unless<T: Display>(
 fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Problem {
     let message = format!("`{name}`: expected {expected}, found {found}");
     Problem::new(message).at(place.clone(), format!("expected {expected}"))
+}
+
+/// What arrivals and other keys cannot do without.
+pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
+    let mut problems = load::gaps(scenario);
+    request::gaps(&scenario.request, &mut problems);
+    problems
 }
 
 /// Pairs of which at most one can hold.

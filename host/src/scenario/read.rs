@@ -36,6 +36,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("url", "base-url"),
     ("api-key", "api-key-env"),
     ("extra-request-body", "extra-body"),
+    ("lora-modules", "adapters"),
+    ("lora-assignment", "adapter-assignment"),
     ("extra-args", "extra-body"),
 ];
 
@@ -173,6 +175,8 @@ fn request(t: &mut Reader<'_, '_>) -> RequestOptions {
         repetition_penalty: t.number("repetition-penalty", "a number"),
         sampling_seed: t.integer("sampling-seed"),
         stop: t.one_or_more("stop"),
+        adapters: t.one_or_more("adapters"),
+        adapter_assignment: t.word("adapter-assignment"),
         extra_body: t.config("extra-body"),
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::config::ConfigTable;
 use super::said::{Place, Said};
+use crate::plan::Assignment;
 
 /// `[request]`: what is asked of every request.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -48,6 +49,12 @@ pub struct RequestOptions {
     /// Texts that end an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Said<Vec<Said<String>>>>,
+    /// Adapters (LoRA) to answer with, where the dataset names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapters: Option<Said<Vec<Said<String>>>>,
+    /// Which of them a request gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapter_assignment: Option<Said<Assignment>>,
     /// Fields that are added to every request's body.
     #[serde(skip_serializing_if = "ConfigTable::is_empty")]
     pub extra_body: ConfigTable,
@@ -71,6 +78,8 @@ impl RequestOptions {
             repetition_penalty: over.repetition_penalty.or(self.repetition_penalty),
             sampling_seed: over.sampling_seed.or(self.sampling_seed),
             stop: over.stop.or(self.stop),
+            adapters: over.adapters.or(self.adapters),
+            adapter_assignment: over.adapter_assignment.or(self.adapter_assignment),
             extra_body: self.extra_body.overlay(over.extra_body),
         }
     }
@@ -91,6 +100,8 @@ impl RequestOptions {
             ("repetition-penalty", []) => at(&self.repetition_penalty),
             ("sampling-seed", []) => at(&self.sampling_seed),
             ("stop", within) => place_in_list(&self.stop, within),
+            ("adapters", within) => place_in_list(&self.adapters, within),
+            ("adapter-assignment", []) => at(&self.adapter_assignment),
             ("extra-body", within) => self.extra_body.place_of(within),
             _ => None,
         }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Run, RunFacts};
 use crate::exchange::{
-    Event, Events, Exchange, FailureClass, Kind, Outcome, Phase, SampleFacts, Usage,
+    Event, Events, Exchange, FailureClass, Kind, Outcome, Phase, Reason, SampleFacts, Usage,
 };
 use crate::units::Nanos;
 
@@ -89,8 +89,17 @@ pub(crate) fn output_usage(tokens: u32) -> Option<Usage> {
 pub(crate) fn failed(mut exchange: Exchange, class: FailureClass, message: &str) -> Exchange {
     exchange.outcome = Outcome::Failed {
         class,
+        reason: None,
         message: message.into(),
     };
+    exchange
+}
+
+pub(crate) fn refused(exchange: Exchange, why: Reason, message: &str) -> Exchange {
+    let mut exchange = failed(exchange, FailureClass::HttpStatus, message);
+    if let Outcome::Failed { reason, .. } = &mut exchange.outcome {
+        *reason = Some(why);
+    }
     exchange
 }
 

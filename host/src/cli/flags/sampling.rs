@@ -1,6 +1,7 @@
-//! The flags that say how long answers are to be and how the server chooses their tokens.
+//! The flags that say how long answers are to be, how the server chooses their tokens, and with which adapters.
 
 use super::said;
+use crate::plan::Assignment;
 use crate::scenario::{RequestOptions, Said};
 
 /// What is asked of the server's choice.
@@ -91,6 +92,21 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     stop: Vec<String>,
+    /// Adapters (LoRA) to answer with, where the dataset names none
+    ///
+    /// Takes every word that follows it, so scenarios come first.
+    #[arg(long, value_name = "NAME", env = "RUNNER_LORA_MODULES", num_args = 1.., value_delimiter = ',', help_heading = "Requests")]
+    lora_modules: Vec<String>,
+    /// Which of them a request gets: random (from the seed), or round-robin
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        env = "RUNNER_LORA_ASSIGNMENT",
+        hide_possible_values = true,
+        help_heading = "Requests"
+    )]
+    lora_assignment: Option<Assignment>,
 }
 
 impl Sampling {
@@ -106,10 +122,13 @@ impl Sampling {
         request.presence_penalty = said("--presence-penalty", &self.presence_penalty);
         request.repetition_penalty = said("--repetition-penalty", &self.repetition_penalty);
         request.sampling_seed = said("--sampling-seed", &self.sampling_seed);
-        request.stop = (!self.stop.is_empty()).then(|| {
-            let stops = self.stop.iter();
-            let stops = stops.map(|stop| Said::flag("--stop", stop.clone()));
-            Said::flag("--stop", stops.collect())
-        });
+        request.stop = list("--stop", &self.stop);
+        request.adapters = list("--lora-modules", &self.lora_modules);
+        request.adapter_assignment = said("--lora-assignment", &self.lora_assignment);
     }
+}
+
+fn list(flag: &str, texts: &[String]) -> Option<Said<Vec<Said<String>>>> {
+    let said = || texts.iter().map(|text| Said::flag(flag, text.clone()));
+    (!texts.is_empty()).then(|| Said::flag(flag, said().collect()))
 }

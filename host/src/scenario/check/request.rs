@@ -57,15 +57,19 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
         let expected = format!("a whole number from 1 to {MOST}");
         problems.extend(unless(name, said, &expected, |n| (1..=MOST).contains(n)));
     }
-    let stops = request.stop.iter().flat_map(|stop| &stop.value);
-    for Said { value, place } in stops.filter(|stop| stop.value.is_empty()) {
-        let found = format!("{value:?}");
-        problems.push(wrong(
-            "request.stop",
-            place,
-            "texts that are not empty",
-            found,
-        ));
+    for (name, list) in [
+        ("request.stop", &request.stop),
+        ("request.adapters", &request.adapters),
+    ] {
+        let texts = list.iter().flat_map(|list| &list.value);
+        for Said { place, .. } in texts.filter(|text| text.value.is_empty()) {
+            problems.push(wrong(
+                name,
+                place,
+                "texts that are not empty",
+                "an empty one",
+            ));
+        }
     }
 }
 
@@ -87,6 +91,17 @@ pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
 
 fn place<T>(said: &Option<Said<T>>) -> Option<&Place> {
     said.as_ref().map(|said| &said.place)
+}
+
+/// What a key cannot do without.
+pub(super) fn gaps(request: &RequestOptions, problems: &mut Vec<Problem>) {
+    if let (Some(assignment), None) = (&request.adapter_assignment, &request.adapters) {
+        problems.push(
+            Problem::new("`request.adapter-assignment` needs `adapters`")
+                .at(assignment.place.clone(), "without adapters")
+                .help("add for instance `adapters = [\"my-lora\"]` to [request], or --lora-modules my-lora"),
+        );
+    }
 }
 
 /// Fields of the request's body that have a key of their own.
