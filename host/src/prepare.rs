@@ -22,6 +22,10 @@ use crate::target::{Secrets, Target};
 use crate::transport::{Request, Version};
 use crate::units::Nanos;
 
+mod arrivals;
+
+pub use arrivals::arrivals;
+
 /// Samples asked of the dataset in one call at most, and in the first.
 const BATCH: u32 = 64;
 const FIRST_BATCH: u32 = 8;

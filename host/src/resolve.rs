@@ -15,7 +15,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use ahead::Ahead;
-use defaults::{goodput, limits, load_of, percentiles, request_options, timeouts};
+use defaults::{controls, goodput, limits, load_of, percentiles, request_options, timeouts};
 
 use crate::plan::{
     Plan, PlannedDataset, PlannedFile, PlannedPlugin, PlannedTarget, PlannedTokenizer,
@@ -181,6 +181,9 @@ impl<'s> Resolution<'s> {
         }
         let (secrets, header_names) = self.secrets();
         let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
+        if let Some((backend, _)) = &backend {
+            self.questions(backend);
+        }
         let trace = self.trace();
         let load = load_of(scenario, trace.as_ref());
 
@@ -193,7 +196,7 @@ impl<'s> Resolution<'s> {
             return Err(self.faults);
         }
         let (scorers, planned_scorers) = scorers.into_iter().unzip();
-        let plan = Plan {
+        let mut plan = Plan {
             name: scenario
                 .name
                 .as_ref()
@@ -223,11 +226,19 @@ impl<'s> Resolution<'s> {
             request: request_options(scenario),
             connection: self.wiring(),
             timeouts: timeouts(scenario),
+            control: controls(scenario),
             percentiles: percentiles(scenario),
             goodput: goodput(scenario),
             sandbox: limits,
             slice: None,
         };
+        let trace = match trace {
+            Some((_, trace)) => trace,
+            None => self.planned_arrivals(&mut plan, &dataset),
+        };
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
         Ok(Resolved {
             plan,
             parts: Parts {
@@ -235,7 +246,7 @@ impl<'s> Resolution<'s> {
                 dataset,
                 targets,
                 secrets,
-                trace: trace.map(|(_, trace)| trace).unwrap_or_default(),
+                trace,
             },
             scorers,
             tokenizer,

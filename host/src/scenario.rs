@@ -97,6 +97,9 @@ pub struct Target {
     /// The environment variable that holds the API key. The key itself has no place in a scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<Said<String>>,
+    /// How long to wait for a server that does not serve yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ready: Option<Said<Span>>,
     /// Further header fields of every request, by lower-case name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Said<String>>,
@@ -185,6 +188,9 @@ pub struct Report {
     /// Which percentiles, each above 0 and at most 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentiles: Option<Said<Vec<Said<f64>>>>,
+    /// Whether what the server counts of itself is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_metrics: Option<Said<bool>>,
 }
 
 /// `[sandbox]`: what plugins may use up.

@@ -16,6 +16,7 @@ mod gather;
 mod goodput;
 mod load;
 mod messages;
+pub mod server;
 mod steady;
 mod survey;
 mod tokens;
@@ -36,6 +37,7 @@ pub use client::Client;
 pub use column::Column;
 pub use facts::{Run, RunFacts, Score, Tokenizer};
 pub use goodput::{Attainment, Goodput};
+pub use server::Server;
 pub use steady::{SteadyState, Window};
 
 use crate::exchange::{Exchange, FailureClass, Reason};
@@ -70,6 +72,9 @@ pub struct Summary {
     /// How this client fared; absent where it was not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
+    /// What the server counted of itself; absent where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
     /// Scores of the answers by name: means over the answers that were judged.

@@ -11,10 +11,12 @@ use crate::duration::Span;
 use crate::metric::objective::{self, Objective};
 use crate::scenario::{Arrival, ConfigTable, Place, Said, Scenario, THINK_SPREADS};
 
+mod aside;
 mod sampling;
 mod shape;
 mod wiring;
 
+use aside::Aside;
 use sampling::Sampling;
 use shape::Shape;
 use wiring::Wiring;
@@ -83,6 +85,8 @@ pub struct Flags {
     )]
     headers: Vec<String>,
 
+    #[command(flatten)]
+    aside: Aside,
     #[command(flatten)]
     wiring: Wiring,
 
@@ -185,7 +189,7 @@ pub struct Flags {
         help_heading = "Load"
     )]
     request_rate: Option<f64>,
-    /// How requests arrive: inf, constant, poisson, gamma, trace or closed
+    /// How requests arrive: inf, constant, poisson, gamma, trace, dataset or closed
     #[arg(long, env = "RUNNER_ARRIVAL", value_parser = arrival, help_heading = "Load")]
     arrival: Option<Arrival>,
     #[command(flatten)]
@@ -256,7 +260,9 @@ fn arrival(text: &str) -> Result<Arrival, String> {
     Arrival::ALL
         .into_iter()
         .find(|arrival| arrival.name() == text)
-        .ok_or_else(|| "expected inf, constant, poisson, gamma, trace or closed".to_owned())
+        .ok_or_else(|| {
+            "expected inf, constant, poisson, gamma, trace, dataset or closed".to_owned()
+        })
 }
 
 fn think_spread(text: &str) -> Result<ThinkSpread, String> {
@@ -330,6 +336,7 @@ impl Flags {
             let flag = "--metric-percentiles";
             Said::flag(flag, list.iter().map(|p| Said::flag(flag, *p)).collect())
         });
+        self.aside.lay_on(&mut scenario);
         self.goodput(&mut scenario)?;
         Ok(scenario)
     }

@@ -5,7 +5,7 @@ use super::config_json;
 use crate::arrival::{self, Shape, Spread, Think, ThinkSpread, Trace, length_for};
 use crate::drive::Timeouts;
 use crate::metric::Objective;
-use crate::plan::{Amount, Load, PlannedFile, RequestOptions};
+use crate::plan::{Amount, Controls, Load, PlannedFile, RequestOptions};
 use crate::plugin::sandbox::Limits;
 use crate::scenario::{self, Arrival, Ramp, Said, Scenario, Stage};
 use crate::units::Nanos;
@@ -98,6 +98,14 @@ fn arrival_of(
                 peak: trace.peak(time_scale) as f64,
             }
         }),
+        // Its samples are read when all else is known: see `Resolution::planned_arrivals`.
+        Arrival::Dataset => arrival::Arrival::Dataset {
+            time_scale: value(&load.trace.time_scale, 1.0),
+            timestamps: 0,
+            first: Nanos::ZERO,
+            length: 0.0,
+            peak: 0.0,
+        },
         Arrival::Inf => arrival::Arrival::Inf,
     }
 }
@@ -192,6 +200,18 @@ pub fn timeouts(scenario: &Scenario) -> Timeouts {
         first_token: said.first_token.as_ref().map(|said| said.value.0.into()),
         token_gap: or(&said.token_gap, 600),
         request: or(&said.request, 6 * 3600),
+    }
+}
+
+/// What targets are asked beside answers: nothing, unless said otherwise.
+pub fn controls(scenario: &Scenario) -> Controls {
+    let yes = |said: &Option<Said<bool>>| said.as_ref().is_some_and(|said| said.value);
+    Controls {
+        wait_ready: (scenario.target.wait_ready.as_ref())
+            .map(|said| said.value.0.into())
+            .filter(|limit| *limit > Nanos::ZERO),
+        flush_cache: yes(&scenario.load.flush_cache),
+        server_metrics: yes(&scenario.report.server_metrics),
     }
 }
 

@@ -16,6 +16,7 @@ impl Scenario {
             ["target", "base-url"] => at(&self.target.base_url),
             ["target", "model"] => at(&self.target.model),
             ["target", "api-key-env"] => at(&self.target.api_key_env),
+            ["target", "wait-ready"] => at(&self.target.wait_ready),
             ["target", "headers", name] => {
                 Some(&self.target.headers.get(&name.to_ascii_lowercase())?.place)
             }
@@ -47,6 +48,7 @@ impl Scenario {
             ["load", "think-spread"] => at(&self.load.think_spread),
             ["load", "max-in-flight"] => at(&self.load.max_in_flight),
             ["load", "warmup"] => at(&self.load.warmup),
+            ["load", "flush-cache"] => at(&self.load.flush_cache),
             ["load", "seed"] => at(&self.load.seed),
             ["request", key, within @ ..] => self.request.place_of(key, within),
             ["connection", "http"] => at(&self.connection.http),
@@ -67,6 +69,7 @@ impl Scenario {
                 let index: usize = index.parse().ok()?;
                 Some(&self.report.percentiles.as_ref()?.value.get(index)?.place)
             }
+            ["report", "server-metrics"] => at(&self.report.server_metrics),
             ["goodput", metric] => Some(&self.goodput.get(*metric)?.place),
             ["sandbox", "memory"] => at(&self.sandbox.memory),
             ["sandbox", "backend-call"] => at(&self.sandbox.backend_call),

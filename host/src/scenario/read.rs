@@ -35,6 +35,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("warmup-requests", "warmup"),
     ("url", "base-url"),
     ("api-key", "api-key-env"),
+    ("ready-check-timeout-sec", "wait-ready"),
     ("extra-request-body", "extra-body"),
     ("lora-modules", "adapters"),
     ("lora-assignment", "adapter-assignment"),
@@ -87,6 +88,7 @@ fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
         scorers: root.tables("scorers", |t, _| plugin(t)),
         report: root.table("report", |t| Report {
             percentiles: t.numbers("percentiles"),
+            server_metrics: t.boolean("server-metrics"),
         }),
         sandbox: root.table("sandbox", sandbox),
         goodput: root.table("goodput", goodput),
@@ -99,6 +101,7 @@ fn target(t: &mut Reader<'_, '_>) -> Target {
         base_url: t.one_or_more("base-url"),
         model: t.string("model"),
         api_key_env: t.string("api-key-env"),
+        wait_ready: span(t, "wait-ready"),
         headers: t
             .strings("headers", |text| Ok(text.to_owned()))
             .map(|(name, value)| (name.to_ascii_lowercase(), value))
@@ -156,6 +159,7 @@ fn load(t: &mut Reader<'_, '_>) -> Load {
         think_spread: one_of(t, "think-spread", &THINK_SPREADS),
         max_in_flight: t.integer("max-in-flight"),
         warmup: t.integer("warmup"),
+        flush_cache: t.boolean("flush-cache"),
         seed: t.integer("seed"),
     }
 }

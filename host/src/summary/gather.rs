@@ -181,6 +181,7 @@ impl<'a> Gather<'a> {
                 Err(absent) => absent,
             }),
             client: self.facts.client.clone(),
+            server: self.facts.server.clone(),
             metrics: metrics.collect(),
             scores: self.facts.scores.clone(),
             run_scores: self.facts.run_scores.clone(),
