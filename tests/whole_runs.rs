@@ -2,6 +2,7 @@
 //! real HTTP client and server: exact numbers.
 
 mod arrivals;
+mod aside;
 mod connections;
 mod dialects;
 mod faults;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Run, RunFacts};
 use crate::exchange::{
-    Event, Events, Exchange, FailureClass, Kind, Outcome, Phase, Reason, SampleFacts, Usage,
+    Event, Events, Exchange, FailureClass, Kind, Outcome, Phase, SampleFacts, Usage,
 };
 use crate::units::Nanos;
 
@@ -92,14 +92,6 @@ pub(crate) fn failed(mut exchange: Exchange, class: FailureClass, message: &str)
         reason: None,
         message: message.into(),
     };
-    exchange
-}
-
-pub(crate) fn refused(exchange: Exchange, why: Reason, message: &str) -> Exchange {
-    let mut exchange = failed(exchange, FailureClass::HttpStatus, message);
-    if let Outcome::Failed { reason, .. } = &mut exchange.outcome {
-        *reason = Some(why);
-    }
     exchange
 }
 
