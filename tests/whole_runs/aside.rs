@@ -160,9 +160,10 @@ async fn waited(
 ) -> (Result<(), PreflightError>, Vec<(Duration, String)>) {
     let resolved = Trial::of(BASE).resolve();
     let mut dialect = resolved.parts.backend.open().unwrap();
+    let memory = Memory::to_raw(raw);
     let mut told = Vec::new();
     let ended = wait_ready(
-        &Memory::to_raw(raw),
+        &memory,
         Clock::start(),
         &resolved.plan.timeouts,
         (0, &resolved.parts.targets[0]),
@@ -170,8 +171,9 @@ async fn waited(
         &mut dialect,
         Nanos(limit * 1_000_000),
         |waited, seen| told.push((waited, seen.to_owned())),
-    );
-    (ended.await, told)
+    )
+    .await;
+    (ended, told)
 }
 
 #[tokio::test(start_paused = true)]
