@@ -6,6 +6,7 @@
 pub mod artifacts;
 pub mod backend;
 pub mod dataset;
+pub mod examine;
 pub mod load;
 pub mod scorer;
 

@@ -129,7 +129,7 @@ fn compile(asked: &str, digest: &str, bytes: &[u8]) -> Result<Component, PluginE
     Ok(component)
 }
 
-fn find(asked: &str, search: &SearchPath) -> Result<(String, Vec<u8>), PluginError> {
+pub(super) fn find(asked: &str, search: &SearchPath) -> Result<(String, Vec<u8>), PluginError> {
     let candidates = std::iter::once(PathBuf::from(asked))
         .chain(search.scenario.iter().map(|folder| folder.join(asked)))
         .chain(search.folders.iter().map(|folder| folder.join(asked)));
