@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::name::Name;
 use super::{AuthorError, Language};
 use crate::plugin::Kind;
-use crate::plugin::load::CONTRACT;
+use crate::plugin::Contract;
 
 include!(concat!(env!("OUT_DIR"), "/kit.rs"));
 
@@ -98,7 +98,7 @@ fn filled(text: &str, kind: Kind, name: &Name, language: Language) -> String {
         ("{{language}}", language.name()),
         ("{{setup}}", setup(language)),
         ("{{runner}}", env!("CARGO_PKG_VERSION")),
-        ("{{contract}}", CONTRACT),
+        ("{{contract}}", Contract::NEWEST.version()),
     ]
     .iter()
     .fold(text.to_owned(), |text, (word, value)| {

@@ -10,7 +10,7 @@ use super::{Folders, Form, facts, meant};
 use crate::author::keys::{Key, keys};
 use crate::cli::failure::Failure;
 use crate::plugin::examine::{self, AtRest, Import, Moment, Outside};
-use crate::plugin::load::{self, CONTRACT, Plugin};
+use crate::plugin::load::{self, Plugin};
 use crate::plugin::sandbox::Limits;
 use crate::plugin::{Kind, PluginError};
 
@@ -111,7 +111,7 @@ fn look(plugin: Plugin, compile: Duration) -> Result<Loaded, PluginError> {
         version: info.version,
         summary: info.summary,
         kind: plugin.kind,
-        contract: CONTRACT.to_owned(),
+        contract: plugin.contract.version().to_owned(),
         config_keys: keys(&info.config_schema),
         config_schema: info.config_schema,
         measured: Measured {
