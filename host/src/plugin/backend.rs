@@ -45,6 +45,7 @@ pub struct Dialect(Opened<BackendPlugin>);
 
 impl World for BackendPlugin {
     const KIND: Kind = Kind::Backend;
+    type Ready = BackendPluginPre<Guest>;
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.backend_call_ms
@@ -55,11 +56,12 @@ impl World for BackendPlugin {
         log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-    ) -> wasmtime::Result<Self> {
-        BackendPluginPre::new(component)?.instantiate(store)
+    fn ready(component: InstancePre<Guest>) -> wasmtime::Result<Self::Ready> {
+        BackendPluginPre::new(component)
+    }
+
+    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
+        ready.instantiate(store)
     }
 
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {

@@ -23,6 +23,7 @@ pub struct Samples {
 
 impl World for DatasetPlugin {
     const KIND: Kind = Kind::Dataset;
+    type Ready = DatasetPluginPre<Guest>;
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.dataset_call_ms
@@ -32,11 +33,12 @@ impl World for DatasetPlugin {
         DatasetPlugin::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-    ) -> wasmtime::Result<Self> {
-        DatasetPluginPre::new(component)?.instantiate(store)
+    fn ready(component: InstancePre<Guest>) -> wasmtime::Result<Self::Ready> {
+        DatasetPluginPre::new(component)
+    }
+
+    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
+        ready.instantiate(store)
     }
 
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {

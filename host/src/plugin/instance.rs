@@ -1,8 +1,6 @@
 //! What the three kinds of plugin have in common once loaded: a store, an instance in it,
 //! and the rule that a trap costs the instance, never the run.
 
-use std::marker::PhantomData;
-
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
@@ -19,6 +17,9 @@ pub trait World: Sized {
     /// The kind of its plugins.
     const KIND: Kind;
 
+    /// A component with its imports bound and its exports found: all that an instance does not need of its own.
+    type Ready: Clone;
+
     /// How long a call may take, in milliseconds.
     fn limit_ms(limits: &Limits) -> u64;
 
@@ -28,14 +29,17 @@ pub trait World: Sized {
     /// Where two imports have one name.
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()>;
 
-    /// Makes an instance.
+    /// Finds its exports in a component.
     ///
     /// # Errors
     /// Where the component does not fit the world.
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-    ) -> wasmtime::Result<Self>;
+    fn ready(component: InstancePre<Guest>) -> wasmtime::Result<Self::Ready>;
+
+    /// Makes an instance.
+    ///
+    /// # Errors
+    /// Where the plugin traps as it starts, or takes more than it may.
+    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self>;
 
     /// Name, version, summary and configuration schema, as the plugin says them.
     ///
@@ -44,21 +48,22 @@ pub trait World: Sized {
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]>;
 }
 
-/// A plugin of a kind with its configuration: what instances are made from.
-pub struct Configured<W> {
+/// A plugin of a kind with its configuration: what instances are made from. Everything that all instances
+/// share is done once, so that making one costs little.
+pub struct Configured<W: World> {
     pub(super) plugin: Plugin,
     pub(super) config: String,
     grants: Grants,
-    world: PhantomData<fn() -> W>,
+    ready: W::Ready,
 }
 
-impl<W> Clone for Configured<W> {
+impl<W: World> Clone for Configured<W> {
     fn clone(&self) -> Self {
         Configured {
             plugin: self.plugin.clone(),
             config: self.config.clone(),
             grants: self.grants.clone(),
-            world: PhantomData,
+            ready: self.ready.clone(),
         }
     }
 }
@@ -74,7 +79,7 @@ impl<W: World> Configured<W> {
     /// Takes a loaded plugin with this configuration, a JSON object.
     ///
     /// # Errors
-    /// Where the plugin is of another kind.
+    /// Where the plugin is of another kind, or does not fit the world of its kind.
     pub fn new(
         plugin: Plugin,
         config: &serde_json::Value,
@@ -88,11 +93,16 @@ impl<W: World> Configured<W> {
                 place: format!("[{}]", W::KIND.name()),
             });
         }
+        let mut linker = Linker::new(sandbox::engine());
+        let ready = W::link(&mut linker)
+            .and_then(|()| linker.instantiate_pre(&plugin.component))
+            .and_then(W::ready)
+            .map_err(|error| refused(&plugin, &error))?;
         Ok(Configured {
             plugin,
             config: config.to_string(),
             grants,
-            world: PhantomData,
+            ready,
         })
     }
 
@@ -126,13 +136,10 @@ impl<W: World> Configured<W> {
     /// Makes an instance, ready for its first call.
     pub(super) fn instantiate(&self) -> Result<Live<W>, PluginError> {
         let limit_ms = W::limit_ms(&self.grants.limits);
-        let mut linker = Linker::new(sandbox::engine());
         let mut store = sandbox::store(&self.plugin.asked, &self.grants);
         arm(&mut store, limit_ms);
-        let world = W::link(&mut linker)
-            .and_then(|()| linker.instantiate_pre(&self.plugin.component))
-            .and_then(|component| W::instantiate(&mut store, component))
-            .map_err(|error| refused(&self.plugin, &error))?;
+        let world = W::instantiate(&mut store, &self.ready)
+            .map_err(|error| trapped(&store, "instantiate", limit_ms, &error))?;
         Ok(Live {
             store,
             world,
@@ -168,7 +175,7 @@ pub trait Reopen: World {
 }
 
 /// An opened instance. A trap ends it; the next call gets a fresh one.
-pub(super) struct Opened<W> {
+pub(super) struct Opened<W: World> {
     pub from: Configured<W>,
     live: Option<(Live<W>, ResourceAny)>,
 }

@@ -21,6 +21,7 @@ pub struct Judge(Opened<ScorerPlugin>);
 
 impl World for ScorerPlugin {
     const KIND: Kind = Kind::Scorer;
+    type Ready = ScorerPluginPre<Guest>;
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.scorer_call_ms
@@ -32,11 +33,12 @@ impl World for ScorerPlugin {
         tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-    ) -> wasmtime::Result<Self> {
-        ScorerPluginPre::new(component)?.instantiate(store)
+    fn ready(component: InstancePre<Guest>) -> wasmtime::Result<Self::Ready> {
+        ScorerPluginPre::new(component)
+    }
+
+    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
+        ready.instantiate(store)
     }
 
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
