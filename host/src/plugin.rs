@@ -6,13 +6,18 @@
 pub mod artifacts;
 pub mod backend;
 pub mod dataset;
+pub mod imports;
 pub mod load;
+pub mod outline;
+pub mod sandbox;
 pub mod scorer;
 
 mod bindings;
+mod compile;
 mod error;
 mod instance;
-pub mod sandbox;
+mod limits;
+mod locate;
 
 pub use error::PluginError;
 pub use instance::Info;

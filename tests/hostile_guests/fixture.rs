@@ -82,6 +82,7 @@ pub fn grants(config: &Value) -> Grants {
             backend_call_ms: call_ms,
             dataset_call_ms: call_ms,
             scorer_call_ms: call_ms,
+            ..Limits::default()
         },
         log: LogBook::default(),
         files: Arc::new(BTreeMap::new()),

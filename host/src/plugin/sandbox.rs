@@ -11,12 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use wasmtime::component::{HasSelf, Resource, ResourceTable};
-use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
+use wasmtime::{Config, Engine, Store, Trap};
 
-use super::artifacts;
 use super::bindings::{files, log, tokenizer, types};
 use super::error::PluginError;
+use super::limits::{Exceeded, Tally, mebibytes};
 use crate::tokenizer::Tokenizer;
+
+pub use super::limits::Limits;
 
 /// How often deadlines are looked at; a call may overrun its limit by this much.
 const TICK: Duration = Duration::from_millis(10);
@@ -27,36 +29,6 @@ const LOG_LINE_BYTES: usize = 4096;
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
-/// What a plugin may use.
-#[derive(
-    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Limits {
-    /// Linear memory of one instance, in bytes.
-    pub memory_bytes: u64,
-    /// Data that may cross the boundary in one call, in bytes.
-    pub returned_bytes: u64,
-    /// Time of one call to a backend, in milliseconds.
-    pub backend_call_ms: u64,
-    /// Time of one call to a dataset, in milliseconds.
-    pub dataset_call_ms: u64,
-    /// Time of one call to a scorer, in milliseconds.
-    pub scorer_call_ms: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            memory_bytes: 256 << 20,
-            returned_bytes: 64 << 20,
-            backend_call_ms: 1_000,
-            dataset_call_ms: 120_000,
-            scorer_call_ms: 10_000,
-        }
-    }
-}
-
 /// The engine all plugins of this process share.
 pub fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
@@ -66,8 +38,7 @@ pub fn engine() -> &'static Engine {
             .concurrency_support(false)
             .epoch_interruption(true)
             .max_wasm_stack(512 << 10)
-            .cranelift_nan_canonicalization(true)
-            .cache(artifacts::opened());
+            .cranelift_nan_canonicalization(true);
         let engine = Engine::new(&config).expect("a fixed configuration is valid or never was");
         let ticker = engine.weak();
         std::thread::Builder::new()
@@ -146,7 +117,7 @@ pub struct Grants {
 pub struct Guest {
     plugin: String,
     grants: Grants,
-    store_limits: StoreLimits,
+    tally: Tally,
     table: ResourceTable,
     /// The last line of this call that it wrote as an error: a panic's message.
     last_error: Option<String>,
@@ -165,16 +136,12 @@ pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
     let guest = Guest {
         plugin: plugin.to_owned(),
         grants: grants.clone(),
-        store_limits: StoreLimitsBuilder::new()
-            .memory_size(usize::try_from(grants.limits.memory_bytes).unwrap_or(usize::MAX))
-            .table_elements(100_000)
-            .trap_on_grow_failure(true)
-            .build(),
+        tally: Tally::new(&grants.limits),
         table,
         last_error: None,
     };
     let mut store = Store::new(engine(), guest);
-    store.limiter(|guest| &mut guest.store_limits);
+    store.limiter(|guest| &mut guest.tally);
     store
 }
 
@@ -211,11 +178,8 @@ pub fn trapped(
         Some(trap) => format!("it trapped: {trap}"),
         None => {
             let text = error.root_cause().to_string();
-            if text.contains("growing memory") || text.contains("forcing trap") {
-                format!(
-                    "it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)",
-                    mebibytes(limits.memory_bytes)
-                )
+            if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
+                exceeded.to_string()
             } else if text.contains("too much data") {
                 format!(
                     "it returned more data than the {} allowed in one call",
@@ -231,10 +195,6 @@ pub fn trapped(
         call,
         cause,
     }
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
 }
 
 /// For `add_to_linker`: the guest is its own data.
