@@ -18,6 +18,7 @@ mod error;
 mod instance;
 mod limits;
 mod locate;
+mod wasi;
 
 pub use error::PluginError;
 pub use instance::Info;

@@ -165,6 +165,7 @@ impl<'s> Resolution<'s> {
             log: log.clone(),
             files: Arc::new(paths),
             tokenizer: Arc::clone(&tokenizer),
+            seed: load_of(scenario, None).seed,
         };
 
         let backend = chosen.backend.and_then(|(plugin, place)| {

@@ -87,6 +87,7 @@ pub fn grants(config: &Value) -> Grants {
         log: LogBook::default(),
         files: Arc::new(BTreeMap::new()),
         tokenizer: Arc::new(Tokenizer::bytes()),
+        seed: 1,
     }
 }
 

@@ -8,6 +8,7 @@ use super::bindings::types;
 use super::error::PluginError;
 use super::load::{Kind, Plugin};
 use super::sandbox::{self, Grants, Guest, Limits, arm, trapped};
+use super::wasi;
 
 /// The longest text a plugin may say of itself or of an error, in bytes; more is cut.
 pub(super) const WORDS: usize = 2_000;
@@ -95,6 +96,7 @@ impl<W: World> Configured<W> {
         }
         let mut linker = Linker::new(sandbox::engine());
         let ready = W::link(&mut linker)
+            .and_then(|()| wasi::link(&mut linker, &plugin.component))
             .and_then(|()| linker.instantiate_pre(&plugin.component))
             .and_then(W::ready)
             .map_err(|error| refused(&plugin, &error))?;
@@ -139,7 +141,7 @@ impl<W: World> Configured<W> {
         let mut store = sandbox::store(&self.plugin.asked, &self.grants);
         arm(&mut store, limit_ms);
         let world = W::instantiate(&mut store, &self.ready)
-            .map_err(|error| trapped(&store, "instantiate", limit_ms, &error))?;
+            .map_err(|error| trapped(&mut store, "instantiate", limit_ms, &error))?;
         Ok(Live {
             store,
             world,
@@ -157,7 +159,7 @@ impl<W> Live<W> {
     ) -> Result<T, PluginError> {
         arm(&mut self.store, self.limit_ms);
         make(&self.world, &mut self.store)
-            .map_err(|error| trapped(&self.store, call, self.limit_ms, &error))
+            .map_err(|error| trapped(&mut self.store, call, self.limit_ms, &error))
     }
 }
 
@@ -224,7 +226,7 @@ fn refused(plugin: &Plugin, error: &wasmtime::Error) -> PluginError {
         return PluginError::WrongWorld {
             plugin: plugin.asked.clone(),
             what: format!(
-                "imports `{import}`, which a {} may not use: plugins see no clock, socket, path, variable or randomness; its author must build it without",
+                "imports `{import}`, which a {} is not given; its author must build it without",
                 plugin.kind.name()
             ),
         };

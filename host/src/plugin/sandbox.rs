@@ -1,7 +1,7 @@
 //! The sandbox every plugin runs in: one engine with a ticker for deadlines, and for each
 //! instance a store with limits on memory, time, returned data and log lines.
 //!
-//! It offers the imports of `wit/` and nothing else; which files and which tokenizer a plugin
+//! It offers the imports of `wit/`, beside them `wasi` offers WASI with nothing in it; which files and which tokenizer a plugin
 //! sees is decided by whoever makes the [`Guest`].
 
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use wasmtime::{Config, Engine, Store, Trap};
 use super::bindings::{files, log, tokenizer, types};
 use super::error::PluginError;
 use super::limits::{Exceeded, Tally, mebibytes};
+use super::wasi::Output;
 use crate::tokenizer::Tokenizer;
 
 pub use super::limits::Limits;
@@ -111,6 +112,8 @@ pub struct Grants {
     pub files: Arc<BTreeMap<String, PathBuf>>,
     /// The tokenizer it may use.
     pub tokenizer: Arc<Tokenizer>,
+    /// The run's seed: where it asks for random numbers, they follow from this. Each instance gets the same.
+    pub seed: u64,
 }
 
 /// The host's side of one instance.
@@ -119,8 +122,73 @@ pub struct Guest {
     grants: Grants,
     tally: Tally,
     table: ResourceTable,
-    /// The last line of this call that it wrote as an error: a panic's message.
+    /// What of this call it wrote as an error: a panic's message.
     last_error: Option<String>,
+    /// What it wrote to standard output and error, where a line is not yet complete.
+    unfinished: [Vec<u8>; 2],
+    random: u64,
+}
+
+impl Guest {
+    /// The next random number, by SplitMix64.
+    pub(super) fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// Takes what it prints, line by line.
+    pub(super) fn print(&mut self, to: Output, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let line = &mut self.unfinished[to as usize];
+            // One more than is kept, so that a longer line is known to be one.
+            let room = (LOG_LINE_BYTES + 1).saturating_sub(line.len());
+            line.extend(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                self.finish_line(to);
+            }
+        }
+    }
+
+    fn finish_line(&mut self, to: Output) {
+        let line = std::mem::take(&mut self.unfinished[to as usize]);
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        if line.is_empty() {
+            return;
+        }
+        let name = match to {
+            Output::Standard => "info",
+            Output::Error => "error",
+        };
+        if to == Output::Error {
+            let said = self.last_error.get_or_insert_default();
+            if said.len() < LOG_LINE_BYTES {
+                said.push_str(if said.is_empty() { "" } else { " | " });
+                said.push_str(&one_line(line));
+            }
+        }
+        self.grants.log.write(&self.plugin, || {
+            format!("{name} {}: {}", self.plugin, one_line(line))
+        });
+    }
+
+    /// Ends the lines that it began to print.
+    fn finish_lines(&mut self) {
+        for to in [Output::Standard, Output::Error] {
+            if !self.unfinished[to as usize].is_empty() {
+                self.finish_line(to);
+            }
+        }
+    }
+}
+
+/// What it printed last is not lost with it.
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.finish_lines();
+    }
 }
 
 /// A file opened by a plugin.
@@ -139,6 +207,8 @@ pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
         tally: Tally::new(&grants.limits),
         table,
         last_error: None,
+        unfinished: Default::default(),
+        random: grants.seed,
     };
     let mut store = Store::new(engine(), guest);
     store.limiter(|guest| &mut guest.tally);
@@ -152,6 +222,7 @@ pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
         .div_ceil(TICK.as_millis());
     store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2) + 1);
     let guest = store.data_mut();
+    guest.finish_lines();
     guest.last_error = None;
     let returned = guest.grants.limits.returned_bytes;
     store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
@@ -159,11 +230,12 @@ pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
 
 /// Says in words what stopped a call.
 pub fn trapped(
-    store: &Store<Guest>,
+    store: &mut Store<Guest>,
     call: &'static str,
     limit_ms: u64,
     error: &wasmtime::Error,
 ) -> PluginError {
+    store.data_mut().finish_lines();
     let guest = store.data();
     let limits = &guest.grants.limits;
     let cause = match error.downcast_ref::<Trap>() {
