@@ -14,12 +14,14 @@ pub mod scorer;
 
 mod bindings;
 mod compile;
+mod contract;
 mod error;
 mod instance;
 mod limits;
 mod locate;
 mod wasi;
 
+pub use contract::Contract;
 pub use error::PluginError;
 pub use instance::Info;
 pub use load::{Kind, Plugin};

@@ -5,6 +5,7 @@ use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
 use super::bindings::types;
+use super::contract::Contract;
 use super::error::PluginError;
 use super::load::{Kind, Plugin};
 use super::sandbox::{self, Grants, Guest, Limits, arm, trapped};
@@ -34,7 +35,7 @@ pub trait World: Sized {
     ///
     /// # Errors
     /// Where the component does not fit the world.
-    fn ready(component: InstancePre<Guest>) -> wasmtime::Result<Self::Ready>;
+    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready>;
 
     /// Makes an instance.
     ///
@@ -47,6 +48,15 @@ pub trait World: Sized {
     /// # Errors
     /// Where the plugin traps.
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]>;
+}
+
+/// A component that is ready to be instantiated, in the version of the contract that it was built for.
+#[derive(Clone)]
+pub enum Versions<A, B> {
+    /// Of 0.1.0.
+    V0_1(A),
+    /// Of 0.2.0.
+    V0_2(B),
 }
 
 /// A plugin of a kind with its configuration: what instances are made from. Everything that all instances
@@ -98,7 +108,7 @@ impl<W: World> Configured<W> {
         let ready = W::link(&mut linker)
             .and_then(|()| wasi::link(&mut linker, &plugin.component))
             .and_then(|()| linker.instantiate_pre(&plugin.component))
-            .and_then(W::ready)
+            .and_then(|component| W::ready(component, plugin.contract))
             .map_err(|error| refused(&plugin, &error))?;
         Ok(Configured {
             plugin,

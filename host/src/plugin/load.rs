@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
+use super::contract::Contract;
 use super::error::PluginError;
 use super::limits::Limits;
 use super::locate::{self, Reference};
@@ -14,9 +15,6 @@ use super::outline::Outline;
 use super::{compile, imports, sandbox};
 
 pub use super::locate::SearchPath;
-
-/// The version of `wit/` that this runner speaks.
-pub const CONTRACT: &str = "0.1.0";
 
 /// What a plugin does.
 #[derive(
@@ -77,6 +75,8 @@ pub struct Plugin {
     pub kind: Kind,
     /// How it came to be compiled.
     pub loading: Loading,
+    /// The version of the contract that it is spoken to in.
+    pub contract: Contract,
     pub(super) component: Component,
 }
 
@@ -137,7 +137,7 @@ pub fn load_within(
         return Err(PluginError::WrongWorld { plugin, what });
     }
     let (component, loading) = compile::component(asked, &digest, bytes, limits)?;
-    let kind = kind_of(asked, &component)?;
+    let (kind, contract) = kind_of(asked, &component)?;
     Ok(Plugin {
         asked: asked.to_owned(),
         origin,
@@ -145,6 +145,7 @@ pub fn load_within(
         size,
         kind,
         loading,
+        contract,
         component,
     })
 }
@@ -173,7 +174,8 @@ fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
     })
 }
 
-fn kind_of(asked: &str, component: &Component) -> Result<Kind, PluginError> {
+/// What it does, and in which version of the contract: it says so by its exports.
+fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), PluginError> {
     let engine = sandbox::engine();
     let exports: Vec<String> = component
         .component_type()
@@ -187,41 +189,22 @@ fn kind_of(asked: &str, component: &Component) -> Result<Kind, PluginError> {
     };
     for kind in Kind::ALL {
         let interface = format!("runner:plugin/{}@", kind.name());
-        let Some(version) = exports
+        let version = exports
             .iter()
-            .find_map(|name| name.strip_prefix(&interface))
-        else {
-            continue;
-        };
-        if version == CONTRACT {
-            return Ok(kind);
+            .find_map(|name| name.strip_prefix(&interface));
+        if let Some(version) = version {
+            return Ok((kind, Contract::serving(version).map_err(wrong)?));
         }
-        let newer = version_key(version) > version_key(CONTRACT);
-        return Err(wrong(if newer {
-            format!(
-                "was built for runner:plugin {version}, this runner speaks {CONTRACT}; update the runner"
-            )
-        } else {
-            format!(
-                "was built for runner:plugin {version}, this runner speaks {CONTRACT}; ask its author for a build against {CONTRACT}"
-            )
-        }));
     }
     Err(wrong(format!(
-        "is a component, but no runner plugin: it exports {}, expected one of runner:plugin/dataset, backend or scorer@{CONTRACT}",
+        "is a component, but no runner plugin: it exports {}, expected one of runner:plugin/dataset, backend or scorer@{}",
         if exports.is_empty() {
             "no interface".to_owned()
         } else {
             exports.join(", ")
-        }
+        },
+        Contract::NEWEST.version()
     )))
-}
-
-fn version_key(version: &str) -> Vec<u64> {
-    version
-        .split(['.', '-'])
-        .map_while(|part| part.parse().ok())
-        .collect()
 }
 
 /// Lower-case hexadecimal.
