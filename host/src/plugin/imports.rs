@@ -16,6 +16,9 @@ pub struct Import {
     pub why: &'static str,
 }
 
+/// What the names of the plugin interface's own begin with.
+const OURS: &str = "runner:plugin/";
+
 /// The packages of WASI 0.2 that are there with nothing in them, and what that means.
 const EMPTY: [(&str, &str); 6] = [
     (
@@ -55,7 +58,7 @@ fn kind(exports: &[String]) -> Option<Kind> {
 }
 
 fn judge(name: &str, kind: Option<Kind>) -> Import {
-    let (allowed, why) = match name.strip_prefix("runner:plugin/") {
+    let (allowed, why) = match name.strip_prefix(OURS) {
         Some(interface) => ours(interface, kind),
         None => foreign(name),
     };
@@ -98,11 +101,11 @@ fn foreign(name: &str) -> (bool, &'static str) {
     }
 }
 
-/// What is refused before anything is compiled, in words; absent where nothing is. Interfaces of our own are
-/// judged later, because those of another version are a matter of versions.
-pub(super) fn refused(outline: &Outline) -> Option<String> {
+/// What is refused, in words; absent where nothing is. Interfaces of our own are judged only once the version is
+/// known to be one that is spoken: those of another are a matter of versions.
+pub(super) fn refused(outline: &Outline, ours_too: bool) -> Option<String> {
     let mut refused = (of(outline).into_iter())
-        .filter(|import| !import.allowed && !import.name.starts_with("runner:plugin/"))
+        .filter(|import| !import.allowed && (ours_too || !import.name.starts_with(OURS)))
         .map(|import| {
             format!(
                 "imports `{}`, which is refused: {}",

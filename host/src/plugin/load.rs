@@ -132,12 +132,17 @@ pub fn load_within(
         let plugin = asked.to_owned();
         return Err(PluginError::Excessive { plugin, what });
     }
-    if let Some(what) = imports::refused(&outline) {
-        let plugin = asked.to_owned();
-        return Err(PluginError::WrongWorld { plugin, what });
-    }
+    let refused = |ours_too| match imports::refused(&outline, ours_too) {
+        Some(what) => Err(PluginError::WrongWorld {
+            plugin: asked.to_owned(),
+            what,
+        }),
+        None => Ok(()),
+    };
+    refused(false)?;
     let (component, loading) = compile::component(asked, &digest, bytes, limits)?;
     let (kind, contract) = kind_of(asked, &component)?;
+    refused(true)?;
     Ok(Plugin {
         asked: asked.to_owned(),
         origin,

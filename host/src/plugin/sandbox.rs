@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_millis(10);
 const LOG_LINES: usize = 1000;
 /// Longest log line kept, in bytes.
 const LOG_LINE_BYTES: usize = 4096;
+/// Most things of the host that an instance may hold at the same time.
+const HANDLES: usize = 64;
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
@@ -200,7 +202,7 @@ pub struct OpenFile {
 /// A store for one instance of `plugin`.
 pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
     let mut table = ResourceTable::new();
-    table.set_max_capacity(64);
+    table.set_max_capacity(HANDLES);
     let guest = Guest {
         plugin: plugin.to_owned(),
         grants: grants.clone(),
@@ -257,6 +259,8 @@ pub fn trapped(
                     "it returned more data than the {} allowed in one call",
                     mebibytes(limits.returned_bytes)
                 )
+            } else if text.contains("handle limit exceeded") {
+                "it holds more handles than any plugin needs (a leak)".to_owned()
             } else {
                 text
             }
@@ -318,7 +322,11 @@ impl files::HostFile for Guest {
             .metadata()
             .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?
             .len();
-        Ok(Some(self.table.push(OpenFile { file, size })?))
+        let handle = (self.table.push(OpenFile { file, size })).map_err(|_| {
+            let words = format!("it holds more than {HANDLES} files open");
+            wasmtime::Error::msg(words)
+        })?;
+        Ok(Some(handle))
     }
 
     fn size(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<u64> {
