@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use super::name::Name;
 use super::{AuthorError, Language};
-use crate::plugin::Kind;
 use crate::plugin::Contract;
+use crate::plugin::Kind;
 
 include!(concat!(env!("OUT_DIR"), "/kit.rs"));
 

@@ -128,7 +128,9 @@ impl From<Faults> for Failure {
 impl From<PluginError> for Failure {
     fn from(error: PluginError) -> Self {
         let exit = match error {
-            PluginError::Config { .. } | PluginError::Input { .. } => Exit::Input,
+            PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
+                Exit::Input
+            }
             _ => Exit::Plugin,
         };
         Failure::new(exit, error.to_string())
@@ -143,6 +145,7 @@ impl From<AuthorError> for Failure {
             | AuthorError::Tool { .. }
             | AuthorError::Nothing { .. }
             | AuthorError::Encode { .. } => Exit::Plugin,
+            AuthorError::NoTemplate { .. } => Exit::CommandLine,
             _ => Exit::Input,
         };
         Failure::new(exit, error.to_string())

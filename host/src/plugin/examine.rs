@@ -11,8 +11,11 @@ use sha2::{Digest, Sha256};
 use super::backend::Backend;
 use super::dataset::Dataset;
 use super::error::PluginError;
+use super::imports::{self, Import};
 use super::instance::{Configured, Info, World};
-use super::load::{self, Kind, Plugin, SearchPath, hex};
+use super::load::{Kind, Plugin, SearchPath, hex};
+use super::locate::{self, Reference};
+use super::outline::Outline;
 use super::sandbox::{Grants, Limits, LogBook};
 use super::scorer::Scorer;
 use crate::tokenizer::Tokenizer;
@@ -29,19 +32,8 @@ pub struct Outside {
     pub size: u64,
     /// SHA-256 of it, in hexadecimal.
     pub digest: String,
-    /// What it imports, as far as that can be read.
-    pub imports: Vec<Import>,
-}
-
-/// Something that a component imports.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Import {
-    /// Its name, such as `wasi:cli/environment@0.2.6`.
-    pub name: String,
-    /// Whether a plugin may import it.
-    pub allowed: bool,
-    /// What it gets, or why it is refused.
-    pub why: &'static str,
+    /// What it imports; absent where it is no component, or cannot be read.
+    pub imports: Option<Vec<Import>>,
 }
 
 /// An instance that has done nothing but to say what it is.
@@ -49,6 +41,8 @@ pub struct Import {
 pub struct AtRest {
     /// What it says of itself.
     pub info: Info,
+    /// Its linear memory, in bytes.
+    pub memory_bytes: u64,
 }
 
 /// When an instance is made.
@@ -65,21 +59,14 @@ pub enum Moment {
 /// # Errors
 /// Where it is not found or not readable.
 pub fn outside(asked: &str, search: &SearchPath) -> Result<Outside, PluginError> {
-    let (origin, bytes) = load::find(asked, search)?;
-    let imports = componentize::imports(&bytes).unwrap_or_default();
-    let imports = imports.into_iter().map(|name| {
-        let allowed = name.starts_with("runner:plugin/");
-        let why = match allowed {
-            true => "it is part of the plugin interface",
-            false => "plugins see no clock, socket, path, variable or randomness",
-        };
-        Import { name, allowed, why }
-    });
+    let name = Reference::parse(asked)?.name;
+    let (origin, bytes) = locate::bytes(name, search, &Limits::default())?;
+    let outline = (bytes.get(6) == Some(&1)).then(|| Outline::read(&bytes).ok());
     Ok(Outside {
         origin,
         size: bytes.len() as u64,
         digest: hex(&Sha256::digest(&bytes)),
-        imports: imports.collect(),
+        imports: outline.flatten().map(|outline| imports::of(&outline)),
     })
 }
 
@@ -123,8 +110,12 @@ fn rest<W: World>(
         tell(Moment::After);
         drop(live);
     }
-    let info = plugin.describe()?;
-    Ok(AtRest { info })
+    let mut live = plugin.instantiate()?;
+    let info = plugin.described(&mut live)?;
+    Ok(AtRest {
+        info,
+        memory_bytes: live.store.data().memory_bytes(),
+    })
 }
 
 /// The limits of a run that says nothing of them, no files, and a tokenizer of bytes.
@@ -134,5 +125,6 @@ fn grants() -> Grants {
         log: LogBook::default(),
         files: Arc::new(BTreeMap::new()),
         tokenizer: Arc::new(Tokenizer::bytes()),
+        seed: 0,
     }
 }

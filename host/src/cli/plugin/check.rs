@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::{Folders, Form, facts, meant};
 use crate::author::keys::{Key, keys};
 use crate::cli::failure::Failure;
-use crate::plugin::examine::{self, AtRest, Import, Moment, Outside};
+use crate::plugin::examine::{self, AtRest, Moment, Outside};
+use crate::plugin::imports::Import;
 use crate::plugin::load::{self, Plugin};
 use crate::plugin::sandbox::Limits;
 use crate::plugin::{Kind, PluginError};
@@ -41,7 +42,9 @@ struct Facts {
     origin: String,
     size_bytes: u64,
     sha256: String,
-    imports: Vec<Import>,
+    /// Absent where it is no component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imports: Option<Vec<Import>>,
     loads: bool,
     /// Why it does not load.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +65,8 @@ struct Loaded {
     contract: String,
     config_keys: Vec<Key>,
     config_schema: Value,
+    /// Linear memory of an instance that has described itself.
+    memory_at_rest_bytes: u64,
     measured: Measured,
 }
 
@@ -81,10 +86,8 @@ struct Measured {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (asked, search) = (meant(&args.plugin)?, args.folders.search());
     let outside = examine::outside(&asked, &search)?;
-    let began = Instant::now();
-    let loaded = load::load(&asked, &search);
-    let compile = began.elapsed();
-    let looked = loaded.and_then(|plugin| look(plugin, compile));
+    // Nothing is kept or found compiled, so that what is measured is compiling.
+    let looked = load::load(&asked, &search).and_then(look);
     let (loaded, failed) = match looked {
         Ok(loaded) => (Some(loaded), None),
         Err(error) => (None, Some(error)),
@@ -97,10 +100,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-fn look(plugin: Plugin, compile: Duration) -> Result<Loaded, PluginError> {
+fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
     let mut instances: Vec<Duration> = Vec::new();
     let mut begun = Instant::now();
-    let AtRest { info } = examine::at_rest(&plugin, &mut |moment| match moment {
+    let AtRest { info, memory_bytes } = examine::at_rest(&plugin, &mut |moment| match moment {
         Moment::Before => begun = Instant::now(),
         Moment::After => instances.push(begun.elapsed()),
     })?;
@@ -114,8 +117,9 @@ fn look(plugin: Plugin, compile: Duration) -> Result<Loaded, PluginError> {
         contract: plugin.contract.version().to_owned(),
         config_keys: keys(&info.config_schema),
         config_schema: info.config_schema,
+        memory_at_rest_bytes: memory_bytes,
         measured: Measured {
-            compile_seconds: compile.as_secs_f64(),
+            compile_seconds: plugin.loading.compiled_in.unwrap_or_default().as_secs_f64(),
             instantiate_seconds: median.unwrap_or_default().as_secs_f64(),
         },
     })
@@ -172,23 +176,29 @@ fn words(facts: &Facts) -> String {
                 "instance time".to_owned(),
                 format!("{} (measured)", time(measured.instantiate_seconds)),
             ],
+            [
+                "memory at rest".to_owned(),
+                facts::size(loaded.memory_at_rest_bytes),
+            ],
         ]);
     }
     text += &facts::columns(&rows);
-    text += "\nimports\n";
-    let imports: Vec<[String; 3]> = (facts.imports.iter())
-        .map(|import| {
-            let word = match import.allowed {
-                true => "allowed",
-                false => "REFUSED",
-            };
-            [word.to_owned(), import.name.clone(), import.why.to_owned()]
-        })
-        .collect();
-    text += &match imports.is_empty() {
-        true => "  none\n".to_owned(),
-        false => facts::columns(&imports),
-    };
+    if let Some(imports) = &facts.imports {
+        let imports: Vec<[String; 3]> = (imports.iter())
+            .map(|import| {
+                let word = match import.allowed {
+                    true => "allowed",
+                    false => "REFUSED",
+                };
+                [word.to_owned(), import.name.clone(), import.why.to_owned()]
+            })
+            .collect();
+        text += "\nimports\n";
+        text += &match imports.is_empty() {
+            true => "  none\n".to_owned(),
+            false => facts::columns(&imports),
+        };
+    }
     if let Some(loaded) = &facts.loaded {
         text += "\nconfiguration\n";
         text += &match loaded.config_keys.is_empty() {

@@ -34,6 +34,8 @@ fn the_end_marker_ends_a_reply() {
         name: None,
         data: b"[DONE]",
     };
-    plugin().decode(&mut state, &frame, &mut events).expect("events");
+    plugin()
+        .decode(&mut state, &frame, &mut events)
+        .expect("events");
     assert_eq!(events, [Meaning::End]);
 }

@@ -16,8 +16,8 @@ fn opened(files: Named) -> Result<Plugin, Error> {
 
 #[test]
 fn prompts_are_called_by_their_lines() {
-    let mut plugin = opened(Named::default().with_bytes("prompts", "one\n\nthree\n"))
-        .expect("an opened file");
+    let mut plugin =
+        opened(Named::default().with_bytes("prompts", "one\n\nthree\n")).expect("an opened file");
     let samples = plugin.next(5).expect("samples");
     let ids: Vec<&str> = samples.iter().map(|sample| sample.id.as_str()).collect();
     assert_eq!(ids, ["prompt-000001", "prompt-000003"]);

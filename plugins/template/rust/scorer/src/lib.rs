@@ -1,4 +1,4 @@
-//! {{name}}: whether an answer holds the reference that its sample came with, a text or one of several.
+//! {{name}}: whether an answer {{name}} the reference that its sample came with, a text or one of several.
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer, serde_json};
 
@@ -68,7 +68,9 @@ impl Scorer for Plugin {
             Reference::AnyOf(texts) => texts,
         };
         let answer = self.written(&exchange.output);
-        let holds = texts.iter().any(|text| answer.contains(&self.written(text)));
+        let holds = texts
+            .iter()
+            .any(|text| answer.contains(&self.written(text)));
         Ok(vec![score("contains", f64::from(u8::from(holds)))])
     }
 
