@@ -16,7 +16,9 @@ const TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/authoring");
 fn author(folder: &Path) -> Command {
     let mut command = runner();
     command.current_dir(folder);
-    command.env("CARGO_TARGET_DIR", TARGET).env("CARGO_NET_OFFLINE", "true");
+    command
+        .env("CARGO_TARGET_DIR", TARGET)
+        .env("CARGO_NET_OFFLINE", "true");
     if let Some(toolchain) = std::env::var_os("RUNNER_WASM_TOOLCHAIN") {
         command.env("RUNNER_WASM_TOOLCHAIN", toolchain);
     }
@@ -44,7 +46,10 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
 
         let built = facts(author(folder.path()).args(["plugin", "build", &name]));
         let path = built["path"].as_str().unwrap();
-        assert_eq!(Path::new(path), Path::new(&name).join(format!("target/plugin/{name}.wasm")));
+        assert_eq!(
+            Path::new(path),
+            Path::new(&name).join(format!("target/plugin/{name}.wasm"))
+        );
         let component = std::fs::read(folder.path().join(path)).unwrap();
         assert_eq!(built["size-bytes"], component.len());
         let place = folder.path().to_str().unwrap().as_bytes();
@@ -55,7 +60,10 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
 
         let checked = facts(author(folder.path()).args(["plugin", "check", path]));
         assert_eq!(checked["loads"], true);
-        assert_eq!((&checked["kind"], &checked["name"]), (&kind.into(), &name.as_str().into()));
+        assert_eq!(
+            (&checked["kind"], &checked["name"]),
+            (&kind.into(), &name.as_str().into())
+        );
         assert_eq!(checked["sha256"], built["sha256"]);
         assert_eq!(checked["config-keys"].as_array().unwrap().len(), 1);
         let imports: Vec<&str> = (checked["imports"].as_array().unwrap().iter())
@@ -71,7 +79,9 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(folder.path().join(&name));
         cargo.args(["test", "--quiet", "--offline", "--target-dir", TARGET]);
-        cargo.env("RUSTFLAGS", "-D warnings").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        cargo
+            .env("RUSTFLAGS", "-D warnings")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS");
         let tested = run_patiently(&mut cargo).with_code(0);
         assert!(tested.stdout.contains("2 passed"), "{tested:#?}");
     }
@@ -85,7 +95,12 @@ fn what_does_not_compile_says_why_and_ends_with_the_code_of_a_plugin() {
     std::fs::write(source, "fn nothing() -> u8 {}\n").unwrap();
     let ended = run_patiently(author(folder.path()).args(["plugin", "build", "mine"])).with_code(4);
     assert!(ended.stderr.contains("mismatched types"), "{ended:#?}");
-    assert!(ended.stderr.contains("error: cargo failed (exit status: 101)"), "{ended:#?}");
+    assert!(
+        ended
+            .stderr
+            .contains("error: cargo failed (exit status: 101)"),
+        "{ended:#?}"
+    );
     assert_eq!(ended.stdout, "");
 }
 
@@ -95,17 +110,30 @@ fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     for (language, wanted) in [
-        ("python", "python3 -m venv .venv && .venv/bin/pip install componentize-py=="),
+        (
+            "python",
+            "python3 -m venv .venv && .venv/bin/pip install componentize-py==",
+        ),
         ("javascript", "npm install --global componentize-qjs@"),
-        ("c", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32"),
+        (
+            "c",
+            "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32",
+        ),
     ] {
         let project = folder.path().join(language);
         std::fs::create_dir(&project).unwrap();
         let manifest = format!("name = 'mine'\nkind = 'scorer'\nlanguage = '{language}'\n");
         std::fs::write(project.join("runner-plugin.toml"), manifest).unwrap();
         let mut command = author(folder.path());
-        command.env("PATH", &empty).args(["plugin", "build", language]);
-        for variable in ["COMPONENTIZE_PY", "COMPONENTIZE_QJS", "CLANG", "WASI_SDK_PATH"] {
+        command
+            .env("PATH", &empty)
+            .args(["plugin", "build", language]);
+        for variable in [
+            "COMPONENTIZE_PY",
+            "COMPONENTIZE_QJS",
+            "CLANG",
+            "WASI_SDK_PATH",
+        ] {
             command.env_remove(variable);
         }
         let ended = run_patiently(&mut command).with_code(4);
@@ -113,7 +141,14 @@ fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
     }
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "rust"])).with_code(0);
     let mut command = author(folder.path());
-    command.env("PATH", &empty).env("RUNNER_WASM_TOOLCHAIN", "rustup");
+    command
+        .env("PATH", &empty)
+        .env("RUNNER_WASM_TOOLCHAIN", "rustup");
     let ended = run_patiently(command.args(["plugin", "build", "rust"])).with_code(4);
-    assert!(ended.stderr.contains("rustup target add wasm32-unknown-unknown"), "{ended:#?}");
+    assert!(
+        ended
+            .stderr
+            .contains("rustup target add wasm32-unknown-unknown"),
+        "{ended:#?}"
+    );
 }

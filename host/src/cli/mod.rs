@@ -106,7 +106,12 @@ fn variable_for(flag: &str) -> Option<String> {
         return None;
     }
     let cli = Cli::command();
-    let commands = std::iter::once(&cli).chain(cli.get_subcommands());
+    let nested = cli
+        .get_subcommands()
+        .flat_map(clap::Command::get_subcommands);
+    let commands = std::iter::once(&cli)
+        .chain(cli.get_subcommands())
+        .chain(nested);
     let variables = commands.flat_map(clap::Command::get_arguments);
     variables
         .filter(|argument| argument.get_long() == Some(long))

@@ -1,4 +1,4 @@
-//! {{name}}: whether an answer {{name}} the reference that its sample came with, a text or one of several.
+//! {{name}}: whether an answer holds the reference that its sample came with, a text or one of several.
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer, serde_json};
 
