@@ -5,6 +5,7 @@
 //! - `invariants`: what `ARCHITECTURE.md` promises, each a test.
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
+//! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
@@ -12,6 +13,7 @@ mod command_line;
 mod endings;
 mod hostile_guests;
 mod invariants;
+mod plugin_cases;
 mod sockets;
 mod support;
 mod whole_runs;

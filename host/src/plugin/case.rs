@@ -8,6 +8,7 @@ mod damage;
 mod dataset;
 mod dice;
 mod expect;
+mod files;
 pub mod find;
 mod format;
 mod given;
@@ -21,11 +22,15 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use given::{Case, Mistake};
+pub use files::Mistake;
+pub use given::Case;
 pub use report::{CaseReport, Checks, Failure, SuiteReport, Tested, TimedReport, Written};
 
+use super::backend::Backend;
+use super::dataset::Dataset;
 use super::instance::{Configured, World};
 use super::sandbox::{Grants, Limits, LogBook};
+use super::scorer::Scorer;
 use super::{Info, Kind, Plugin, PluginError};
 use crate::tokenizer::Tokenizer;
 use given::Given;
@@ -65,14 +70,12 @@ impl Suite {
     /// # Errors
     /// Where it cannot be instantiated or traps.
     pub fn describe(&self) -> Result<Info, PluginError> {
-        fn of<W: World>(suite: &Suite) -> Result<Info, PluginError> {
-            let config = serde_json::json!({});
-            Configured::<W>::new(suite.plugin.clone(), &config, suite.grants(None))?.describe()
-        }
-        match self.plugin.kind {
-            Kind::Backend => of::<super::bindings::backend_world::BackendPlugin>(self),
-            Kind::Dataset => of::<super::bindings::dataset_world::DatasetPlugin>(self),
-            Kind::Scorer => of::<super::bindings::scorer_world::ScorerPlugin>(self),
+        let plugin = self.plugin.clone();
+        let (config, grants) = (serde_json::json!({}), self.grants(None));
+        match plugin.kind {
+            Kind::Backend => Backend::new(plugin, &config, grants)?.describe(),
+            Kind::Dataset => Dataset::new(plugin, &config, grants)?.describe(),
+            Kind::Scorer => Scorer::new(plugin, &config, grants)?.describe(),
         }
     }
 

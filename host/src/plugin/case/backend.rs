@@ -4,12 +4,12 @@
 use super::damage;
 use super::dice::Dice;
 use super::format;
-use super::given::{Ask, Control, Reply};
+use super::given::{Ask, Reply};
 use super::reply::{self, Misdeed, Reading};
 use super::seen::{Seen, TOLERATED};
 use crate::frame::{Frames, Framing};
 use crate::plugin::PluginError;
-use crate::plugin::backend::{self, Backend, Dialect};
+use crate::plugin::backend::{Backend, Control, Dialect};
 
 /// Ways to batch, and to cut.
 const ROUNDS: u64 = 8;
@@ -53,15 +53,12 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
                 Ok(framing) => framing,
                 Err(error) => return seen.ended("asking for the framing", &error),
             };
-            let (framing, expected) = match framing {
-                backend::Framing::EventStream => (Framing::EventStream, "sse"),
-                backend::Framing::Lines => (Framing::Lines, "lines"),
-                backend::Framing::Whole => (Framing::Whole, "json"),
-            };
-            if expected != *ending {
+            let framing = Framing::from(framing);
+            let (said, expected) = ending_of(framing);
+            if !expected.contains(ending) {
                 return seen.misfit(format!(
-                    "the backend asks for replies cut as {}, so this one belongs in reply.{expected}, not in reply.{ending}; or `framing` is wrong",
-                    said(framing)
+                    "the backend asks for replies cut as {said}, so this one belongs in reply.{}, not in reply.{ending}; or its framing is wrong",
+                    expected[0]
                 ));
             }
             read(plugin, dialect, framing, body, seen);
@@ -69,11 +66,14 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
     }
 }
 
-fn said(framing: Framing) -> &'static str {
+/// The contract's word for a framing, and the endings of its replies' files.
+fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
     match framing {
-        Framing::EventStream => "event-stream",
-        Framing::Lines => "lines",
-        Framing::Whole => "whole",
+        Framing::EventStream => ("event-stream", &["sse"]),
+        Framing::Lines => ("lines", &["lines"]),
+        Framing::LengthPrefixed(_) => ("length-prefixed", &["bin"]),
+        Framing::Whole => ("whole", &["json", "txt"]),
+        Framing::Raw => ("raw", &["bin"]),
     }
 }
 
@@ -85,14 +85,8 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
     let doing = "writing the request";
     let request = |dialect: &mut Dialect, seen: &mut Seen| {
         seen.checks.requests += 1;
-        let request = match what {
-            Control::ListModels => dialect.list_models(),
-        };
-        request.map(|request| {
-            request
-                .map(|request| format::request(&request))
-                .unwrap_or_default()
-        })
+        let request = dialect.control(what)?;
+        Ok(request.as_ref().map(format::request).unwrap_or_default())
     };
     let first = match request(&mut dialect, seen) {
         Ok(request) => request,
@@ -108,12 +102,16 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
         return;
     };
     let (file, doing) = match what {
-        Control::ListModels => ("models.json", "reading the models"),
+        Control::Metrics => ("metrics.json", "reading the metrics"),
+        _ => ("models.json", "reading the models"),
     };
     let read = |dialect: &mut Dialect, seen: &mut Seen, body: &[u8]| {
         seen.checks.decodings += 1;
         match what {
-            Control::ListModels => dialect
+            Control::Metrics => dialect
+                .read_metrics(body)
+                .map(|readings| format::readings(&readings)),
+            _ => dialect
                 .read_models(body)
                 .map(|models| format::list(models.into_iter().map(Into::into))),
         }
@@ -175,7 +173,9 @@ fn explain(plugin: &Backend, mut dialect: Dialect, status: u16, body: &[u8], see
     let doing = "explaining the error reply";
     let explain = |dialect: &mut Dialect, seen: &mut Seen, body: &[u8]| {
         seen.checks.decodings += 1;
-        dialect.explain(status, body).map(|said| said + "\n")
+        dialect
+            .explain(status, body)
+            .map(|said| format::refusal(&said))
     };
     let first = match explain(&mut dialect, seen, body) {
         Ok(said) => said,
@@ -183,7 +183,7 @@ fn explain(plugin: &Backend, mut dialect: Dialect, status: u16, body: &[u8], see
     };
     let mut whole = |dialect: &mut Dialect, seen: &mut Seen| explain(dialect, seen, body);
     if again(plugin, &mut dialect, seen, doing, &first, &mut whole) {
-        seen.found("explained.txt", first);
+        seen.found("explained.json", first);
     }
     damaged_bodies(&mut dialect, seen, doing, body, explain);
 }
@@ -233,7 +233,7 @@ fn read(plugin: &Backend, dialect: Dialect, framing: Framing, body: &[u8], seen:
         framing,
         body,
         frames,
-        by_frame: true,
+        by_frame: framing != Framing::Raw,
         seen,
     };
     let mut one = [dialect];

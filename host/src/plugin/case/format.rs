@@ -1,175 +1,19 @@
 //! The contract's types as the files of a case have them: one place, so that a change of the contract is a
-//! change of this file.
+//! change of this one. What is given stands in `input`, what is expected here.
 
-use serde::Deserialize;
+mod input;
+
+pub use input::{CONTROLS, ExchangeFile, SampleFile, SettingsFile};
+
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::plugin::PluginError;
-use crate::plugin::backend::{Meaning, Message, Prompt, Request, Role, Sample, Settings};
-use crate::plugin::bindings::backend_world::exports::runner::plugin::backend::Output;
-use crate::plugin::scorer::{Count, CountSource, Exchange};
-
-/// `sample.json`.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct SampleFile {
-    id: String,
-    prompt: PromptFile,
-    input_tokens: Option<u32>,
-    output_tokens: Option<u32>,
-    reference: Option<Value>,
-    session: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-enum PromptFile {
-    Text(String),
-    Messages(Vec<MessageFile>),
-    Tokens(Vec<u32>),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MessageFile {
-    role: RoleFile,
-    content: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum RoleFile {
-    System,
-    User,
-    Assistant,
-    Tool,
-}
-
-impl SampleFile {
-    /// As the plugin gets it.
-    pub fn sample(self) -> Sample {
-        Sample {
-            id: self.id,
-            prompt: match self.prompt {
-                PromptFile::Text(text) => Prompt::Text(text),
-                PromptFile::Tokens(tokens) => Prompt::Tokens(tokens),
-                PromptFile::Messages(messages) => {
-                    Prompt::Messages(messages.into_iter().map(MessageFile::message).collect())
-                }
-            },
-            input_tokens: self.input_tokens,
-            output_tokens: self.output_tokens,
-            reference: self.reference.map(|reference| reference.to_string()),
-            session: self.session,
-        }
-    }
-}
-
-impl MessageFile {
-    fn message(self) -> Message {
-        Message {
-            role: match self.role {
-                RoleFile::System => Role::System,
-                RoleFile::User => Role::User,
-                RoleFile::Assistant => Role::Assistant,
-                RoleFile::Tool => Role::Tool,
-            },
-            content: self.content,
-        }
-    }
-}
-
-/// `settings.json`; what it leaves out, and the whole of it where there is none, is as in most runs.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct SettingsFile {
-    model: String,
-    streaming: bool,
-    ignore_eos: bool,
-    temperature: Option<f64>,
-    extra_body: Option<Map<String, Value>>,
-}
-
-impl Default for SettingsFile {
-    fn default() -> Self {
-        SettingsFile {
-            model: "tiny".to_owned(),
-            streaming: true,
-            ignore_eos: false,
-            temperature: None,
-            extra_body: None,
-        }
-    }
-}
-
-impl SettingsFile {
-    /// As the plugin gets them.
-    pub fn settings(self) -> Settings {
-        Settings {
-            model: self.model,
-            streaming: self.streaming,
-            ignore_eos: self.ignore_eos,
-            temperature: self.temperature,
-            extra_body: self
-                .extra_body
-                .map(|extra| Value::Object(extra).to_string()),
-        }
-    }
-}
-
-/// An entry of `exchanges.json`, a line of `exchanges.jsonl`.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct ExchangeFile {
-    id: String,
-    reference: Option<Value>,
-    requested_tokens: Option<u32>,
-    #[serde(default)]
-    output: String,
-    #[serde(default)]
-    reasoning: String,
-    output_tokens: Option<CountFile>,
-    finish: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CountFile {
-    tokens: u32,
-    source: SourceFile,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum SourceFile {
-    Usage,
-    Pieces,
-    Length,
-    Retokenized,
-}
-
-impl ExchangeFile {
-    /// As the plugin gets it.
-    pub fn exchange(self) -> Exchange {
-        Exchange {
-            id: self.id,
-            reference: self.reference.map(|reference| reference.to_string()),
-            requested_tokens: self.requested_tokens,
-            output: self.output,
-            reasoning: self.reasoning,
-            output_tokens: self.output_tokens.map(|count| Count {
-                tokens: count.tokens,
-                source: match count.source {
-                    SourceFile::Usage => CountSource::Usage,
-                    SourceFile::Pieces => CountSource::Pieces,
-                    SourceFile::Length => CountSource::Length,
-                    SourceFile::Retokenized => CountSource::Retokenized,
-                },
-            }),
-            finish: self.finish,
-        }
-    }
-}
+use crate::plugin::backend::{
+    Meaning, Media, Message, Output, Part, Prompt, Reading, Reason, Refusal, Request, Role, Sample,
+    ServerMetric,
+};
+use crate::plugin::load::hex;
 
 /// `request.http`: method and path, header fields, an empty line, the body.
 pub fn request(request: &Request) -> String {
@@ -263,9 +107,10 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
             set("kind", "finish".into());
             set("text", reason.as_str().into());
         }
-        Meaning::Failure(message) => {
+        Meaning::Failure(refusal) => {
             set("kind", "failure".into());
-            set("text", message.as_str().into());
+            set("reason", reason(refusal.reason).into());
+            set("message", refusal.message.as_str().into());
         }
         Meaning::End => set("kind", "end".into()),
     }
@@ -301,11 +146,23 @@ pub fn sample(sample: &Sample) -> Value {
     if let Some(tokens) = sample.output_tokens {
         json["output-tokens"] = tokens.into();
     }
-    if let Some(session) = &sample.session {
-        json["session"] = session.as_str().into();
-    }
     if let Some(reference) = &sample.reference {
         json["reference"] = any(reference);
+    }
+    if let Some(turn) = &sample.turn {
+        json["turn"] = json!({ "session": turn.session, "index": turn.index });
+    }
+    if let Some(class) = &sample.class {
+        json["class"] = class.as_str().into();
+    }
+    if let Some(arrival) = sample.arrival {
+        json["arrival"] = arrival.into();
+    }
+    if let Some(adapter) = &sample.adapter {
+        json["adapter"] = adapter.as_str().into();
+    }
+    if let Some(parameters) = &sample.parameters {
+        json["parameters"] = any(parameters);
     }
     json
 }
@@ -316,22 +173,85 @@ pub fn prompt(prompt: &Prompt) -> Value {
         Prompt::Text(text) => json!({ "text": text }),
         Prompt::Tokens(tokens) => json!({ "tokens": tokens }),
         Prompt::Messages(messages) => {
-            let messages: Vec<_> = messages
-                .iter()
-                .map(|message| json!({ "role": role(message.role), "content": message.content }))
-                .collect();
+            let messages: Vec<Value> = messages.iter().map(message).collect();
             json!({ "messages": messages })
         }
+    }
+}
+
+fn message(message: &Message) -> Value {
+    let content = match message.parts.as_slice() {
+        [Part::Text(text)] => json!(text),
+        parts => parts.iter().map(part).collect(),
+    };
+    let mut json = json!({ "role": role(message.role), "content": content });
+    if let Some(extra) = &message.extra {
+        json["extra"] = any(extra);
+    }
+    json
+}
+
+/// Of content that is no text, its size and digest tell enough.
+fn part(part: &Part) -> Value {
+    let media = |media: &Media| {
+        json!({
+            "media-type": media.media_type,
+            "bytes": media.bytes.len(),
+            "sha256": hex(&Sha256::digest(&media.bytes)),
+        })
+    };
+    match part {
+        Part::Text(text) => json!({ "text": text }),
+        Part::Image(image) => json!({ "image": media(image) }),
+        Part::Audio(audio) => json!({ "audio": media(audio) }),
     }
 }
 
 fn role(role: Role) -> &'static str {
     match role {
         Role::System => "system",
+        Role::Developer => "developer",
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
     }
+}
+
+/// `explained.json`.
+pub fn refusal(refusal: &Refusal) -> String {
+    let json = json!({ "reason": reason(refusal.reason), "message": refusal.message });
+    format!("{json:#}\n")
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Overloaded => "overloaded",
+        Reason::Unavailable => "unavailable",
+        Reason::TooLong => "too-long",
+        Reason::UnknownModel => "unknown-model",
+        Reason::Unauthorised => "unauthorised",
+        Reason::Invalid => "invalid",
+        Reason::Internal => "internal",
+        Reason::Other => "other",
+    }
+}
+
+/// `metrics.json`: a list, one figure a line.
+pub fn readings(readings: &[Reading]) -> String {
+    list(readings.iter().map(|reading| {
+        let metric = match reading.metric {
+            ServerMetric::FinishedRequests => "finished-requests",
+            ServerMetric::RunningRequests => "running-requests",
+            ServerMetric::WaitingRequests => "waiting-requests",
+            ServerMetric::InputTokens => "input-tokens",
+            ServerMetric::OutputTokens => "output-tokens",
+            ServerMetric::PrefixCacheQueries => "prefix-cache-queries",
+            ServerMetric::PrefixCacheHits => "prefix-cache-hits",
+            ServerMetric::KvCacheUsage => "kv-cache-usage",
+            ServerMetric::Preemptions => "preemptions",
+        };
+        json!({ "metric": metric, "value": reading.value })
+    }))
 }
 
 /// JSON text as a value; text that is none, which the host refuses elsewhere, as a string.

@@ -6,8 +6,8 @@
 //! | `config.toml` | all | the plugin's configuration; without it there is none |
 //! | `sample.json` | backend | what is asked |
 //! | `settings.json` | backend | what the run asks of every request; may be left out, whole or in part |
-//! | `control.txt` | backend | instead of a sample: `list-models` |
-//! | `reply.sse`, `.lines`, `.json` | backend | a reply's body as received; which, the framing decides |
+//! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache` or `metrics` |
+//! | `reply.sse`, `.lines`, `.json` or `.txt`, `.bin` | backend | a reply's body as received; which, the framing decides |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
 //! | `case.toml` | dataset | what it is opened with: see [`Draw`] |
 //! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are judged |
@@ -15,19 +15,16 @@
 //! | expectations | all | see [`expectations`] |
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::find;
-use super::format::{ExchangeFile, SampleFile, SettingsFile};
+use super::files::{Files, Mistake};
+use super::format::{CONTROLS, ExchangeFile, SampleFile, SettingsFile};
 use crate::plugin::Kind;
-use crate::plugin::backend::{Sample, Settings};
+use crate::plugin::backend::{Control, Sample, Settings};
 use crate::plugin::scorer::Exchange;
 use crate::tokenizer::Tokenizer;
 
@@ -73,17 +70,6 @@ pub enum Reply {
     Error(u16, Vec<u8>),
 }
 
-/// What a server is asked beside answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// Which models it serves.
-    ListModels,
-}
-
-impl Control {
-    const ALL: [(&str, Control); 1] = [("list-models", Control::ListModels)];
-}
-
 /// What a dataset is opened with.
 pub struct Draw {
     /// The run's seed.
@@ -118,29 +104,15 @@ fn bytes() -> String {
     "bytes".to_owned()
 }
 
-/// Something wrong with a case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// What is wrong, and what is expected.
-    pub what: String,
-}
-
-impl Display for Mistake {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.what)
-    }
-}
-
 /// The files that say what a plugin must give.
 pub fn expectations(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Backend => &[
             "request.http",
             "events.json",
-            "explained.txt",
+            "explained.json",
             "models.json",
+            "metrics.json",
             "error.txt",
         ],
         Kind::Dataset => &["samples.json", "digest.txt", "error.txt"],
@@ -158,7 +130,7 @@ fn inputs(kind: Kind) -> &'static [&'static str] {
 }
 
 /// Endings of a reply's file; the framing decides which.
-const REPLIES: [&str; 3] = ["sse", "lines", "json"];
+const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
 
 /// Whether a folder that holds such a file is a case, of whatever kind.
 pub fn tells_a_case(name: &str) -> bool {
@@ -176,11 +148,7 @@ pub fn tells_a_case(name: &str) -> bool {
 /// Reads a case of a plugin of this kind; adds what is wrong with it to `mistakes`.
 pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {
     let before = mistakes.len();
-    let mut reading = Reading {
-        folder,
-        mistakes,
-        named: Vec::new(),
-    };
+    let mut reading = Files::new(folder, mistakes);
     let config = reading.config();
     let given = match kind {
         Kind::Backend => reading.backend(),
@@ -199,81 +167,16 @@ pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Ca
     (mistakes.len() == before).then_some(case)
 }
 
-struct Reading<'a> {
-    folder: &'a Path,
-    mistakes: &'a mut Vec<Mistake>,
-    /// Files of the folder that other files name.
-    named: Vec<PathBuf>,
-}
-
-impl Reading<'_> {
-    fn mistake(&mut self, file: &str, what: impl Into<String>) {
-        self.mistakes.push(Mistake {
-            path: self.folder.join(file),
-            what: what.into(),
-        });
-    }
-
-    /// A file's bytes; `None` where there is none.
-    fn bytes(&mut self, file: &str) -> Option<Vec<u8>> {
-        match fs::read(self.folder.join(file)) {
-            Ok(bytes) => Some(bytes),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
-            Err(cause) => {
-                self.mistake(file, format!("cannot be read: {cause}"));
-                None
-            }
-        }
-    }
-
-    fn text(&mut self, file: &str) -> Option<String> {
-        match String::from_utf8(self.bytes(file)?) {
-            Ok(text) => Some(text),
-            Err(cause) => {
-                self.mistake(file, format!("is not UTF-8: {}", cause.utf8_error()));
-                None
-            }
-        }
-    }
-
-    fn json<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
-        let text = self.text(file)?;
-        match serde_json::from_str(&text) {
-            Ok(read) => Some(read),
-            Err(cause) => {
-                self.mistake(file, cause.to_string());
-                None
-            }
-        }
-    }
-
-    fn toml<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
-        let text = self.text(file)?;
-        match toml::from_str(&text) {
-            Ok(read) => Some(read),
-            Err(cause) => {
-                self.mistake(file, cause.to_string().trim_end());
-                None
-            }
-        }
-    }
-
-    fn config(&mut self) -> Value {
-        let table: toml::Table = self.toml("config.toml").unwrap_or_default();
-        match as_json(toml::Value::Table(table)) {
-            Ok(config) => config,
-            Err(what) => {
-                self.mistake("config.toml", what);
-                Value::Null
-            }
-        }
-    }
-
+impl Files<'_> {
     fn backend(&mut self) -> Option<Given> {
         let sample: Option<SampleFile> = self.json("sample.json");
         let control = self.text("control.txt");
         let settings: SettingsFile = self.json("settings.json").unwrap_or_default();
         let reply = self.reply();
+        let sample = match sample {
+            Some(file) => Some(file.sample(&mut |name| self.beside(name))?),
+            None => None,
+        };
         match (sample, control) {
             (Some(_), Some(_)) => {
                 let what = "a case has a sample.json or a control.txt, this one has both";
@@ -281,20 +184,33 @@ impl Reading<'_> {
                 None
             }
             (Some(sample), None) => Some(Given::Ask(Box::new(Ask {
-                sample: sample.sample(),
+                sample,
                 settings: settings.settings(),
                 reply,
             }))),
             (None, Some(word)) => {
-                let known = Control::ALL.iter().find(|(name, _)| *name == word.trim());
-                let Some((_, control)) = known else {
-                    let words: Vec<&str> = Control::ALL.iter().map(|(name, _)| *name).collect();
-                    self.mistake("control.txt", format!("expected {}", words.join(", ")));
+                let known = CONTROLS.iter().find(|(name, _)| *name == word.trim());
+                let Some((word, control)) = known else {
+                    let words: Vec<&str> = CONTROLS.iter().map(|(name, _)| *name).collect();
+                    self.mistake(
+                        "control.txt",
+                        format!("expected one of {}", words.join(", ")),
+                    );
                     return None;
                 };
+                let is_read = matches!(control, Control::ListModels | Control::Metrics);
                 match reply {
                     None => Some(Given::Control(*control, None)),
-                    Some(Reply::Body(_, body)) => Some(Given::Control(*control, Some(body))),
+                    Some(Reply::Body(_, body)) if is_read => {
+                        Some(Given::Control(*control, Some(body)))
+                    }
+                    Some(Reply::Body(..)) => {
+                        let what = format!(
+                            "holds a reply, but of an answer to `{word}` a backend reads nothing"
+                        );
+                        self.mistake("", what);
+                        None
+                    }
                     Some(Reply::Error(status, _)) => {
                         let what = format!(
                             "holds the reply with status {status} of a case with a control.txt; error replies are explained in cases with a sample.json"
@@ -436,24 +352,6 @@ impl Reading<'_> {
         Some(files.into_iter().map(ExchangeFile::exchange).collect())
     }
 
-    /// The names of what lies in the folder, in order.
-    fn names(&mut self) -> Vec<String> {
-        match find::entries(self.folder) {
-            Ok(paths) => {
-                let shown = paths.iter().filter(|path| !find::is_hidden(path));
-                let mut names: Vec<String> = shown
-                    .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
-                    .collect();
-                names.sort();
-                names
-            }
-            Err(what) => {
-                self.mistake("", what);
-                Vec::new()
-            }
-        }
-    }
-
     /// Finds files that no case of this kind has.
     fn others(&mut self, kind: Kind) {
         for name in self.names() {
@@ -478,30 +376,4 @@ impl Reading<'_> {
             self.mistake(&name, what);
         }
     }
-}
-
-/// TOML as JSON; what JSON has no word for is a mistake.
-fn as_json(value: toml::Value) -> Result<Value, String> {
-    Ok(match value {
-        toml::Value::String(text) => text.into(),
-        toml::Value::Integer(number) => number.into(),
-        toml::Value::Float(number) => serde_json::Number::from_f64(number)
-            .ok_or_else(|| {
-                format!("{number} cannot be handed to a plugin: JSON has no such number")
-            })?
-            .into(),
-        toml::Value::Boolean(truth) => truth.into(),
-        toml::Value::Datetime(date) => date.to_string().into(),
-        toml::Value::Array(values) => values
-            .into_iter()
-            .map(as_json)
-            .collect::<Result<Vec<_>, _>>()?
-            .into(),
-        toml::Value::Table(table) => Value::Object(
-            table
-                .into_iter()
-                .map(|(key, value)| Ok((key, as_json(value)?)))
-                .collect::<Result<_, String>>()?,
-        ),
-    })
 }

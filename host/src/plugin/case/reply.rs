@@ -22,10 +22,13 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// It as text, to be compared: `events.json`, and the error.
+    /// It as text, to be compared: `events.json`, and the error. Where frames are cut by chance, what came
+    /// before an error depends on the cut.
     pub fn shown(&self, by_frame: bool) -> String {
-        let events = format::events(&self.events, by_frame);
-        events + self.error.as_deref().unwrap_or_default()
+        match &self.error {
+            Some(error) if !by_frame => error.clone(),
+            error => format::events(&self.events, by_frame) + error.as_deref().unwrap_or_default(),
+        }
     }
 }
 

@@ -94,12 +94,15 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
         "nothing but an id".to_owned(),
         Exchange {
             reference: None,
+            turn: None,
+            class: None,
             requested_tokens: None,
             output_tokens: None,
             finish: None,
             output: String::new(),
             reasoning: String::new(),
-            ..example.clone()
+            tool_calls: String::new(),
+            id: example.id.clone(),
         },
     ));
     let mut judge = match plugin.open() {
