@@ -322,7 +322,7 @@ mod tests {
             ),
             ("answer = 'ecco'", "unknown variant `ecco`"),
             ("usage = 'sometimes'", "expected one of `final`, `always`"),
-            ("models = 'tiny'", "expected a list"),
+            ("models = 5", "`models`: expected a string"),
             (
                 "[[fault]]\nkind = 'cut'",
                 "script:1:1: `fault`: a fault of kind `cut` needs `after-tokens`",

@@ -95,7 +95,7 @@ fn faults(t: &mut Reader<'_, '_>) -> Vec<Fault> {
 }
 
 fn models(t: &mut Reader<'_, '_>) -> Vec<String> {
-    t.own::<Vec<String>>("models")
-        .map(|said| said.value)
-        .unwrap_or_default()
+    let said = t.one_or_more("models").map(|said| said.value);
+    let names = said.unwrap_or_default().into_iter();
+    names.map(|said| said.value).collect()
 }
