@@ -2,7 +2,7 @@
 //! tested is run, every block that is a file is written, in the order of the page. What a reader would see in the
 //! results is compared. And the workflow that comes with a project: its steps, run on a project that was just made.
 //!
-//! Python's parts are followed where componentize-py is: on the PATH, named by `RUNNER_COMPONENTIZE_PY`, or where
+//! Python's parts are followed where componentize-py is: on the PATH, named by `COMPONENTIZE_PY`, or where
 //! `cargo xtask examples` installs it. Otherwise the test says that they were passed over.
 
 #[path = "../plugins/guide/blocks.rs"]
@@ -29,7 +29,7 @@ const TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guide");
 
 /// Where componentize-py is.
 fn componentize_py() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("RUNNER_COMPONENTIZE_PY") {
+    if let Some(named) = std::env::var_os("COMPONENTIZE_PY") {
         return Some(named.into());
     }
     let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/example-tools");
@@ -75,7 +75,7 @@ impl Reader {
                 let path = self.folder.path().join(path);
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                 std::fs::write(&path, &block.text).unwrap();
-            } else if block.info.starts_with("sh tested") {
+            } else if block.language() == "sh" && block.info.contains(" tested") {
                 self.run(&block);
                 followed += 1;
             }
@@ -113,10 +113,12 @@ impl Reader {
                 None => command.env_remove(name),
             };
         }
+        // Which compiler makes components is this machine's business.
+        let toolchain = std::env::var_os("RUNNER_WASM_TOOLCHAIN");
+        command.envs(toolchain.map(|value| ("RUNNER_WASM_TOOLCHAIN", value)));
         let own = Path::new(env!("CARGO_BIN_EXE_runner")).parent().unwrap();
-        let tools = self.python.as_deref().and_then(Path::parent);
+        command.envs(self.python.as_ref().map(|path| ("COMPONENTIZE_PY", path)));
         let mut search = vec![own.to_owned()];
-        search.extend(tools.map(Path::to_owned));
         let given = std::env::var_os("PATH").unwrap_or_default();
         search.extend(std::env::split_paths(&given));
         let search: OsString = std::env::join_paths(search).unwrap();
