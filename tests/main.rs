@@ -7,6 +7,7 @@
 //! - `guide`: the plugin author's guide, followed to the letter.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
+//! - `versions`: components of earlier versions of the contract, as they were built then.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod command_line;
@@ -16,4 +17,5 @@ mod hostile_guests;
 mod invariants;
 mod sockets;
 mod support;
+mod versions;
 mod whole_runs;

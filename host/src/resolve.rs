@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
@@ -31,6 +32,9 @@ use crate::scenario::{ConfigTable, Place, Problem, Said, Scenario, ScenarioError
 use crate::target::Target;
 use crate::timings::Timings;
 use crate::tokenizer::{Tokenizer, TokenizerError};
+
+/// Compiling a plugin for longer than this is told.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// A scenario and where it comes from.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +63,8 @@ pub struct Resolved {
     pub tokenizer: Arc<Tokenizer>,
     /// What plugins have logged.
     pub log: LogBook,
+    /// What the user should know of how plugins were loaded, a line each.
+    pub remarks: Vec<String>,
     /// How the start went so far.
     pub timings: Arc<Timings>,
 }
@@ -88,9 +94,10 @@ impl Faults {
     /// Files a plugin's complaint: about what it was given, or about itself.
     fn add(&mut self, error: PluginError, place: Option<&Place>) {
         match error {
-            PluginError::Config { .. } | PluginError::Input { .. } => self
-                .scenario
-                .push(Problem::new(error.to_string()).at(place.cloned(), "here")),
+            PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
+                self.scenario
+                    .push(Problem::new(error.to_string()).at(place.cloned(), "here"))
+            }
             other => self.plugins.push(other),
         }
     }
@@ -111,6 +118,7 @@ pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
         source,
         faults: Faults::default(),
         loaded: plugins,
+        remarks: Vec::new(),
     }
     .run(tokenizer, files, timings)
 }
@@ -120,6 +128,7 @@ struct Resolution<'s> {
     faults: Faults,
     /// Plugins that were loaded and not yet asked for.
     loaded: BTreeMap<String, Result<Plugin, PluginError>>,
+    remarks: Vec<String>,
 }
 
 /// The plugins of a run, with where each was named and what it is told.
@@ -156,6 +165,7 @@ impl<'s> Resolution<'s> {
             log: log.clone(),
             files: Arc::new(paths),
             tokenizer: Arc::clone(&tokenizer),
+            seed: load_of(scenario, None).seed,
         };
 
         let backend = chosen.backend.and_then(|(plugin, place)| {
@@ -240,6 +250,7 @@ impl<'s> Resolution<'s> {
             scorers,
             tokenizer,
             log,
+            remarks: self.remarks,
             timings,
         })
     }
@@ -256,7 +267,7 @@ impl<'s> Resolution<'s> {
         let mut extra_scorers = Vec::new();
         let mut failed = false;
         for said in &source.plugins {
-            let Some(plugin) = self.load(&said.value) else {
+            let Some(plugin) = self.load(said) else {
                 failed = true;
                 continue;
             };
@@ -295,12 +306,21 @@ impl<'s> Resolution<'s> {
         chosen
     }
 
-    fn load(&mut self, asked: &str) -> Option<Plugin> {
-        let loaded = self.loaded.remove(asked);
-        loaded
-            .unwrap_or_else(|| load::load(asked, &ahead::search(self.source)))
-            .map_err(|error| self.faults.plugins.push(error))
-            .ok()
+    fn load(&mut self, said: &Said<String>) -> Option<Plugin> {
+        let loaded = self.loaded.remove(&said.value).unwrap_or_else(|| {
+            let search = ahead::search(self.source);
+            load::load_within(&said.value, &search, &limits(&self.source.scenario))
+        });
+        match loaded {
+            Ok(plugin) => {
+                self.remarks.extend(remarks(&plugin));
+                Some(plugin)
+            }
+            Err(error) => {
+                self.faults.add(error, Some(&said.place));
+                None
+            }
+        }
     }
 
     /// The plugin the scenario names for a place, which must be of the place's kind.
@@ -329,7 +349,7 @@ impl<'s> Resolution<'s> {
             }
             return None;
         };
-        let plugin = self.load(&said.value)?;
+        let plugin = self.load(said)?;
         if plugin.kind != kind {
             self.faults.plugins.push(PluginError::WrongKind {
                 plugin: plugin.asked,
@@ -412,6 +432,27 @@ impl<'s> Resolution<'s> {
         }
         files
     }
+}
+
+/// What is worth a line of how a plugin was loaded.
+fn remarks(plugin: &Plugin) -> Vec<String> {
+    let loading = &plugin.loading;
+    let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));
+    let slow = (loading.compiled_in)
+        .filter(|took| *took > SLOW)
+        .map(|took| {
+            let kept = match loading.kept {
+                true => "kept for next time",
+                false => "not kept, so next time takes as long",
+            };
+            format!(
+                "compiled plugin {} ({:.1} MB) in {:.1} s; {kept}",
+                plugin.asked,
+                plugin.size as f64 / 1e6,
+                took.as_secs_f64()
+            )
+        });
+    warnings.chain(slow).collect()
 }
 
 fn config_json(config: &ConfigTable) -> serde_json::Value {

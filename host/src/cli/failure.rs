@@ -128,7 +128,9 @@ impl From<Faults> for Failure {
 impl From<PluginError> for Failure {
     fn from(error: PluginError) -> Self {
         let exit = match error {
-            PluginError::Config { .. } | PluginError::Input { .. } => Exit::Input,
+            PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
+                Exit::Input
+            }
             _ => Exit::Plugin,
         };
         Failure::new(exit, error.to_string())

@@ -203,6 +203,11 @@ fn timeouts(t: &mut Reader<'_, '_>) -> Timeouts {
 
 fn sandbox(t: &mut Reader<'_, '_>) -> Sandbox {
     Sandbox {
+        component: size(t, "component"),
+        functions: t.integer("functions"),
+        table: t.integer("table"),
+        nesting: t.integer("nesting"),
+        compile: span(t, "compile"),
         memory: size(t, "memory"),
         backend_call: span(t, "backend-call"),
         dataset_call: span(t, "dataset-call"),
