@@ -13,6 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The same for what compiles a standard library, perhaps.
 const COMPILING: Duration = Duration::from_secs(1_800);
 
+/// Where cargo leaves what it makes of authors' projects: what they depend on is compiled once.
+pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
+
 /// The binary with nothing of the caller's environment that it listens to.
 pub fn runner() -> Command {
     cleaned(Command::new(env!("CARGO_BIN_EXE_runner")))
@@ -53,7 +56,7 @@ pub struct Ended {
     pub code: Option<i32>,
     /// All of its stdout.
     pub stdout: String,
-    /// All of its stderr.
+    /// All of its stderr, but for lines about plugins that took long to compile: how long is the machine's doing.
     pub stderr: String,
 }
 
@@ -152,7 +155,9 @@ impl Process {
         Ended {
             code: status.code(),
             stdout: text(&self.stdout),
-            stderr: text(&self.stderr),
+            stderr: (text(&self.stderr).split_inclusive('\n'))
+                .filter(|line| !line.starts_with("compiled plugin "))
+                .collect(),
         }
     }
 }

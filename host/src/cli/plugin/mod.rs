@@ -5,6 +5,7 @@ pub mod check;
 pub mod info;
 pub mod list;
 pub mod new;
+pub mod test;
 
 mod facts;
 
@@ -19,13 +20,14 @@ use super::run::write_stdout;
 use crate::plugin::load::SearchPath;
 use crate::shipped;
 
-/// Write, build, check and look at plugins
+/// Make, build, check, test and list plugins
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "From nothing to a tested component:\n  \
         runner plugin new backend my-engine    a project that builds as it stands\n  \
         cd my-engine\n  \
         runner plugin build                    writes target/plugin/my-engine.wasm\n  \
-        runner plugin check target/plugin/my-engine.wasm\n\n\
+        runner plugin check target/plugin/my-engine.wasm\n  \
+        runner plugin test                     its cases, in the sandbox of a run\n\n\
         What there is:\n  \
         runner plugin list                     the plugins inside this runner\n  \
         runner plugin info vllm                what can be written under [backend.config]\n\n\
@@ -40,6 +42,7 @@ enum Command {
     New(new::Args),
     Build(build::Args),
     Check(check::Args),
+    Test(test::Args),
     Info(info::Args),
     List(list::Args),
 }
@@ -53,6 +56,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Command::New(args) => new::exec(args),
         Command::Build(args) => build::exec(args),
         Command::Check(args) => check::exec(args),
+        Command::Test(args) => test::exec(args),
         Command::Info(args) => info::exec(args),
         Command::List(args) => list::exec(args),
     }

@@ -99,7 +99,7 @@ fn words(made: &Made) -> String {
         }
     }
     format!(
-        "{}: a {} in {}\n  {}\n\nNext:\n  cd {}\n  runner plugin build\n  runner plugin check target/plugin/{}.wasm\n\
+        "{}: a {} in {}\n  {}\n\nNext:\n  cd {}\n  runner plugin build\n  runner plugin check target/plugin/{}.wasm\n  runner plugin test\n\
          README.md says how it goes on.\n",
         made.folder.display(),
         made.kind.name(),
