@@ -14,6 +14,7 @@ pub mod exchange;
 pub mod finding;
 pub mod folder;
 pub mod frame;
+pub mod guide;
 pub mod metric;
 pub mod mock;
 pub mod pace;

@@ -37,6 +37,8 @@ mod words;
 pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
 pub use load::{Arrival, Load, Ramp, SHAPES, Stage, THINK_SPREADS, Trace};
 pub use problem::{Problem, ScenarioError};
+pub(crate) use read::parse_table;
+pub(crate) use reader::Reader;
 pub use said::{Place, Said, Source};
 pub use schema::check_config;
 pub use size::Size;
