@@ -6,6 +6,7 @@
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
 //! - `guide`: the plugin author's guide, followed to the letter.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
+//! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
 //! - `versions`: components of earlier versions of the contract, as they were built then.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
@@ -15,6 +16,7 @@ mod endings;
 mod guide;
 mod hostile_guests;
 mod invariants;
+mod plugin_cases;
 mod sockets;
 mod support;
 mod versions;

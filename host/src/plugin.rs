@@ -5,6 +5,7 @@
 
 pub mod artifacts;
 pub mod backend;
+pub mod case;
 pub mod dataset;
 pub mod imports;
 pub mod load;

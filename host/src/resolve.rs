@@ -4,6 +4,7 @@
 
 mod ahead;
 mod defaults;
+mod remarks;
 mod targets;
 mod trace;
 
@@ -11,7 +12,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
@@ -32,9 +32,6 @@ use crate::scenario::{ConfigTable, Place, Problem, Said, Scenario, ScenarioError
 use crate::target::Target;
 use crate::timings::Timings;
 use crate::tokenizer::{Tokenizer, TokenizerError};
-
-/// Compiling a plugin for longer than this is told.
-const SLOW: Duration = Duration::from_secs(1);
 
 /// A scenario and where it comes from.
 #[derive(Clone, Debug, Default)]
@@ -313,7 +310,7 @@ impl<'s> Resolution<'s> {
         });
         match loaded {
             Ok(plugin) => {
-                self.remarks.extend(remarks(&plugin));
+                self.remarks.extend(remarks::of(&plugin));
                 Some(plugin)
             }
             Err(error) => {
@@ -432,27 +429,6 @@ impl<'s> Resolution<'s> {
         }
         files
     }
-}
-
-/// What is worth a line of how a plugin was loaded.
-fn remarks(plugin: &Plugin) -> Vec<String> {
-    let loading = &plugin.loading;
-    let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));
-    let slow = (loading.compiled_in)
-        .filter(|took| *took > SLOW)
-        .map(|took| {
-            let kept = match loading.kept {
-                true => "kept for next time",
-                false => "not kept, so next time takes as long",
-            };
-            format!(
-                "compiled plugin {} ({:.1} MB) in {:.1} s; {kept}",
-                plugin.asked,
-                plugin.size as f64 / 1e6,
-                took.as_secs_f64()
-            )
-        });
-    warnings.chain(slow).collect()
 }
 
 fn config_json(config: &ConfigTable) -> serde_json::Value {

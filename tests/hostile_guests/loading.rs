@@ -117,7 +117,7 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
         ),
         (
             "runner:plugin/log@9.2.0",
-            "this runner has no such interface",
+            "this runner does not speak that version of it",
         ),
     ] {
         let bytes = patched(BACKEND, LOG, import);

@@ -53,6 +53,14 @@ impl Failure {
         }
     }
 
+    /// Several of one kind at once, a sentence each.
+    pub fn several(exit: Exit, words: Vec<String>) -> Self {
+        Failure {
+            exit: exit as u8,
+            words: Words::Plain(words),
+        }
+    }
+
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.exit)

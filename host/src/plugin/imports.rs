@@ -2,6 +2,7 @@
 //!
 //! Responsible for the judgement; what stands behind an import is the `sandbox`'s and `wasi`'s.
 
+use super::contract::Contract;
 use super::load::Kind;
 use super::outline::Outline;
 
@@ -70,11 +71,14 @@ fn judge(name: &str, kind: Option<Kind>) -> Import {
 }
 
 fn ours(interface: &str, kind: Option<Kind>) -> (bool, &'static str) {
-    let interface = interface.split('@').next().unwrap_or(interface);
+    let (interface, version) = interface.split_once('@').unwrap_or((interface, ""));
     match (interface, kind) {
         ("types" | "log", _)
         | ("files" | "tokenizer", None | Some(Kind::Dataset))
-        | ("tokenizer", Some(Kind::Scorer)) => (true, "it is part of the plugin interface"),
+        | ("tokenizer", Some(Kind::Scorer)) => match Contract::serving(version) {
+            Ok(_) => (true, "it is part of the plugin interface"),
+            Err(_) => (false, "this runner does not speak that version of it"),
+        },
         ("files", _) => (false, "only a dataset is given files"),
         ("tokenizer", _) => (false, "a backend is given no tokenizer"),
         _ => (false, "this runner has no such interface"),

@@ -145,6 +145,14 @@ impl<W: World> Configured<W> {
         })
     }
 
+    /// Makes an instance, and lets go of it: what it costs can be measured, and whether it can be made be known.
+    ///
+    /// # Errors
+    /// Where the plugin traps as it starts, or takes more than it may.
+    pub fn instance(&self) -> Result<(), PluginError> {
+        self.instantiate().map(drop)
+    }
+
     /// Makes an instance, ready for its first call.
     pub(super) fn instantiate(&self) -> Result<Live<W>, PluginError> {
         let limit_ms = W::limit_ms(&self.grants.limits);
