@@ -1,5 +1,6 @@
 //! `runner plugin`: what the authors of plugins need, one file a subcommand.
 
+pub mod guide;
 pub mod test;
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
     Test(test::Args),
+    Guide(guide::Args),
 }
 
 /// Runs the subcommand.
@@ -25,5 +27,6 @@ enum Command {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Test(args) => test::exec(args),
+        Command::Guide(args) => guide::exec(args),
     }
 }
