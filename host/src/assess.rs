@@ -185,9 +185,15 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
     scorer::Exchange {
         id: exchange.sample.id.clone(),
         reference: exchange.sample.reference.as_ref().map(ToString::to_string),
+        turn: exchange.sample.turn.as_ref().map(|turn| scorer::Turn {
+            session: turn.session.clone(),
+            index: turn.index,
+        }),
+        class: exchange.sample.class.clone(),
         requested_tokens: exchange.sample.output_tokens,
         output: exchange.output.clone(),
         reasoning: exchange.reasoning.clone(),
+        tool_calls: exchange.tool_calls.clone(),
         output_tokens: counted,
         finish: exchange.finish.clone(),
     }

@@ -251,7 +251,7 @@ impl Decoder {
         {
             Ok(said) => {
                 self.patience.restored();
-                said
+                said.message
             }
             Err(error) => {
                 self.patience.tried(&error);
@@ -382,8 +382,8 @@ impl Answer {
                 self.finish = Some(word);
                 event(Kind::Finish, None, 0)
             }
-            Meaning::Failure(message) => {
-                self.fault = Some((FailureClass::InBandError, message));
+            Meaning::Failure(refusal) => {
+                self.fault = Some((FailureClass::InBandError, refusal.message));
                 event(Kind::Failure, None, 0)
             }
             Meaning::End => {

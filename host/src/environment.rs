@@ -44,7 +44,7 @@ impl Environment {
         };
         Environment {
             runner: env!("CARGO_PKG_VERSION").to_owned(),
-            contract: crate::plugin::load::CONTRACT.to_owned(),
+            contract: crate::plugin::Contract::NEWEST.version().to_owned(),
             platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             cpu: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
             cores: std::thread::available_parallelism().ok().map(Into::into),

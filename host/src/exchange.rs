@@ -121,10 +121,29 @@ pub struct SampleFacts {
     /// What a scorer compares the answer with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<serde_json::Value>,
+    /// Where it stands in a conversation of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Turn>,
+    /// The kind of sample it is, in the dataset's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// The adapter that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<String>,
     /// Bytes of the request's body.
     pub request_bytes: u64,
     /// First 16 hexadecimal digits of the SHA-256 of method, path and body.
     pub request_digest: String,
+}
+
+/// Where a sample stands in a conversation of several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Turn {
+    /// The conversation's name, unique within a run.
+    pub session: String,
+    /// Which of its turns this is, from 0.
+    pub index: u32,
 }
 
 /// What the server says it counted. Absent is not zero.

@@ -1,4 +1,5 @@
-//! Cutting a reply's bytes into frames: events of an event stream, lines, or the whole body.
+//! Cutting a reply's bytes into frames: events of an event stream, lines, pieces with their length before them,
+//! the whole body, or the bytes as they came.
 //!
 //! Pure: bytes and the instant at which they were read go in, frames come out, each with the instant
 //! of the bytes that completed it. Text is never decoded here and bytes are kept until a line is
@@ -23,8 +24,35 @@ pub enum Framing {
     EventStream,
     /// A frame a line; empty lines are left out.
     Lines,
+    /// A frame's length stands before its bytes.
+    LengthPrefixed(LengthPrefix),
     /// One frame.
     Whole,
+    /// A frame a read, cut wherever the network cut it.
+    Raw,
+}
+
+/// Where a frame's length stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LengthPrefix {
+    /// Bytes before the length that belong to no frame.
+    pub skip: usize,
+    /// Bytes of the length, from 1 to 8.
+    pub width: usize,
+    /// Whether the length's first byte is its lowest.
+    pub little_endian: bool,
+}
+
+impl LengthPrefix {
+    /// Length of the frame whose prefix these bytes begin with; absent where they do not hold it whole.
+    fn read(&self, bytes: &[u8]) -> Option<u64> {
+        let digits = bytes.get(self.skip..self.skip + self.width)?;
+        let shift = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
+        Some(match self.little_endian {
+            true => digits.iter().rev().fold(0, shift),
+            false => digits.iter().fold(0, shift),
+        })
+    }
 }
 
 /// One unit of a reply.
@@ -192,10 +220,22 @@ impl Framer {
         mut bytes: &[u8],
         frames: &mut Frames,
     ) -> Result<(), Oversized> {
-        if self.framing == Framing::Whole {
-            self.has_data = true;
-            self.data.extend_from_slice(bytes);
-            return self.check_size();
+        match self.framing {
+            Framing::EventStream | Framing::Lines => {}
+            Framing::LengthPrefixed(prefix) => {
+                return self.push_prefixed(prefix, at, bytes, frames);
+            }
+            Framing::Whole => {
+                self.has_data = true;
+                self.data.extend_from_slice(bytes);
+                return self.check_size();
+            }
+            Framing::Raw => {
+                if !bytes.is_empty() {
+                    frames.push(at, None, bytes);
+                }
+                return Ok(());
+            }
         }
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -243,14 +283,56 @@ impl Framer {
         Some(b"data: ".len() + end + 2)
     }
 
+    /// Takes bytes of a reply whose frames have their length before them. `line` holds what is not whole.
+    fn push_prefixed(
+        &mut self,
+        prefix: LengthPrefix,
+        at: Nanos,
+        bytes: &[u8],
+        frames: &mut Frames,
+    ) -> Result<(), Oversized> {
+        let mut held = std::mem::take(&mut self.line);
+        let joined = !held.is_empty();
+        if joined {
+            held.extend_from_slice(bytes);
+        }
+        let mut rest: &[u8] = if joined { &held } else { bytes };
+        let head = prefix.skip + prefix.width;
+        while let Some(length) = prefix.read(rest) {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            if length > FRAME_BYTES {
+                return Err(Oversized);
+            }
+            let Some(data) = rest.get(head..head + length) else {
+                break;
+            };
+            frames.push(at, None, data);
+            rest = &rest[head + length..];
+        }
+        self.line = rest.to_vec();
+        Ok(())
+    }
+
     /// The reply has ended; `at` is when that was seen.
     pub fn finish(&mut self, at: Nanos, frames: &mut Frames) {
         let mut unfinished = false;
-        if self.framing == Framing::Whole {
-            if self.has_data {
-                self.emit(at, frames);
+        match self.framing {
+            Framing::EventStream | Framing::Lines => {}
+            Framing::Whole => {
+                if self.has_data {
+                    self.emit(at, frames);
+                }
+                return;
             }
-            return;
+            Framing::LengthPrefixed(prefix) => {
+                let held = std::mem::take(&mut self.line);
+                if let Some(data @ [_, ..]) = held.get(prefix.skip + prefix.width..) {
+                    frames.push(at, None, data);
+                    frames.unfinished = true;
+                }
+                return;
+            }
+            Framing::Raw => return,
         }
         if !self.line.is_empty() {
             unfinished = true;
@@ -320,116 +402,4 @@ impl Framer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn cut(framing: Framing, reads: &[&[u8]]) -> Vec<(u64, Option<String>, String, bool)> {
-        let mut framer = Framer::new(framing);
-        let mut frames = Frames::default();
-        for (i, read) in reads.iter().enumerate() {
-            framer.push(Nanos(i as u64), read, &mut frames).unwrap();
-        }
-        framer.finish(Nanos(reads.len() as u64), &mut frames);
-        frames
-            .iter()
-            .map(|f| {
-                let data = String::from_utf8(f.data.to_vec()).unwrap();
-                (f.at.0, f.name.map(str::to_owned), data, f.unfinished)
-            })
-            .collect()
-    }
-
-    fn events(reads: &[&[u8]]) -> Vec<String> {
-        cut(Framing::EventStream, reads)
-            .into_iter()
-            .map(|(_, _, data, _)| data)
-            .collect()
-    }
-
-    #[test]
-    fn a_frame_has_the_instant_of_the_bytes_that_complete_it() {
-        let frames = cut(
-            Framing::EventStream,
-            &[b"data: a\n", b"\ndata: b\n\ndata", b": c\n\n"],
-        );
-        let instants: Vec<u64> = frames.iter().map(|f| f.0).collect();
-        assert_eq!(instants, [1, 1, 2]);
-    }
-
-    #[test]
-    fn lines_may_end_in_lf_crlf_or_cr() {
-        assert_eq!(
-            events(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]),
-            ["a", "b", "c"]
-        );
-        assert_eq!(
-            events(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]),
-            ["a", "b"]
-        );
-    }
-
-    #[test]
-    fn data_lines_are_joined_and_one_space_is_dropped() {
-        assert_eq!(events(&[b"data:  a\ndata:b\ndata\n\n"]), [" a\nb\n"]);
-    }
-
-    #[test]
-    fn comments_and_empty_events_mean_nothing() {
-        assert_eq!(
-            events(&[b": ping\n\nevent: x\n\nid: 3\n\ndata: a\n\n"]),
-            ["a"]
-        );
-    }
-
-    #[test]
-    fn names_belong_to_their_event_alone() {
-        let frames = cut(Framing::EventStream, &[b"event: e\ndata: a\n\ndata: b\n\n"]);
-        assert_eq!(frames[0].1.as_deref(), Some("e"));
-        assert_eq!(frames[1].1, None);
-    }
-
-    #[test]
-    fn unicode_line_separators_end_no_line() {
-        let text = "data: a\u{2028}b\u{85}c\n\n";
-        assert_eq!(events(&[text.as_bytes()]), ["a\u{2028}b\u{85}c"]);
-    }
-
-    #[test]
-    fn a_last_event_may_lack_its_blank_line_and_is_marked() {
-        let frames = cut(Framing::EventStream, &[b"data: a\n\ndata: [DO"]);
-        assert!(!frames[0].3);
-        assert_eq!((frames[1].2.as_str(), frames[1].3), ("[DO", true));
-    }
-
-    #[test]
-    fn lines_and_whole_bodies() {
-        let lines = cut(Framing::Lines, &[b"{1}\n\n{2", b"}\r\n{3}"]);
-        let texts: Vec<&str> = lines.iter().map(|f| f.2.as_str()).collect();
-        assert_eq!(texts, ["{1}", "{2}", "{3}"]);
-        assert_eq!(cut(Framing::Whole, &[b"a\n", b"b"])[0].2, "a\nb");
-        assert!(cut(Framing::Whole, &[]).is_empty());
-    }
-
-    proptest! {
-        /// Where a reply is cut on its way makes no difference to its frames.
-        #[test]
-        fn cuts_make_no_difference(
-            text in "(data: ?[a-zé]{0,4}|event: [ab]|:c|\r\n|\n|\r|\n\n){0,24}",
-            cuts in prop::collection::vec(0usize..200, 0..12),
-        ) {
-            let bytes = text.as_bytes();
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
-            cuts.extend([0, bytes.len()]);
-            cuts.sort_unstable();
-            let reads: Vec<&[u8]> = cuts.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
-            let strip = |frames: Vec<(u64, Option<String>, String, bool)>| {
-                frames.into_iter().map(|(_, n, d, u)| (n, d, u)).collect::<Vec<_>>()
-            };
-            prop_assert_eq!(
-                strip(cut(Framing::EventStream, &reads)),
-                strip(cut(Framing::EventStream, &[bytes]))
-            );
-        }
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::{Arrival, Due, Trace};
 use crate::drive::{Reuse, Timeouts};
 use crate::metric::Objective;
-use crate::plugin::backend::Settings;
+use crate::plugin::backend::{Sampling, Settings};
 use crate::plugin::sandbox::Limits;
 use crate::transport::dial::Trust;
 use crate::transport::{Timestamps, Version};
@@ -264,8 +264,13 @@ impl Plan {
         Settings {
             model: self.target.model.clone().unwrap_or_default(),
             streaming: self.request.stream,
+            output_tokens: None,
+            min_output_tokens: None,
             ignore_eos: self.request.ignore_eos,
-            temperature: self.request.temperature,
+            sampling: Sampling {
+                temperature: self.request.temperature,
+                ..Sampling::default()
+            },
             extra_body: self.request.extra_body.as_ref().map(ToString::to_string),
         }
     }

@@ -10,10 +10,12 @@ pub mod load;
 pub mod scorer;
 
 mod bindings;
+mod contract;
 mod error;
 mod instance;
 pub mod sandbox;
 
+pub use contract::Contract;
 pub use error::PluginError;
 pub use instance::Info;
 pub use load::{Kind, Plugin};

@@ -10,7 +10,7 @@ use crate::decode::failed;
 use crate::drive::Timeouts;
 use crate::exchange::{FailureClass, Outcome};
 use crate::plugin::PluginError;
-use crate::plugin::backend::Dialect;
+use crate::plugin::backend::{Control, Dialect};
 use crate::prepare::http_request;
 use crate::target::{Secrets, Target};
 use crate::transport::{Connect, Connection};
@@ -135,7 +135,7 @@ pub async fn probe<C: Connect>(
         target: target.to_string(),
         served,
     };
-    let Some(question) = dialect.list_models()? else {
+    let Some(question) = dialect.control(Control::ListModels)? else {
         return match model {
             Some(model) => Ok(plain(model)),
             None => Err(no_model("cannot be asked".to_owned())),
@@ -223,7 +223,8 @@ fn explained(
     status: u16,
     body: &[u8],
 ) -> Result<String, PluginError> {
-    dialect.explain(status, &secrets.redact_bytes(body))
+    let refusal = dialect.explain(status, &secrets.redact_bytes(body))?;
+    Ok(refusal.message)
 }
 
 fn plain(model: &str) -> Found {

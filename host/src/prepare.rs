@@ -10,11 +10,11 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 
 use crate::decode::{Patience, failed};
-use crate::exchange::{Events, Exchange, FailureClass, Outcome, Phase, SampleFacts};
+use crate::exchange::{Events, Exchange, FailureClass, Outcome, Phase, SampleFacts, Turn};
 use crate::frame::Framing;
 use crate::plan::Plan;
 use crate::plugin::PluginError;
-use crate::plugin::backend::{self, Dialect, Prompt, Sample, Settings};
+use crate::plugin::backend::{self, Dialect, Part, Prompt, Sample, Settings};
 use crate::plugin::dataset::Samples;
 use crate::plugin::load::hex;
 use crate::run::{Parts, RunError};
@@ -100,11 +100,7 @@ impl Preparation {
     /// Where a plugin refuses its configuration or input, or traps.
     pub fn open(plan: &Plan, parts: &Parts, patience: &Patience) -> Result<Self, PluginError> {
         let mut dialect = parts.backend.open()?;
-        let framing = match dialect.framing(plan.request.stream)? {
-            backend::Framing::EventStream => Framing::EventStream,
-            backend::Framing::Lines => Framing::Lines,
-            backend::Framing::Whole => Framing::Whole,
-        };
+        let framing = dialect.framing(plan.request.stream)?.into();
         Ok(Preparation {
             samples: parts.dataset.open(plan.load.seed, plan.requests())?,
             writer: Writer {
@@ -239,13 +235,19 @@ fn prompt_bytes(prompt: &Prompt) -> usize {
     match prompt {
         Prompt::Text(text) => text.len(),
         Prompt::Tokens(tokens) => size_of_val(&**tokens),
-        Prompt::Messages(messages) => messages.iter().map(|message| message.content.len()).sum(),
+        Prompt::Messages(messages) => (messages.iter().flat_map(|message| &message.parts))
+            .map(|part| match part {
+                Part::Text(text) => text.len(),
+                Part::Image(media) | Part::Audio(media) => media.bytes.len(),
+            })
+            .sum(),
     }
 }
 
 impl Writer {
     /// Writes the request for a sample, or the record of why there is none.
     fn write(&mut self, index: u64, phase: Phase, sample: &Sample) -> Item {
+        let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
         let mut exchange = Box::new(Exchange {
             index,
             phase,
@@ -257,12 +259,18 @@ impl Writer {
                     .reference
                     .as_ref()
                     .and_then(|reference| serde_json::from_str(reference).ok()),
+                turn: sample.turn.as_ref().map(|turn| Turn {
+                    session: turn.session.clone(),
+                    index: turn.index,
+                }),
+                class: sample.class.clone(),
+                adapter: sample.adapter.clone(),
                 request_bytes: 0,
                 request_digest: String::new(),
             },
             due: Nanos::ZERO,
             granted: None,
-            target: self.target_of(index, sample.session.as_deref()),
+            target: self.target_of(index, session),
             connection: None,
             sent: None,
             written: None,
@@ -282,11 +290,10 @@ impl Writer {
         match self.request(sample, &mut exchange) {
             Ok(request) => {
                 self.patience.restored();
-                let session = sample.session.as_deref().map(Arc::from);
                 Item::Ready {
                     exchange,
                     request,
-                    session,
+                    session: session.map(Arc::from),
                 }
             }
             Err(error) => {

@@ -1,7 +1,7 @@
 //! Calls of the hostile backend.
 
 use runner::plugin::PluginError;
-use runner::plugin::backend::{Dialect, Meaning};
+use runner::plugin::backend::{Control, Dialect, Meaning};
 use serde_json::{Value, json};
 
 use super::fixture::{
@@ -66,7 +66,7 @@ fn what_it_does_to_itself_in_explain_is_told_instead_of_the_explanation() {
             "explain",
             cause,
         );
-        assert_eq!(dialect.explain(500, b"").unwrap(), "status 500");
+        assert_eq!(dialect.explain(500, b"").unwrap().message, "status 500");
     }
 }
 
@@ -77,8 +77,9 @@ fn what_it_does_to_itself_elsewhere_is_named_with_the_call() {
             "default-url",
             (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
         ),
-        ("list-models", |dialect| fails(dialect.list_models())),
+        ("control", |dialect| fails(dialect.control(Control::Health))),
         ("read-models", |dialect| fails(dialect.read_models(b""))),
+        ("read-metrics", |dialect| fails(dialect.read_metrics(b""))),
         ("framing", |dialect| fails(dialect.framing(true))),
     ] {
         let config = json!({"call": call, "misbehave": "loop"});

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use runner::frame::{Framer, Frames, Framing};
-use runner::plugin::backend::{Backend, Prompt, Sample, Settings};
+use runner::plugin::backend::{Backend, Prompt, Sample, Sampling, Settings};
 use runner::plugin::dataset::Dataset;
 use runner::plugin::load::{SearchPath, load};
 use runner::plugin::sandbox::{Grants, Limits, LogBook};
@@ -122,7 +122,11 @@ pub fn sample(prompt: &str) -> Sample {
         input_tokens: None,
         output_tokens: Some(4),
         reference: None,
-        session: None,
+        turn: None,
+        class: None,
+        arrival: None,
+        adapter: None,
+        parameters: None,
     }
 }
 
@@ -131,8 +135,10 @@ pub fn settings() -> Settings {
     Settings {
         model: "m".to_owned(),
         streaming: true,
+        output_tokens: None,
+        min_output_tokens: None,
         ignore_eos: false,
-        temperature: None,
+        sampling: Sampling::default(),
         extra_body: None,
     }
 }
@@ -155,9 +161,12 @@ pub fn exchange(output: &str) -> Exchange {
     Exchange {
         id: "s".to_owned(),
         reference: None,
+        turn: None,
+        class: None,
         requested_tokens: None,
         output: output.to_owned(),
         reasoning: String::new(),
+        tool_calls: String::new(),
         output_tokens: None,
         finish: None,
     }

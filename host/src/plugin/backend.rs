@@ -1,19 +1,24 @@
 //! Calling a backend: one [`Dialect`] a thread, each with its own instance.
 
+mod world;
+
 use wasmtime::Store;
-use wasmtime::component::{InstancePre, Linker, ResourceAny};
+use wasmtime::component::ResourceAny;
 
 use super::bindings::backend_world::exports::runner::plugin::backend as wit;
-use super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
-use super::bindings::{log, types};
 use super::error::PluginError;
-use super::instance::{Configured, Opened, Reopen, World, words};
-use super::load::Kind;
-use super::sandbox::{Guest, GuestData, Limits};
+use super::instance::{Configured, Opened, words};
+use super::sandbox::Guest;
 use crate::frame::Frames;
+use world::BackendWorld;
 
-pub use super::bindings::types::{Message, Prompt, Role, Sample, Settings};
-pub use wit::{Framing, Meaning, Request, Usage};
+pub use super::bindings::types::{
+    Media, Message, Part, Prompt, Role, Sample, Sampling, Settings, Turn,
+};
+pub use wit::{
+    Control, Framing, LengthPrefix, Meaning, Output, Reading, Reason, Refusal, Request,
+    ServerMetric, Usage,
+};
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
 const STATE_BYTES: usize = 64 << 10;
@@ -30,7 +35,40 @@ const HOST_HEADERS: [&str; 8] = [
 ];
 
 /// A backend plugin with its configuration: what instances are made from.
-pub type Backend = Configured<BackendPlugin>;
+pub type Backend = Configured<BackendWorld>;
+
+/// All of it left to the server.
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling {
+            temperature: None,
+            top_p: None,
+            top_k: None,
+            min_p: None,
+            frequency_penalty: None,
+            presence_penalty: None,
+            repetition_penalty: None,
+            seed: None,
+            stop: Vec::new(),
+        }
+    }
+}
+
+impl From<Framing> for crate::frame::Framing {
+    fn from(framing: Framing) -> Self {
+        match framing {
+            Framing::EventStream => Self::EventStream,
+            Framing::Lines => Self::Lines,
+            Framing::LengthPrefixed(prefix) => Self::LengthPrefixed(crate::frame::LengthPrefix {
+                skip: prefix.skip.into(),
+                width: prefix.width.into(),
+                little_endian: prefix.little_endian,
+            }),
+            Framing::Whole => Self::Whole,
+            Framing::Raw => Self::Raw,
+        }
+    }
+}
 
 /// The events of a batch of frames.
 pub struct Decoded {
@@ -41,46 +79,9 @@ pub struct Decoded {
 }
 
 /// One instance of a backend. A trap ends the instance; the next call gets a fresh one.
-pub struct Dialect(Opened<BackendPlugin>);
+pub struct Dialect(Opened<BackendWorld>);
 
-impl World for BackendPlugin {
-    const KIND: Kind = Kind::Backend;
-
-    fn limit_ms(limits: &Limits) -> u64 {
-        limits.backend_call_ms
-    }
-
-    fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-        types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
-        log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
-    }
-
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-    ) -> wasmtime::Result<Self> {
-        BackendPluginPre::new(component)?.instantiate(store)
-    }
-
-    fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
-        let said = self.runner_plugin_about().call_describe(store)?;
-        Ok([said.name, said.version, said.summary, said.config_schema])
-    }
-}
-
-impl Reopen for BackendPlugin {
-    fn open(
-        &self,
-        store: &mut Store<Guest>,
-        from: &Configured<Self>,
-    ) -> wasmtime::Result<Result<ResourceAny, types::Error>> {
-        self.runner_plugin_backend()
-            .codec()
-            .call_open(store, &from.config)
-    }
-}
-
-impl Configured<BackendPlugin> {
+impl Configured<BackendWorld> {
     /// A fresh instance, opened with the configuration.
     ///
     /// # Errors
@@ -99,11 +100,9 @@ impl Dialect {
     fn call<T>(
         &mut self,
         call: &'static str,
-        make: impl FnOnce(wit::GuestCodec<'_>, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
+        make: impl FnOnce(&BackendWorld, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
     ) -> Result<T, PluginError> {
-        self.0.call(call, |world, store, codec| {
-            make(world.runner_plugin_backend().codec(), store, codec)
-        })
+        self.0.call(call, make)
     }
 
     fn contract(&self, call: &'static str, what: String) -> PluginError {
@@ -119,32 +118,51 @@ impl Dialect {
     /// # Errors
     /// Where the plugin traps.
     pub fn default_url(&mut self) -> Result<String, PluginError> {
-        self.call("default-url", |codec, store, handle| {
-            codec.call_default_url(store, handle)
+        self.call("default-url", |world, store, handle| {
+            world.default_url(store, handle)
         })
     }
 
-    /// A harmless request whose answer lists the models served.
+    /// The request that asks a server for something beside answers, where the engine knows such a thing.
     ///
     /// # Errors
     /// Where the plugin traps or writes a request it may not.
-    pub fn list_models(&mut self) -> Result<Option<Request>, PluginError> {
-        let request = self.call("list-models", |codec, store, handle| {
-            codec.call_list_models(store, handle)
+    pub fn control(&mut self, what: Control) -> Result<Option<Request>, PluginError> {
+        let request = self.call("control", |world, store, handle| {
+            world.control(store, handle, what)
         })?;
         if let Some(request) = &request {
-            self.check_request("list-models", request)?;
+            self.check_request("control", request)?;
         }
         Ok(request)
     }
 
-    /// The model names in an answer to [`Dialect::list_models`].
+    /// The figures in an answer to [`Control::Metrics`].
+    ///
+    /// # Errors
+    /// Where the plugin does not understand the answer, gives a figure that is not finite, or traps.
+    pub fn read_metrics(&mut self, body: &[u8]) -> Result<Vec<Reading>, PluginError> {
+        let readings = self
+            .call("read-metrics", |world, store, handle| {
+                world.read_metrics(store, handle, body)
+            })?
+            .map_err(|error| PluginError::said(self.name(), error))?;
+        match readings.iter().find(|reading| !reading.value.is_finite()) {
+            None => Ok(readings),
+            Some(reading) => Err(self.contract(
+                "read-metrics",
+                format!("the figure {:?} is {}", reading.metric, reading.value),
+            )),
+        }
+    }
+
+    /// The model names in an answer to [`Control::ListModels`].
     ///
     /// # Errors
     /// Where the plugin does not understand the answer, or traps.
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<String>, PluginError> {
-        self.call("read-models", |codec, store, handle| {
-            codec.call_read_models(store, handle, body)
+        self.call("read-models", |world, store, handle| {
+            world.read_models(store, handle, body)
         })?
         .map_err(|error| PluginError::said(self.name(), error))
     }
@@ -155,8 +173,8 @@ impl Dialect {
     /// Where the plugin cannot write one, writes one it may not, or traps.
     pub fn encode(&mut self, sample: &Sample, settings: &Settings) -> Result<Request, PluginError> {
         let request = self
-            .call("encode", |codec, store, handle| {
-                codec.call_encode(store, handle, sample, settings)
+            .call("encode", |world, store, handle| {
+                world.encode(store, handle, sample, settings)
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
         self.check_request("encode", &request)?;
@@ -168,9 +186,23 @@ impl Dialect {
     /// # Errors
     /// Where the plugin traps.
     pub fn framing(&mut self, streaming: bool) -> Result<Framing, PluginError> {
-        self.call("framing", |codec, store, handle| {
-            codec.call_framing(store, handle, streaming)
-        })
+        let framing = self.call("framing", |world, store, handle| {
+            world.framing(store, handle, streaming)
+        })?;
+        match framing {
+            Framing::LengthPrefixed(prefix)
+                if prefix.skip > 16 || !matches!(prefix.width, 1 | 2 | 4 | 8) =>
+            {
+                Err(self.contract(
+                    "framing",
+                    format!(
+                        "a length of {} bytes after {}: a length has 1, 2, 4 or 8 bytes, and at most 16 come before it",
+                        prefix.width, prefix.skip
+                    ),
+                ))
+            }
+            framing => Ok(framing),
+        }
     }
 
     /// Decodes a batch of frames of one reply, given what the last batch left.
@@ -184,8 +216,8 @@ impl Dialect {
             names: frames.names().to_vec(),
         };
         let decoded = self
-            .call("decode", |codec, store, handle| {
-                codec.call_decode(store, handle, state, &crossing)
+            .call("decode", |world, store, handle| {
+                world.decode(store, handle, state, &crossing)
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
         if decoded.state.len() > STATE_BYTES {
@@ -219,15 +251,18 @@ impl Dialect {
         })
     }
 
-    /// What a reply with an error status says, for people.
+    /// What a reply with an error status says.
     ///
     /// # Errors
     /// Where the plugin traps.
-    pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<String, PluginError> {
-        self.call("explain", |codec, store, handle| {
-            codec.call_explain(store, handle, status, body)
+    pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<Refusal, PluginError> {
+        self.call("explain", |world, store, handle| {
+            world.explain(store, handle, status, body)
         })
-        .map(|text| words(&text))
+        .map(|refusal| Refusal {
+            message: words(&refusal.message),
+            ..refusal
+        })
     }
 
     /// A request must stay below the target and leave the host's headers alone.

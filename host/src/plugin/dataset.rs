@@ -3,25 +3,37 @@
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
-use super::bindings::dataset_world::exports::runner::plugin::dataset as wit;
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::{self, Sample};
+use super::bindings::v0_1::{dataset_world as v0_1, types as v0_1_types};
+use super::contract::{Contract, v0_1 as older};
 use super::error::PluginError;
 use super::instance::{Configured, Live, World, words};
 use super::load::Kind;
 use super::sandbox::{Guest, GuestData, Limits};
 
 /// A dataset plugin with its configuration: what sequences are opened from.
-pub type Dataset = Configured<DatasetPlugin>;
+pub type Dataset = Configured<DatasetWorld>;
 
 /// An open sequence of samples.
 pub struct Samples {
-    live: Live<DatasetPlugin>,
+    live: Live<DatasetWorld>,
     generator: ResourceAny,
     plugin: String,
 }
 
-impl World for DatasetPlugin {
+/// A dataset's instance, in the version of the contract that it was built for.
+pub enum DatasetWorld {
+    /// Of 0.1.0.
+    V0_1(v0_1::DatasetPlugin),
+    /// Of 0.2.0.
+    V0_2(DatasetPlugin),
+}
+
+/// What a call gives: the sandbox's word around the plugin's.
+type Said<T> = wasmtime::Result<Result<T, types::Error>>;
+
+impl World for DatasetWorld {
     const KIND: Kind = Kind::Dataset;
 
     fn limit_ms(limits: &Limits) -> u64 {
@@ -29,23 +41,94 @@ impl World for DatasetPlugin {
     }
 
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+        older::link(linker)?;
         DatasetPlugin::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 
     fn instantiate(
         store: &mut Store<Guest>,
         component: InstancePre<Guest>,
+        contract: Contract,
     ) -> wasmtime::Result<Self> {
-        DatasetPluginPre::new(component)?.instantiate(store)
+        Ok(match contract {
+            Contract::V0_1 => {
+                Self::V0_1(v0_1::DatasetPluginPre::new(component)?.instantiate(store)?)
+            }
+            Contract::V0_2 => Self::V0_2(DatasetPluginPre::new(component)?.instantiate(store)?),
+        })
     }
 
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
-        let said = self.runner_plugin_about().call_describe(store)?;
-        Ok([said.name, said.version, said.summary, said.config_schema])
+        Ok(match self {
+            Self::V0_1(plugin) => {
+                let said = plugin.runner_plugin_about().call_describe(store)?;
+                [said.name, said.version, said.summary, said.config_schema]
+            }
+            Self::V0_2(plugin) => {
+                let said = plugin.runner_plugin_about().call_describe(store)?;
+                [said.name, said.version, said.summary, said.config_schema]
+            }
+        })
     }
 }
 
-impl Configured<DatasetPlugin> {
+/// The calls of `generator`, each as the contract has it.
+impl DatasetWorld {
+    fn open(
+        &self,
+        store: &mut Store<Guest>,
+        from: &Configured<Self>,
+        seed: u64,
+        count: Option<u64>,
+    ) -> Said<ResourceAny> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                let said = interface.call_open(store, &from.config, seed, count)?;
+                Ok(said.map_err(Into::into))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                interface.call_open(store, &from.config, seed, count)
+            }
+        }
+    }
+
+    fn next(&self, store: &mut Store<Guest>, from: ResourceAny, limit: u32) -> Said<Vec<Sample>> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                Ok(newer(interface.call_next(store, from, limit)?))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                interface.call_next(store, from, limit)
+            }
+        }
+    }
+
+    fn spare(&self, store: &mut Store<Guest>, from: ResourceAny, limit: u32) -> Said<Vec<Sample>> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                Ok(newer(interface.call_spare(store, from, limit)?))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                interface.call_spare(store, from, limit)
+            }
+        }
+    }
+}
+
+fn newer(
+    said: Result<Vec<v0_1_types::Sample>, v0_1_types::Error>,
+) -> Result<Vec<Sample>, types::Error> {
+    let samples = said?;
+    Ok(samples.into_iter().map(Into::into).collect())
+}
+
+impl Configured<DatasetWorld> {
     /// Opens the sequence; `count` is how many samples will be measured, where that is known.
     ///
     /// # Errors
@@ -53,10 +136,7 @@ impl Configured<DatasetPlugin> {
     pub fn open(&self, seed: u64, count: Option<u64>) -> Result<Samples, PluginError> {
         let mut live = self.instantiate()?;
         let generator = live
-            .call("open", |world, store| {
-                let interface = world.runner_plugin_dataset().generator();
-                interface.call_open(store, &self.config, seed, count)
-            })?
+            .call("open", |world, store| world.open(store, self, seed, count))?
             .map_err(|error| PluginError::said(&self.plugin.asked, error))?;
         Ok(Samples {
             live,
@@ -72,8 +152,8 @@ impl Samples {
     /// # Errors
     /// Where the plugin finds fault with its input, breaks its contract or traps.
     pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
-        let samples = self.call("next", |interface, store, generator| {
-            interface.call_next(store, generator, limit)
+        let samples = self.call("next", |world, store, generator| {
+            world.next(store, generator, limit)
         })?;
         self.checked("next", limit, samples)
     }
@@ -83,8 +163,8 @@ impl Samples {
     /// # Errors
     /// As [`Samples::next`].
     pub fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
-        let samples = self.call("spare", |interface, store, generator| {
-            interface.call_spare(store, generator, limit)
+        let samples = self.call("spare", |world, store, generator| {
+            world.spare(store, generator, limit)
         })?;
         self.checked("spare", limit, samples)
     }
@@ -92,16 +172,11 @@ impl Samples {
     fn call<T>(
         &mut self,
         call: &'static str,
-        make: impl FnOnce(
-            wit::GuestGenerator<'_>,
-            &mut Store<Guest>,
-            ResourceAny,
-        ) -> wasmtime::Result<T>,
+        make: impl FnOnce(&DatasetWorld, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
     ) -> Result<T, PluginError> {
         let generator = self.generator;
-        self.live.call(call, |world, store| {
-            make(world.runner_plugin_dataset().generator(), store, generator)
-        })
+        self.live
+            .call(call, |world, store| make(world, store, generator))
     }
 
     fn checked(

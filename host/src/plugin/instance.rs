@@ -7,6 +7,7 @@ use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
 use super::bindings::types;
+use super::contract::Contract;
 use super::error::PluginError;
 use super::load::{Kind, Plugin};
 use super::sandbox::{self, Grants, Guest, Limits, arm, trapped};
@@ -35,6 +36,7 @@ pub trait World: Sized {
     fn instantiate(
         store: &mut Store<Guest>,
         component: InstancePre<Guest>,
+        contract: Contract,
     ) -> wasmtime::Result<Self>;
 
     /// Name, version, summary and configuration schema, as the plugin says them.
@@ -131,7 +133,7 @@ impl<W: World> Configured<W> {
         arm(&mut store, limit_ms);
         let world = W::link(&mut linker)
             .and_then(|()| linker.instantiate_pre(&self.plugin.component))
-            .and_then(|component| W::instantiate(&mut store, component))
+            .and_then(|component| W::instantiate(&mut store, component, self.plugin.contract))
             .map_err(|error| refused(&self.plugin, &error))?;
         Ok(Live {
             store,

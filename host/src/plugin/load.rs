@@ -9,12 +9,10 @@ use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
+use super::contract::Contract;
 use super::error::PluginError;
 use super::sandbox;
 use crate::shipped;
-
-/// The version of `wit/` that this runner speaks.
-pub const CONTRACT: &str = "0.1.0";
 
 /// What a plugin does.
 #[derive(
@@ -73,6 +71,8 @@ pub struct Plugin {
     pub size: u64,
     /// What it does.
     pub kind: Kind,
+    /// The version of the contract that it is spoken to in.
+    pub contract: Contract,
     pub(super) component: Component,
 }
 
@@ -98,13 +98,14 @@ pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
     let size = bytes.len() as u64;
     check_container(asked, &bytes)?;
     let component = compile(asked, &digest, &bytes)?;
-    let kind = kind_of(asked, &component)?;
+    let (kind, contract) = kind_of(asked, &component)?;
     Ok(Plugin {
         asked: asked.to_owned(),
         origin,
         digest,
         size,
         kind,
+        contract,
         component,
     })
 }
@@ -199,7 +200,8 @@ fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
     })
 }
 
-fn kind_of(asked: &str, component: &Component) -> Result<Kind, PluginError> {
+/// What it does, and in which version of the contract: it says so by its exports.
+fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), PluginError> {
     let engine = sandbox::engine();
     let exports: Vec<String> = component
         .component_type()
@@ -213,41 +215,22 @@ fn kind_of(asked: &str, component: &Component) -> Result<Kind, PluginError> {
     };
     for kind in Kind::ALL {
         let interface = format!("runner:plugin/{}@", kind.name());
-        let Some(version) = exports
+        let version = exports
             .iter()
-            .find_map(|name| name.strip_prefix(&interface))
-        else {
-            continue;
-        };
-        if version == CONTRACT {
-            return Ok(kind);
+            .find_map(|name| name.strip_prefix(&interface));
+        if let Some(version) = version {
+            return Ok((kind, Contract::serving(version).map_err(wrong)?));
         }
-        let newer = version_key(version) > version_key(CONTRACT);
-        return Err(wrong(if newer {
-            format!(
-                "was built for runner:plugin {version}, this runner speaks {CONTRACT}; update the runner"
-            )
-        } else {
-            format!(
-                "was built for runner:plugin {version}, this runner speaks {CONTRACT}; ask its author for a build against {CONTRACT}"
-            )
-        }));
     }
     Err(wrong(format!(
-        "is a component, but no runner plugin: it exports {}, expected one of runner:plugin/dataset, backend or scorer@{CONTRACT}",
+        "is a component, but no runner plugin: it exports {}, expected one of runner:plugin/dataset, backend or scorer@{}",
         if exports.is_empty() {
             "no interface".to_owned()
         } else {
             exports.join(", ")
-        }
+        },
+        Contract::NEWEST.version()
     )))
-}
-
-fn version_key(version: &str) -> Vec<u64> {
-    version
-        .split(['.', '-'])
-        .map_while(|part| part.parse().ok())
-        .collect()
 }
 
 /// Lower-case hexadecimal.

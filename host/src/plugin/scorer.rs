@@ -5,21 +5,35 @@ use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
 use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
+use super::bindings::v0_1::{scorer_world as v0_1, types as v0_1_types};
 use super::bindings::{log, tokenizer, types};
+use super::contract::{Contract, v0_1 as older};
 use super::error::PluginError;
 use super::instance::{Configured, Opened, Reopen, World, words};
 use super::load::Kind;
 use super::sandbox::{Guest, GuestData, Limits};
 
+pub use super::bindings::types::Turn;
 pub use wit::{Count, CountSource, Exchange, Score};
 
 /// A scorer plugin with its configuration: what instances are made from.
-pub type Scorer = Configured<ScorerPlugin>;
+pub type Scorer = Configured<ScorerWorld>;
 
 /// An open scorer. A trap ends the instance; the next call gets a fresh one.
-pub struct Judge(Opened<ScorerPlugin>);
+pub struct Judge(Opened<ScorerWorld>);
 
-impl World for ScorerPlugin {
+/// A scorer's instance, in the version of the contract that it was built for.
+pub enum ScorerWorld {
+    /// Of 0.1.0.
+    V0_1(v0_1::ScorerPlugin),
+    /// Of 0.2.0.
+    V0_2(ScorerPlugin),
+}
+
+/// What a call gives: the sandbox's word around the plugin's.
+type Said<T> = wasmtime::Result<Result<T, types::Error>>;
+
+impl World for ScorerWorld {
     const KIND: Kind = Kind::Scorer;
 
     fn limit_ms(limits: &Limits) -> u64 {
@@ -27,6 +41,7 @@ impl World for ScorerPlugin {
     }
 
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+        older::link(linker)?;
         types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
@@ -35,29 +50,93 @@ impl World for ScorerPlugin {
     fn instantiate(
         store: &mut Store<Guest>,
         component: InstancePre<Guest>,
+        contract: Contract,
     ) -> wasmtime::Result<Self> {
-        ScorerPluginPre::new(component)?.instantiate(store)
+        Ok(match contract {
+            Contract::V0_1 => {
+                Self::V0_1(v0_1::ScorerPluginPre::new(component)?.instantiate(store)?)
+            }
+            Contract::V0_2 => Self::V0_2(ScorerPluginPre::new(component)?.instantiate(store)?),
+        })
     }
 
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
-        let said = self.runner_plugin_about().call_describe(store)?;
-        Ok([said.name, said.version, said.summary, said.config_schema])
+        Ok(match self {
+            Self::V0_1(plugin) => {
+                let said = plugin.runner_plugin_about().call_describe(store)?;
+                [said.name, said.version, said.summary, said.config_schema]
+            }
+            Self::V0_2(plugin) => {
+                let said = plugin.runner_plugin_about().call_describe(store)?;
+                [said.name, said.version, said.summary, said.config_schema]
+            }
+        })
     }
 }
 
-impl Reopen for ScorerPlugin {
-    fn open(
+impl Reopen for ScorerWorld {
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Said<ResourceAny> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                Ok(interface
+                    .call_open(store, &from.config)?
+                    .map_err(Into::into))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                interface.call_open(store, &from.config)
+            }
+        }
+    }
+}
+
+/// The calls of `judge`, each as the contract has it.
+impl ScorerWorld {
+    fn score(
         &self,
         store: &mut Store<Guest>,
-        from: &Configured<Self>,
-    ) -> wasmtime::Result<Result<ResourceAny, types::Error>> {
-        self.runner_plugin_scorer()
-            .judge()
-            .call_open(store, &from.config)
+        judge: ResourceAny,
+        exchange: &Exchange,
+    ) -> Said<Vec<Score>> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                Ok(newer(interface.call_score(
+                    store,
+                    judge,
+                    &exchange.into(),
+                )?))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                interface.call_score(store, judge, exchange)
+            }
+        }
+    }
+
+    fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Said<Vec<Score>> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                Ok(newer(interface.call_finish(store, judge)?))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                interface.call_finish(store, judge)
+            }
+        }
     }
 }
 
-impl Configured<ScorerPlugin> {
+fn newer(
+    said: Result<Vec<v0_1::exports::runner::plugin::scorer::Score>, v0_1_types::Error>,
+) -> Result<Vec<Score>, types::Error> {
+    let scores = said?;
+    Ok(scores.into_iter().map(Into::into).collect())
+}
+
+impl Configured<ScorerWorld> {
     /// A fresh instance, opened with the configuration.
     ///
     /// # Errors
@@ -74,8 +153,7 @@ impl Judge {
     /// Where the plugin says so, gives a value that is not finite, or traps.
     pub fn score(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
         let scores = self.0.call("score", |world, store, judge| {
-            let interface = world.runner_plugin_scorer().judge();
-            interface.call_score(store, judge, exchange)
+            world.score(store, judge, exchange)
         })?;
         self.checked("score", scores)
     }
@@ -85,10 +163,9 @@ impl Judge {
     /// # Errors
     /// As [`Judge::score`].
     pub fn finish(&mut self) -> Result<Vec<(String, f64)>, PluginError> {
-        let scores = self.0.call("finish", |world, store, judge| {
-            let interface = world.runner_plugin_scorer().judge();
-            interface.call_finish(store, judge)
-        })?;
+        let scores = self
+            .0
+            .call("finish", |world, store, judge| world.finish(store, judge))?;
         self.checked("finish", scores)
     }
 

@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bindings::backend as wit;
-use crate::{Error, Framing, Meaning, Request, Sample, Settings, config, export};
+use crate::dialect::{explain, openai};
+use crate::{Control, Error, Framing, Meaning, Reading, Refusal, Request, Sample, Settings};
+use crate::{config, export};
 
 /// One unit of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +38,30 @@ pub trait Backend: Sized + 'static {
     /// Where this engine listens when nobody says otherwise, such as `http://127.0.0.1:8000`.
     fn default_url(&self) -> String;
 
-    /// A harmless request whose answer lists the models served, where the engine has one.
-    fn list_models(&self) -> Option<Request>;
+    /// The request that asks a server for something beside answers, where the engine knows such a thing. As it
+    /// stands, it knows none.
+    fn control(&self, what: Control) -> Option<Request> {
+        let _ = what;
+        None
+    }
 
-    /// The model names in a successful answer to [`list_models`](Self::list_models).
+    /// The model names in a successful answer to [`Control::ListModels`]. As it stands, the OpenAI API's.
     ///
     /// # Errors
     /// [`Error::Protocol`] where the answer is none.
-    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error>;
+    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
+        openai::read_models(body)
+    }
+
+    /// The figures in a successful answer to [`Control::Metrics`]; those that the engine does not tell are left
+    /// out. As it stands, there are none.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] where the answer is none.
+    fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
+        let _ = body;
+        Ok(Vec::new())
+    }
 
     /// Writes the request for a sample. Pure: the same sample and settings give the same bytes.
     ///
@@ -51,8 +69,10 @@ pub trait Backend: Sized + 'static {
     /// [`Error::InvalidConfig`] where this dialect cannot ask such a thing.
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error>;
 
-    /// How to cut the reply to such a request.
-    fn framing(&self, streaming: bool) -> Framing;
+    /// How to cut the reply to such a request. As it stands, an event stream where it is streamed.
+    fn framing(&self, streaming: bool) -> Framing {
+        openai::framing(streaming)
+    }
 
     /// Appends what one frame means. Pure but for `state`, which is the reply's own.
     ///
@@ -65,8 +85,11 @@ pub trait Backend: Sized + 'static {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error>;
 
-    /// What a reply with an error status says, in a sentence for people; nothing secret.
-    fn explain(&self, status: u16, body: &[u8]) -> String;
+    /// What a reply with an error status says. As it stands, what [`explain::refusal`] makes of the shapes that
+    /// engines and proxies give their errors.
+    fn explain(&self, status: u16, body: &[u8]) -> Refusal {
+        explain::refusal(status, body)
+    }
 }
 
 /// Reads a reply's state; no bytes are the state of a reply that has not begun.
@@ -134,12 +157,16 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         self.0.default_url()
     }
 
-    fn list_models(&self) -> Option<Request> {
-        self.0.list_models()
+    fn control(&self, what: Control) -> Option<Request> {
+        self.0.control(what)
     }
 
     fn read_models(&self, body: Vec<u8>) -> Result<Vec<String>, Error> {
         self.0.read_models(&body)
+    }
+
+    fn read_metrics(&self, body: Vec<u8>) -> Result<Vec<Reading>, Error> {
+        self.0.read_metrics(&body)
     }
 
     fn encode(&self, sample: Sample, settings: Settings) -> Result<Request, Error> {
@@ -154,7 +181,7 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         decode_batch(&self.0, &state, each(&frames))
     }
 
-    fn explain(&self, status: u16, body: Vec<u8>) -> String {
+    fn explain(&self, status: u16, body: Vec<u8>) -> Refusal {
         self.0.explain(status, &body)
     }
 }

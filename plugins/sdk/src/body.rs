@@ -43,7 +43,7 @@ impl Body {
         self
     }
 
-    /// Lays the user's fields (`extra-body`) over these. Where both sides hold an object the two are merged,
+    /// Lays further fields, a JSON object, over these. Where both sides hold an object the two are merged,
     /// so that one field of `sampling_params` can be set without restating the others; otherwise the user's
     /// value stands, `null` included.
     ///
@@ -53,7 +53,7 @@ impl Body {
         let Some(extra) = extra else { return Ok(self) };
         let extra: Map<String, Value> = serde_json::from_str(extra).map_err(|error| {
             Error::InvalidConfig(format!(
-                "key `extra-body`: expected a JSON object such as {{\"top_p\": 0.9}}: {error}"
+                "expected a JSON object such as {{\"top_p\": 0.9}}: {error}"
             ))
         })?;
         for (key, value) in extra {
@@ -149,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn extra_body_must_be_an_object() {
+    fn what_is_laid_over_must_be_an_object() {
         let error = Body::new().merge(Some("[1]")).unwrap_err();
-        assert!(matches!(error, Error::InvalidConfig(message) if message.contains("extra-body")));
+        assert!(matches!(error, Error::InvalidConfig(message) if message.contains("JSON object")));
     }
 }

@@ -119,7 +119,7 @@ fn observe<B: Backend>(
     }
     found.push(("request.http", format::request(&request)));
     if let Some((status, body)) = files.error_reply {
-        found.push(("explained.txt", backend.explain(status, &body)));
+        found.push(("explained.txt", backend.explain(status, &body).message));
         return Ok(Ok(()));
     }
     let Some((framing, body)) = files.reply else {
@@ -134,6 +134,7 @@ fn observe<B: Backend>(
                 Framing::EventStream => "reply.sse",
                 Framing::Lines => "reply.lines",
                 Framing::Whole => "reply.json",
+                Framing::LengthPrefixed(_) | Framing::Raw => "reply.bin",
             }
         ));
     }
@@ -254,14 +255,6 @@ mod tests {
             String::new()
         }
 
-        fn list_models(&self) -> Option<Request> {
-            None
-        }
-
-        fn read_models(&self, _: &[u8]) -> Result<Vec<String>, Error> {
-            Ok(Vec::new())
-        }
-
         fn encode(&self, sample: &Sample, _: &Settings) -> Result<Request, Error> {
             Ok(Request {
                 method: "POST".to_owned(),
@@ -293,10 +286,6 @@ mod tests {
             };
             events.push(Meaning::Finish(count.to_string()));
             Ok(())
-        }
-
-        fn explain(&self, _: u16, _: &[u8]) -> String {
-            String::new()
         }
     }
 

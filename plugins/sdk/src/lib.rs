@@ -24,6 +24,7 @@ mod backend;
 #[doc(hidden)]
 pub mod bindings;
 mod body;
+mod build;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod case;
 mod config;
@@ -39,9 +40,11 @@ pub use {schemars, serde, serde_json};
 
 pub use backend::Backend;
 pub use backend::Frame;
-pub use bindings::backend::{Framing, Meaning, Output, Request, Usage};
+pub use bindings::backend::{Control, Framing, LengthPrefix, Meaning, Output, Reading, Reason};
+pub use bindings::backend::{Refusal, Request, ServerMetric, Usage};
 pub use bindings::host::tokenizer::Facts;
-pub use bindings::host::types::{Error, Message, Prompt, Role, Sample, Settings};
+pub use bindings::host::types::{Error, Media, Message, Part, Prompt, Role, Sample, Sampling};
+pub use bindings::host::types::{Settings, Turn};
 pub use bindings::scorer::{Count, CountSource, Exchange, Score};
 pub use body::Body;
 pub use config::{parse, schema};

@@ -2,9 +2,9 @@
 //! which is not SGLang's.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::{explain, generate, openai};
-use runner_plugin::{Backend, Body, Error, Frame, Framing, Meaning, Prompt};
-use runner_plugin::{Request, Sample, Settings};
+use runner_plugin::dialect::{generate, openai, prometheus};
+use runner_plugin::{Backend, Body, Control, Error, Frame, Meaning, Prompt, Reading, Request};
+use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,28 @@ pub struct State {
     openai: openai::Reply,
 }
 
+/// LMDeploy's names for what servers count (`lmdeploy/metrics/loggers.py`).
+const METRICS: [(&str, ServerMetric); 6] = [
+    (
+        "lmdeploy:num_requests_finished",
+        ServerMetric::FinishedRequests,
+    ),
+    (
+        "lmdeploy:num_requests_running",
+        ServerMetric::RunningRequests,
+    ),
+    (
+        "lmdeploy:num_requests_waiting",
+        ServerMetric::WaitingRequests,
+    ),
+    ("lmdeploy:prompt_tokens_total", ServerMetric::InputTokens),
+    (
+        "lmdeploy:generation_tokens_total",
+        ServerMetric::OutputTokens,
+    ),
+    ("lmdeploy:gpu_cache_usage_perc", ServerMetric::KvCacheUsage),
+];
+
 /// The backend.
 pub struct Lmdeploy(Config);
 
@@ -54,17 +76,19 @@ impl Lmdeploy {
         settings: &Settings,
     ) -> Result<Request, Error> {
         let mut body = Body::new();
-        body.set("model", &settings.model);
+        body.set("model", settings.model_for(sample));
         openai::set_prompt(&mut body, route, &sample.prompt)?;
-        body.set_some("temperature", settings.temperature);
+        openai::set_sampling(&mut body, &settings.sampling);
         if route == openai::Route::Completions {
             body.set("best_of", 1);
         }
-        body.set_some(route.limit(), sample.output_tokens);
+        body.set_some(route.limit(), settings.output_tokens_for(sample));
         body.set("stream", settings.streaming);
         body.set("ignore_eos", settings.ignore_eos);
-        if self.0.min_tokens && settings.ignore_eos {
-            body.set_some("min_new_tokens", sample.output_tokens);
+        if route == openai::Route::Chat {
+            let whole = settings.output_tokens_for(sample);
+            let whole = whole.filter(|_| self.0.min_tokens && settings.ignore_eos);
+            body.set_some("min_new_tokens", whole.or(settings.min_output_tokens));
         }
         if self.0.include_usage && settings.streaming {
             let options = openai::StreamOptions {
@@ -72,8 +96,8 @@ impl Lmdeploy {
             };
             body.set("stream_options", options);
         }
-        body.merge(settings.extra_body.as_deref())?;
-        Ok(openai::post(format!("/v1{}", route.path()), &body))
+        settings.lay_over(&mut body, sample)?;
+        Ok(Request::json(format!("/v1{}", route.path()), &body))
     }
 
     fn encode_native(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
@@ -89,12 +113,12 @@ impl Lmdeploy {
                 ));
             }
         };
-        body.set_some("max_tokens", sample.output_tokens);
-        body.set_some("temperature", settings.temperature);
+        body.set_some("max_tokens", settings.output_tokens_for(sample));
+        openai::set_sampling(&mut body, &settings.sampling);
         body.set("ignore_eos", settings.ignore_eos);
         body.set("stream", settings.streaming);
-        body.merge(settings.extra_body.as_deref())?;
-        Ok(openai::post("/generate", &body))
+        settings.lay_over(&mut body, sample)?;
+        Ok(Request::json("/generate", &body))
     }
 }
 
@@ -123,12 +147,18 @@ impl Backend for Lmdeploy {
         "http://127.0.0.1:23333".to_owned()
     }
 
-    fn list_models(&self) -> Option<Request> {
-        Some(openai::list_models("/v1"))
+    fn control(&self, what: Control) -> Option<Request> {
+        match what {
+            Control::Health => Some(Request::get("/health")),
+            Control::ListModels => Some(openai::list_models("/v1")),
+            Control::FlushCache => None,
+            // Served where the engine was started with --enable-metrics.
+            Control::Metrics => Some(Request::get("/metrics")),
+        }
     }
 
-    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
-        openai::read_models(body)
+    fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
+        Ok(prometheus::readings(body, &METRICS))
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
@@ -137,10 +167,6 @@ impl Backend for Lmdeploy {
             Route::Chat => self.encode_openai(openai::Route::Chat, sample, settings),
             Route::Generate => self.encode_native(sample, settings),
         }
-    }
-
-    fn framing(&self, streaming: bool) -> Framing {
-        openai::framing(streaming)
     }
 
     fn decode(
@@ -155,10 +181,6 @@ impl Backend for Lmdeploy {
             }
             Route::Completions | Route::Chat => openai::decode(&mut state.openai, frame, events),
         }
-    }
-
-    fn explain(&self, status: u16, body: &[u8]) -> String {
-        explain::body(status, body)
     }
 }
 

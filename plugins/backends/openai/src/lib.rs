@@ -2,8 +2,8 @@
 //! named in the configuration.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::{explain, openai};
-use runner_plugin::{Backend, Error, Frame, Framing, Meaning, Request, Sample, Settings};
+use runner_plugin::dialect::openai;
+use runner_plugin::{Backend, Control, Error, Frame, Meaning, Request, Sample, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -63,12 +63,11 @@ impl Backend for OpenAi {
         "http://127.0.0.1:8000".to_owned()
     }
 
-    fn list_models(&self) -> Option<Request> {
-        Some(openai::list_models(&self.0.prefix))
-    }
-
-    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
-        openai::read_models(body)
+    fn control(&self, what: Control) -> Option<Request> {
+        match what {
+            Control::ListModels => Some(openai::list_models(&self.0.prefix)),
+            Control::Health | Control::FlushCache | Control::Metrics => None,
+        }
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
@@ -84,15 +83,11 @@ impl Backend for OpenAi {
         if let (true, Some(field)) = (settings.ignore_eos, &config.ignore_eos_field) {
             body.set(field, true);
         }
-        body.merge(settings.extra_body.as_deref())?;
-        Ok(openai::post(
+        settings.lay_over(&mut body, sample)?;
+        Ok(Request::json(
             format!("{}{}", config.prefix, config.route.path()),
             &body,
         ))
-    }
-
-    fn framing(&self, streaming: bool) -> Framing {
-        openai::framing(streaming)
     }
 
     fn decode(
@@ -102,10 +97,6 @@ impl Backend for OpenAi {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         openai::decode(state, frame, events)
-    }
-
-    fn explain(&self, status: u16, body: &[u8]) -> String {
-        explain::body(status, body)
     }
 }
 

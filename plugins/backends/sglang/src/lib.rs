@@ -1,9 +1,9 @@
 //! SGLang: its native `/generate`, whose replies count tokens in every chunk, and its OpenAI routes.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::{explain, generate, openai};
-use runner_plugin::{Backend, Body, Error, Frame, Framing, Meaning, Prompt};
-use runner_plugin::{Request, Sample, Settings};
+use runner_plugin::dialect::{generate, openai, prometheus};
+use runner_plugin::{Backend, Body, Control, Error, Frame, Meaning, Prompt, Reading, Request};
+use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,13 +38,40 @@ pub struct State {
     openai: openai::Reply,
 }
 
+/// SGLang's names for what servers count (`sglang/srt/metrics/collector.py`).
+const METRICS: [(&str, ServerMetric); 7] = [
+    ("sglang:num_requests_total", ServerMetric::FinishedRequests),
+    ("sglang:num_running_reqs", ServerMetric::RunningRequests),
+    ("sglang:num_queue_reqs", ServerMetric::WaitingRequests),
+    ("sglang:prompt_tokens_total", ServerMetric::InputTokens),
+    ("sglang:generation_tokens_total", ServerMetric::OutputTokens),
+    ("sglang:cached_tokens_total", ServerMetric::PrefixCacheHits),
+    ("sglang:token_usage", ServerMetric::KvCacheUsage),
+];
+
 /// The backend.
 pub struct Sglang(Config);
 
 #[derive(Serialize)]
-struct SamplingParams {
+struct SamplingParams<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frequency_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presence_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repetition_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampling_seed: Option<u64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     max_new_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,9 +82,10 @@ struct SamplingParams {
 impl Sglang {
     /// The least number of tokens to ask for.
     fn minimum(&self, sample: &Sample, settings: &Settings) -> Option<u32> {
-        sample
-            .output_tokens
+        settings
+            .output_tokens_for(sample)
             .filter(|_| settings.ignore_eos && self.0.min_tokens)
+            .or(settings.min_output_tokens)
     }
 
     fn encode_native(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
@@ -73,16 +101,26 @@ impl Sglang {
                 ));
             }
         };
+        let sampling = &settings.sampling;
         let params = SamplingParams {
-            temperature: settings.temperature,
-            max_new_tokens: sample.output_tokens,
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            top_k: sampling.top_k,
+            min_p: sampling.min_p,
+            frequency_penalty: sampling.frequency_penalty,
+            presence_penalty: sampling.presence_penalty,
+            repetition_penalty: sampling.repetition_penalty,
+            sampling_seed: sampling.seed,
+            stop: &sampling.stop,
+            max_new_tokens: settings.output_tokens_for(sample),
             min_new_tokens: self.minimum(sample, settings),
             ignore_eos: settings.ignore_eos,
         };
         body.set("sampling_params", params);
+        body.set_some("lora_path", sample.adapter.as_deref());
         body.set("stream", settings.streaming);
-        body.merge(settings.extra_body.as_deref())?;
-        Ok(openai::post("/generate", &body))
+        settings.lay_over(&mut body, sample)?;
+        Ok(Request::json("/generate", &body))
     }
 
     fn encode_openai(
@@ -93,9 +131,11 @@ impl Sglang {
     ) -> Result<Request, Error> {
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         body.set("ignore_eos", settings.ignore_eos);
-        body.set_some("min_tokens", self.minimum(sample, settings));
-        body.merge(settings.extra_body.as_deref())?;
-        Ok(openai::post(format!("/v1{}", route.path()), &body))
+        if let Some(minimum) = self.minimum(sample, settings) {
+            body.set("min_tokens", minimum);
+        }
+        settings.lay_over(&mut body, sample)?;
+        Ok(Request::json(format!("/v1{}", route.path()), &body))
     }
 }
 
@@ -111,12 +151,18 @@ impl Backend for Sglang {
         "http://127.0.0.1:30000".to_owned()
     }
 
-    fn list_models(&self) -> Option<Request> {
-        Some(openai::list_models("/v1"))
+    fn control(&self, what: Control) -> Option<Request> {
+        Some(match what {
+            Control::Health => Request::get("/health"),
+            Control::ListModels => openai::list_models("/v1"),
+            Control::FlushCache => Request::post("/flush_cache"),
+            // Served where the engine was started with --enable-metrics.
+            Control::Metrics => Request::get("/metrics"),
+        })
     }
 
-    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
-        openai::read_models(body)
+    fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
+        Ok(prometheus::readings(body, &METRICS))
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
@@ -125,10 +171,6 @@ impl Backend for Sglang {
             Route::Completions => self.encode_openai(openai::Route::Completions, sample, settings),
             Route::Chat => self.encode_openai(openai::Route::Chat, sample, settings),
         }
-    }
-
-    fn framing(&self, streaming: bool) -> Framing {
-        openai::framing(streaming)
     }
 
     fn decode(
@@ -143,10 +185,6 @@ impl Backend for Sglang {
             }
             Route::Completions | Route::Chat => openai::decode(&mut state.openai, frame, events),
         }
-    }
-
-    fn explain(&self, status: u16, body: &[u8]) -> String {
-        explain::body(status, body)
     }
 }
 

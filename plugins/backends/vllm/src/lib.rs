@@ -1,8 +1,9 @@
 //! vLLM: the OpenAI routes, with vLLM's own parameters for answers of an exact length.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::{explain, openai};
-use runner_plugin::{Backend, Error, Frame, Framing, Meaning, Request, Sample, Settings};
+use runner_plugin::dialect::{openai, prometheus};
+use runner_plugin::{Backend, Control, Error, Frame, Meaning, Reading, Request, Sample};
+use runner_plugin::{ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,25 @@ impl Default for Config {
     }
 }
 
+/// vLLM's names for what servers count (`vllm/v1/metrics/loggers.py`).
+const METRICS: [(&str, ServerMetric); 9] = [
+    ("vllm:request_success_total", ServerMetric::FinishedRequests),
+    ("vllm:num_requests_running", ServerMetric::RunningRequests),
+    ("vllm:num_requests_waiting", ServerMetric::WaitingRequests),
+    ("vllm:prompt_tokens_total", ServerMetric::InputTokens),
+    ("vllm:generation_tokens_total", ServerMetric::OutputTokens),
+    (
+        "vllm:prefix_cache_queries_total",
+        ServerMetric::PrefixCacheQueries,
+    ),
+    (
+        "vllm:prefix_cache_hits_total",
+        ServerMetric::PrefixCacheHits,
+    ),
+    ("vllm:kv_cache_usage_perc", ServerMetric::KvCacheUsage),
+    ("vllm:num_preemptions_total", ServerMetric::Preemptions),
+];
+
 /// The backend.
 pub struct Vllm(Config);
 
@@ -52,12 +72,18 @@ impl Backend for Vllm {
         "http://127.0.0.1:8000".to_owned()
     }
 
-    fn list_models(&self) -> Option<Request> {
-        Some(openai::list_models("/v1"))
+    fn control(&self, what: Control) -> Option<Request> {
+        Some(match what {
+            Control::Health => Request::get("/health"),
+            Control::ListModels => openai::list_models("/v1"),
+            // Served where the engine was started with VLLM_SERVER_DEV_MODE=1.
+            Control::FlushCache => Request::post("/reset_prefix_cache"),
+            Control::Metrics => Request::get("/metrics"),
+        })
     }
 
-    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
-        openai::read_models(body)
+    fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
+        Ok(prometheus::readings(body, &METRICS))
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
@@ -73,15 +99,11 @@ impl Backend for Vllm {
         if settings.ignore_eos {
             body.set("ignore_eos", true);
             if self.0.min_tokens {
-                body.set_some("min_tokens", sample.output_tokens);
+                body.set_some("min_tokens", settings.output_tokens_for(sample));
             }
         }
-        body.merge(settings.extra_body.as_deref())?;
-        Ok(openai::post(format!("/v1{}", route.path()), &body))
-    }
-
-    fn framing(&self, streaming: bool) -> Framing {
-        openai::framing(streaming)
+        settings.lay_over(&mut body, sample)?;
+        Ok(Request::json(format!("/v1{}", route.path()), &body))
     }
 
     fn decode(
@@ -91,10 +113,6 @@ impl Backend for Vllm {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         openai::decode(state, frame, events)
-    }
-
-    fn explain(&self, status: u16, body: &[u8]) -> String {
-        explain::body(status, body)
     }
 }
 

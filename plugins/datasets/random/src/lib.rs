@@ -96,12 +96,9 @@ impl Dataset for Random {
 
 fn sample(id: String, drawn: Drawn) -> Sample {
     Sample {
-        id,
-        prompt: drawn.content.into(),
         input_tokens: Some(drawn.input_tokens),
         output_tokens: Some(drawn.output_tokens),
-        reference: None,
-        session: None,
+        ..Sample::new(id, drawn.content.into())
     }
 }
 

@@ -263,12 +263,10 @@ impl ShareGpt {
             ))
         })?;
         Ok(Sample {
-            id,
-            prompt: Prompt::Text(pair.prompt),
             input_tokens: Some(kept.input_tokens),
             output_tokens: Some(kept.output_tokens),
             reference: Some(serde_json::Value::String(pair.completion).to_string()),
-            session: None,
+            ..Sample::new(id, Prompt::Text(pair.prompt))
         })
     }
 }

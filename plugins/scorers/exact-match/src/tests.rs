@@ -8,9 +8,12 @@ fn judged(config: &str, reference: Option<&str>, output: &str) -> Result<Vec<Sco
     ExactMatch::open(config, Box::new(StandIn))?.score(&Exchange {
         id: "a".to_owned(),
         reference: reference.map(str::to_owned),
+        turn: None,
+        class: None,
         requested_tokens: None,
         output: output.to_owned(),
         reasoning: "42".to_owned(),
+        tool_calls: String::new(),
         output_tokens: None,
         finish: None,
     })

@@ -7,9 +7,12 @@ fn exchange(had: Option<u32>, asked: Option<u32>) -> Exchange {
     Exchange {
         id: "a".to_owned(),
         reference: None,
+        turn: None,
+        class: None,
         requested_tokens: asked,
         output: String::new(),
         reasoning: String::new(),
+        tool_calls: String::new(),
         output_tokens: had.map(|tokens| Count {
             tokens,
             source: CountSource::Usage,

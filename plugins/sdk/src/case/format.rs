@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::{Error, Framing, Meaning, Message, Output, Prompt, Request, Role, Sample, Settings};
+use crate::{Error, Framing, Meaning, Message, Output, Part, Prompt, Request, Role, Sample};
+use crate::{Sampling, Settings};
 
 /// What a case gives.
 pub struct Files {
@@ -79,7 +80,6 @@ struct SampleFile {
     input_tokens: Option<u32>,
     output_tokens: Option<u32>,
     reference: Option<Value>,
-    session: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -130,7 +130,11 @@ impl From<SampleFile> for Sample {
             input_tokens: file.input_tokens,
             output_tokens: file.output_tokens,
             reference: file.reference.map(|reference| reference.to_string()),
-            session: file.session,
+            turn: None,
+            class: None,
+            arrival: None,
+            adapter: None,
+            parameters: None,
         }
     }
 }
@@ -144,7 +148,8 @@ impl From<MessageFile> for Message {
                 RoleFile::Assistant => Role::Assistant,
                 RoleFile::Tool => Role::Tool,
             },
-            content: file.content,
+            parts: vec![Part::Text(file.content)],
+            extra: None,
         }
     }
 }
@@ -154,8 +159,13 @@ impl From<SettingsFile> for Settings {
         Settings {
             model: file.model,
             streaming: file.streaming,
+            output_tokens: None,
+            min_output_tokens: None,
             ignore_eos: file.ignore_eos,
-            temperature: file.temperature,
+            sampling: Sampling {
+                temperature: file.temperature,
+                ..Sampling::default()
+            },
             extra_body: file
                 .extra_body
                 .map(|extra| Value::Object(extra).to_string()),
@@ -226,9 +236,9 @@ fn event(frame: usize, meaning: &Meaning) -> Value {
             set("kind", "finish".into());
             set("text", reason.as_str().into());
         }
-        Meaning::Failure(message) => {
+        Meaning::Failure(refusal) => {
             set("kind", "failure".into());
-            set("text", message.as_str().into());
+            set("text", refusal.message.as_str().into());
         }
         Meaning::End => set("kind", "end".into()),
     }

@@ -11,7 +11,9 @@ pub fn cut(framing: Framing, body: &[u8]) -> Vec<Cut> {
             .filter(|line| !line.is_empty())
             .map(|line| frame(None, line.to_vec()))
             .collect(),
-        Framing::Whole => vec![frame(None, body.to_vec())],
+        Framing::Whole | Framing::LengthPrefixed(_) | Framing::Raw => {
+            vec![frame(None, body.to_vec())]
+        }
     }
 }
 

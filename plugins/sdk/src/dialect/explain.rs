@@ -1,16 +1,101 @@
 //! What went wrong, in a server's own words: the message out of an error body, whatever its shape, cut to a
-//! length that fits a line.
+//! length that fits a line, and what kind of trouble it is.
 
 use serde_json::Value;
 
+use crate::{Reason, Refusal};
+
 /// The longest message that is worth a reader's time, in characters.
 const LONGEST: usize = 400;
+
+/// What a reply with an error status says, and what kind of trouble that is.
+pub fn refusal(status: u16, body: &[u8]) -> Refusal {
+    let message = said(status, body);
+    Refusal {
+        reason: reason(Some(status), &message),
+        message,
+    }
+}
+
+/// What an error inside a reply that began as a success says. Its JSON may hold a status as `code` or
+/// `status_code`.
+pub fn in_band(error: &[u8]) -> Refusal {
+    let value: Option<Value> = serde_json::from_slice(error).ok();
+    let told = value.as_ref().and_then(message);
+    let message = told.unwrap_or_else(|| excerpt(error, 200));
+    let status = value.as_ref().and_then(status_in);
+    Refusal {
+        reason: reason(status, &message),
+        message,
+    }
+}
+
+/// A status of HTTP in an error value.
+fn status_in(value: &Value) -> Option<u16> {
+    let own = ["code", "status_code"].iter().find_map(|key| {
+        let status = match value.get(*key)? {
+            Value::String(text) => text.parse().ok()?,
+            other => other.as_u64()?,
+        };
+        u16::try_from(status).ok()
+    });
+    own.or_else(|| status_in(value.get("error")?))
+}
+
+/// The kind of trouble, from a status and from words that engines use. The words count where a status is used
+/// for several kinds: prompts that are too long come with 400, 413, 422 and 500.
+fn reason(status: Option<u16>, message: &str) -> Reason {
+    let said = message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let model = says(&["model", "adapter", "lora"])
+        && says(&[
+            "not found",
+            "does not exist",
+            "not exist",
+            "unknown",
+            "no such",
+        ]);
+    let long = says(&[
+        "context length",
+        "context window",
+        "maximum context",
+        "max_model_len",
+        "too long",
+        "longer than",
+        "input length",
+        "session_len",
+        "session length",
+    ]);
+    let busy = says(&[
+        "overload",
+        "queue is full",
+        "queue full",
+        "too many requests",
+        "rate limit",
+        "capacity",
+        "try again later",
+    ]);
+    match status {
+        Some(401 | 403) => Reason::Unauthorised,
+        Some(429 | 529) => Reason::Overloaded,
+        Some(413) => Reason::TooLong,
+        Some(503) if busy => Reason::Overloaded,
+        Some(502..=504) => Reason::Unavailable,
+        _ if long => Reason::TooLong,
+        Some(404) if model => Reason::UnknownModel,
+        None | Some(400 | 422) if model => Reason::UnknownModel,
+        _ if busy => Reason::Overloaded,
+        Some(400..=499) => Reason::Invalid,
+        Some(500..=599) => Reason::Internal,
+        _ => Reason::Other,
+    }
+}
 
 /// What a reply with an error status says.
 ///
 /// Reads `{"error": {"message": …}}` (OpenAI, vLLM), `{"object": "error", "message": …}` (SGLang, LMDeploy),
 /// `{"error": "…"}` (TGI, Ollama), `{"detail": …}` (FastAPI), a page of HTML (a proxy), and plain text.
-pub fn body(status: u16, body: &[u8]) -> String {
+fn said(status: u16, body: &[u8]) -> String {
     let said = match serde_json::from_slice::<Value>(body) {
         Ok(value) => message(&value).unwrap_or_else(|| excerpt(body, LONGEST)),
         Err(_) => plain(&String::from_utf8_lossy(body)),
@@ -160,13 +245,63 @@ mod tests {
             (500, r#"{"code":7}"#, r#"{"code":7}"#),
         ];
         for (status, text, said) in cases {
-            assert_eq!(body(status, text.as_bytes()), said);
+            assert_eq!(refusal(status, text.as_bytes()).message, said);
+        }
+    }
+
+    #[test]
+    fn the_kind_of_trouble_is_told_from_status_and_words() {
+        let cases = [
+            (429, "slow down", Reason::Overloaded),
+            (503, "The request queue is full.", Reason::Overloaded),
+            (503, "", Reason::Unavailable),
+            (502, "Bad Gateway", Reason::Unavailable),
+            (401, "no", Reason::Unauthorised),
+            (
+                400,
+                "This model's maximum context length is 64 tokens.",
+                Reason::TooLong,
+            ),
+            (500, "the prompt is too long", Reason::TooLong),
+            (413, "", Reason::TooLong),
+            (404, "The model `x` does not exist.", Reason::UnknownModel),
+            (404, "Not Found", Reason::Invalid),
+            (400, "The model x does not exist", Reason::UnknownModel),
+            (422, "must be > 0", Reason::Invalid),
+            (500, "CUDA error", Reason::Internal),
+            (302, "", Reason::Other),
+        ];
+        for (status, text, reason) in cases {
+            assert_eq!(
+                refusal(status, text.as_bytes()).reason,
+                reason,
+                "{status} {text}"
+            );
+        }
+        let cases = [
+            (
+                r#"{"message":"out of memory","code":500}"#,
+                Reason::Internal,
+            ),
+            (
+                r#"{"error":{"message":"slow down","code":"429"}}"#,
+                Reason::Overloaded,
+            ),
+            (
+                r#"{"message":"aborted","status_code":503}"#,
+                Reason::Unavailable,
+            ),
+            (r#"{"message":"aborted"}"#, Reason::Other),
+            ("garbage", Reason::Other),
+        ];
+        for (text, reason) in cases {
+            assert_eq!(in_band(text.as_bytes()).reason, reason, "{text}");
         }
     }
 
     #[test]
     fn what_is_said_fits_a_line_of_a_terminal() {
-        let said = body(
+        let said = said(
             500,
             format!("a\n\u{1b}[2Jb {}", "x".repeat(1000)).as_bytes(),
         );
@@ -184,8 +319,8 @@ mod tests {
             "<title>x</title",
             "<p>said",
         ] {
-            body(500, page.as_bytes());
+            refusal(500, page.as_bytes());
         }
-        assert_eq!(body(500, b"<p>said"), "said");
+        assert_eq!(refusal(500, b"<p>said").message, "said");
     }
 }

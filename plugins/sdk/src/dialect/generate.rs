@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::dialect::explain;
 use crate::dialect::openai::{failure, not_a_chunk, parse};
-use crate::{Error, Frame, Meaning, Output, Usage};
+use crate::{Error, Frame, Meaning, Output, Refusal, Usage};
 
 /// What a chunk's text is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,7 +217,10 @@ fn finished(reason: &RawValue) -> Meaning {
                 .unwrap_or_else(|| {
                     format!("the server gave up on the answer (finish reason `{kind}`)")
                 });
-            Meaning::Failure(message)
+            Meaning::Failure(Refusal {
+                message,
+                ..explain::in_band(reason.to_string().as_bytes())
+            })
         }
         Some(kind) => Meaning::Finish(kind.to_owned()),
         None => Meaning::Finish(reason.to_string()),

@@ -1,6 +1,7 @@
 //! The OpenAI API as the engines speak it: requests for `/v1/completions` and `/v1/chat/completions`.
 //! Reading the replies is `openai::reply`'s.
 
+mod messages;
 mod pattern;
 mod reply;
 
@@ -8,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::explain;
-use crate::{Body, Error, Framing, Prompt, Request, Role, Sample, Settings};
+use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, Settings};
 
 pub use reply::{Reply, decode};
 pub(crate) use reply::{failure, not_a_chunk, parse};
@@ -49,13 +50,9 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
     match (route, prompt) {
         (Route::Completions, Prompt::Text(text)) => body.set("prompt", text),
         (Route::Completions, Prompt::Tokens(tokens)) => body.set("prompt", tokens),
-        (Route::Chat, Prompt::Text(text)) => body.set("messages", [said("user", text)]),
+        (Route::Chat, Prompt::Text(text)) => body.set("messages", [messages::said("user", text)]),
         (Route::Chat, Prompt::Messages(messages)) => {
-            let messages: Vec<_> = messages
-                .iter()
-                .map(|message| said(speaker(message.role), &message.content))
-                .collect();
-            body.set("messages", messages)
+            body.set("messages", messages::written(messages)?)
         }
         (Route::Completions, Prompt::Messages(_)) => {
             return Err(Error::InvalidConfig(
@@ -75,8 +72,8 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
     Ok(())
 }
 
-/// The fields that every server of this API knows: model, prompt, temperature, length, and streaming with a
-/// count of tokens at the end of the stream.
+/// The fields that every server of this API knows: model, prompt, sampling, length, and streaming with a count
+/// of tokens at the end of the stream.
 ///
 /// # Errors
 /// As [`set_prompt`].
@@ -87,10 +84,11 @@ pub fn standard_body(
     settings: &Settings,
 ) -> Result<Body, Error> {
     let mut body = Body::new();
-    body.set("model", &settings.model);
+    body.set("model", settings.model_for(sample));
     set_prompt(&mut body, route, &sample.prompt)?;
-    body.set_some("temperature", settings.temperature);
-    body.set_some(limit, sample.output_tokens);
+    set_sampling(&mut body, &settings.sampling);
+    body.set_some(limit, settings.output_tokens_for(sample));
+    body.set_some("min_tokens", settings.min_output_tokens);
     body.set("stream", settings.streaming);
     if settings.streaming {
         body.set(
@@ -103,21 +101,26 @@ pub fn standard_body(
     Ok(body)
 }
 
+/// Sets how tokens are chosen, under the names that OpenAI's API and the engines that extend it have for it.
+pub fn set_sampling(body: &mut Body, sampling: &Sampling) {
+    body.set_some("temperature", sampling.temperature)
+        .set_some("top_p", sampling.top_p)
+        .set_some("top_k", sampling.top_k)
+        .set_some("min_p", sampling.min_p)
+        .set_some("frequency_penalty", sampling.frequency_penalty)
+        .set_some("presence_penalty", sampling.presence_penalty)
+        .set_some("repetition_penalty", sampling.repetition_penalty)
+        .set_some("seed", sampling.seed);
+    if !sampling.stop.is_empty() {
+        body.set("stop", &sampling.stop);
+    }
+}
+
 /// The value of `stream_options`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StreamOptions {
     /// Whether a last chunk tells how many tokens there were.
     pub include_usage: bool,
-}
-
-/// A request that posts a body of JSON.
-pub fn post(path: impl Into<String>, body: &Body) -> Request {
-    Request {
-        method: "POST".to_owned(),
-        path: path.into(),
-        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        body: body.to_bytes(),
-    }
 }
 
 /// Server-sent events where the reply is streamed, one body where it is not.
@@ -131,12 +134,7 @@ pub fn framing(streaming: bool) -> Framing {
 
 /// The request for the list of models, below `prefix` (usually `/v1`).
 pub fn list_models(prefix: &str) -> Request {
-    Request {
-        method: "GET".to_owned(),
-        path: format!("{prefix}/models"),
-        headers: Vec::new(),
-        body: Vec::new(),
-    }
+    Request::get(format!("{prefix}/models"))
 }
 
 /// The model names in the answer to [`list_models`].
@@ -159,25 +157,6 @@ pub fn read_models(body: &[u8]) -> Result<Vec<String>, Error> {
         ))
     })?;
     Ok(list.data.into_iter().map(|model| model.id).collect())
-}
-
-#[derive(Serialize)]
-struct Said<'a> {
-    role: &'static str,
-    content: &'a str,
-}
-
-fn said<'a>(role: &'static str, content: &'a str) -> Said<'a> {
-    Said { role, content }
-}
-
-fn speaker(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::{env, fs};
 
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Role, Sample, Tokenizer};
+use runner_plugin::{Dataset, Error, Inputs, Message, Part, Prompt, Role, Sample, Tokenizer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -180,17 +180,27 @@ fn prompt(sample: &Sample) -> Value {
         Prompt::Messages(messages) => {
             let role = |role| match role {
                 Role::System => "system",
+                Role::Developer => "developer",
                 Role::User => "user",
                 Role::Assistant => "assistant",
                 Role::Tool => "tool",
             };
             let messages: Vec<_> = messages
                 .iter()
-                .map(|message| json!({ "role": role(message.role), "content": message.content }))
+                .map(|message| json!({ "role": role(message.role), "content": content(message) }))
                 .collect();
             json!({ "messages": messages })
         }
     }
+}
+
+/// The text of a message; the datasets that ship give no other parts.
+fn content(message: &Message) -> String {
+    let text = |part: &Part| match part {
+        Part::Text(text) => text.clone(),
+        Part::Image(_) | Part::Audio(_) => panic!("a part that is no text"),
+    };
+    message.parts.iter().map(text).collect()
 }
 
 /// A sample as JSON, absent fields left out.
@@ -202,9 +212,6 @@ pub fn as_json(sample: &Sample) -> Value {
     }
     if let Some(tokens) = sample.output_tokens {
         json["output-tokens"] = tokens.into();
-    }
-    if let Some(session) = &sample.session {
-        json["session"] = session.as_str().into();
     }
     if let Some(reference) = &sample.reference {
         json["reference"] = serde_json::from_str(reference)

@@ -3,7 +3,8 @@
 
 use misdeeds::{Deed, commit, hook_panics};
 use runner_plugin::bindings::{about, backend};
-use runner_plugin::{Error, Framing, Meaning, Output, Prompt, Request, Sample, Settings, log};
+use runner_plugin::{Control, Error, Framing, Meaning, Output, Prompt, Reading, Reason, Refusal};
+use runner_plugin::{Request, Sample, Settings, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -37,8 +38,9 @@ enum Call {
     Describe,
     Open,
     DefaultUrl,
-    ListModels,
+    Control,
     ReadModels,
+    ReadMetrics,
     Encode,
     Framing,
     Decode,
@@ -138,9 +140,14 @@ impl backend::GuestCodec for Codec {
         }
     }
 
-    fn list_models(&self) -> Option<Request> {
-        self.tempted(Call::ListModels, b"");
+    fn control(&self, _what: Control) -> Option<Request> {
+        self.tempted(Call::Control, b"");
         None
+    }
+
+    fn read_metrics(&self, body: Vec<u8>) -> Result<Vec<Reading>, Error> {
+        said(self.tempted(Call::ReadMetrics, &body))?;
+        Ok(Vec::new())
     }
 
     fn read_models(&self, body: Vec<u8>) -> Result<Vec<String>, Error> {
@@ -227,10 +234,13 @@ impl backend::GuestCodec for Codec {
         Ok(decoded)
     }
 
-    fn explain(&self, status: u16, body: Vec<u8>) -> String {
-        match self.tempted(Call::Explain, &body) {
-            Some(Answer::Huge) => huge(),
-            _ => format!("status {status}"),
+    fn explain(&self, status: u16, body: Vec<u8>) -> Refusal {
+        Refusal {
+            reason: Reason::Other,
+            message: match self.tempted(Call::Explain, &body) {
+                Some(Answer::Huge) => huge(),
+                _ => format!("status {status}"),
+            },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A dataset that misbehaves as its configuration says; told nothing, it asks `sample 0`, `sample 1` and so on.
 
 use misdeeds::{Deed, commit};
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, log};
+use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Turn, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -154,15 +154,17 @@ impl Hostile {
             _ => format!("sample {number}{mark}"),
         };
         Sample {
-            id: format!("sample-{number}"),
             input_tokens: None,
             output_tokens: u32::try_from(prompt.len()).ok(),
-            prompt: Prompt::Text(prompt),
             reference: Some(match answer {
                 Some(Answer::BadReference) => "{not json".to_owned(),
                 _ => number.to_string(),
             }),
-            session: (self.config.sessions).map(|of| format!("session-{}", number % of)),
+            turn: (self.config.sessions).map(|of| Turn {
+                session: format!("session-{}", number % of),
+                index: u32::try_from(number / of).unwrap_or(u32::MAX),
+            }),
+            ..Sample::new(format!("sample-{number}"), Prompt::Text(prompt))
         }
     }
 }

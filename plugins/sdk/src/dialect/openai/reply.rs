@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::pattern::{Of, Pattern};
 use crate::dialect::explain;
-use crate::{Error, Frame, Meaning, Output, Usage};
+use crate::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 
 /// What decoding remembers of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -259,9 +259,10 @@ fn attribute(events: &mut [Meaning], tokens: Option<u32>) {
 /// Engines end a request that they could not finish with a reason that no answer has.
 fn finished(reason: String) -> Meaning {
     match reason.as_str() {
-        "abort" | "error" => Meaning::Failure(format!(
-            "the server gave up on the answer (finish reason `{reason}`)"
-        )),
+        "abort" | "error" => Meaning::Failure(Refusal {
+            reason: Reason::Internal,
+            message: format!("the server gave up on the answer (finish reason `{reason}`)"),
+        }),
         _ => Meaning::Finish(reason),
     }
 }
@@ -274,11 +275,7 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Error> 
 
 /// The failure that an error value reports.
 pub(crate) fn failure(error: &[u8]) -> Meaning {
-    let message = serde_json::from_slice(error)
-        .ok()
-        .and_then(|value| explain::message(&value))
-        .unwrap_or_else(|| explain::excerpt(error, 200));
-    Meaning::Failure(message)
+    Meaning::Failure(explain::in_band(error))
 }
 
 /// The error for a frame that is not of the dialect, with its beginning.

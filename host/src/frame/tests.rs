@@ -1,0 +1,165 @@
+use super::*;
+use proptest::prelude::*;
+
+fn cut(framing: Framing, reads: &[&[u8]]) -> Vec<(u64, Option<String>, String, bool)> {
+    let mut framer = Framer::new(framing);
+    let mut frames = Frames::default();
+    for (i, read) in reads.iter().enumerate() {
+        framer.push(Nanos(i as u64), read, &mut frames).unwrap();
+    }
+    framer.finish(Nanos(reads.len() as u64), &mut frames);
+    frames
+        .iter()
+        .map(|f| {
+            let data = String::from_utf8(f.data.to_vec()).unwrap();
+            (f.at.0, f.name.map(str::to_owned), data, f.unfinished)
+        })
+        .collect()
+}
+
+fn events(reads: &[&[u8]]) -> Vec<String> {
+    cut(Framing::EventStream, reads)
+        .into_iter()
+        .map(|(_, _, data, _)| data)
+        .collect()
+}
+
+#[test]
+fn a_frame_has_the_instant_of_the_bytes_that_complete_it() {
+    let frames = cut(
+        Framing::EventStream,
+        &[b"data: a\n", b"\ndata: b\n\ndata", b": c\n\n"],
+    );
+    let instants: Vec<u64> = frames.iter().map(|f| f.0).collect();
+    assert_eq!(instants, [1, 1, 2]);
+}
+
+#[test]
+fn lines_may_end_in_lf_crlf_or_cr() {
+    assert_eq!(
+        events(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]),
+        ["a", "b", "c"]
+    );
+    assert_eq!(
+        events(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]),
+        ["a", "b"]
+    );
+}
+
+#[test]
+fn data_lines_are_joined_and_one_space_is_dropped() {
+    assert_eq!(events(&[b"data:  a\ndata:b\ndata\n\n"]), [" a\nb\n"]);
+}
+
+#[test]
+fn comments_and_empty_events_mean_nothing() {
+    assert_eq!(
+        events(&[b": ping\n\nevent: x\n\nid: 3\n\ndata: a\n\n"]),
+        ["a"]
+    );
+}
+
+#[test]
+fn names_belong_to_their_event_alone() {
+    let frames = cut(Framing::EventStream, &[b"event: e\ndata: a\n\ndata: b\n\n"]);
+    assert_eq!(frames[0].1.as_deref(), Some("e"));
+    assert_eq!(frames[1].1, None);
+}
+
+#[test]
+fn unicode_line_separators_end_no_line() {
+    let text = "data: a\u{2028}b\u{85}c\n\n";
+    assert_eq!(events(&[text.as_bytes()]), ["a\u{2028}b\u{85}c"]);
+}
+
+#[test]
+fn a_last_event_may_lack_its_blank_line_and_is_marked() {
+    let frames = cut(Framing::EventStream, &[b"data: a\n\ndata: [DO"]);
+    assert!(!frames[0].3);
+    assert_eq!((frames[1].2.as_str(), frames[1].3), ("[DO", true));
+}
+
+#[test]
+fn lines_and_whole_bodies() {
+    let lines = cut(Framing::Lines, &[b"{1}\n\n{2", b"}\r\n{3}"]);
+    let texts: Vec<&str> = lines.iter().map(|f| f.2.as_str()).collect();
+    assert_eq!(texts, ["{1}", "{2}", "{3}"]);
+    assert_eq!(cut(Framing::Whole, &[b"a\n", b"b"])[0].2, "a\nb");
+    assert!(cut(Framing::Whole, &[]).is_empty());
+}
+
+proptest! {
+    /// Where a reply is cut on its way makes no difference to its frames.
+    #[test]
+    fn cuts_make_no_difference(
+        text in "(data: ?[a-zé]{0,4}|event: [ab]|:c|\r\n|\n|\r|\n\n){0,24}",
+        cuts in prop::collection::vec(0usize..200, 0..12),
+    ) {
+        let bytes = text.as_bytes();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let reads: Vec<&[u8]> = cuts.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
+        let strip = |frames: Vec<(u64, Option<String>, String, bool)>| {
+            frames.into_iter().map(|(_, n, d, u)| (n, d, u)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(
+            strip(cut(Framing::EventStream, &reads)),
+            strip(cut(Framing::EventStream, &[bytes]))
+        );
+    }
+}
+
+const FOUR: Framing = Framing::LengthPrefixed(LengthPrefix {
+    skip: 1,
+    width: 4,
+    little_endian: false,
+});
+
+#[test]
+fn frames_with_their_length_before_them() {
+    let reply = b"\0\0\0\0\x02ab\0\0\0\0\0\x01\0\0\0\x03cde";
+    let expected = [
+        (0, None, "ab".to_owned(), false),
+        (0, None, String::new(), false),
+        (0, None, "cde".to_owned(), false),
+    ];
+    assert_eq!(cut(FOUR, &[reply]), expected);
+    for at in 0..=reply.len() {
+        let (head, tail) = reply.split_at(at);
+        let texts: Vec<String> = cut(FOUR, &[head, tail])
+            .into_iter()
+            .map(|(_, _, text, _)| text)
+            .collect();
+        assert_eq!(texts, ["ab", "", "cde"], "cut at {at}");
+    }
+    let little = Framing::LengthPrefixed(LengthPrefix {
+        skip: 0,
+        width: 2,
+        little_endian: true,
+    });
+    let one = [(0, None, "ab".to_owned(), false)];
+    assert_eq!(cut(little, &[b"\x02\0ab"]), one);
+}
+
+#[test]
+fn a_frame_that_lacks_bytes_is_unfinished_and_one_too_long_refused() {
+    let ends = cut(FOUR, &[b"\0\0\0\0\x02a"]);
+    assert_eq!(
+        ends.last().map(|end| (end.2.as_str(), end.3)),
+        Some(("a", true))
+    );
+    assert!(cut(FOUR, &[b"\0\0\0"]).is_empty());
+    let mut framer = Framer::new(FOUR);
+    let pushed = framer.push(Nanos(0), b"\0\xff\xff\xff\xff", &mut Frames::default());
+    assert_eq!(pushed, Err(Oversized));
+}
+
+#[test]
+fn raw_frames_are_the_reads() {
+    let expected = [
+        (0, None, "a\n\n".to_owned(), false),
+        (2, None, "b".to_owned(), false),
+    ];
+    assert_eq!(cut(Framing::Raw, &[b"a\n\n", b"", b"b"]), expected);
+}

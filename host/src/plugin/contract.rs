@@ -1,0 +1,92 @@
+//! The versions of the contract that are spoken. A component says by its exports for which it was built; the
+//! newest one's types are what the rest of the runner knows, and [`v0_1`] translates.
+
+pub(super) mod v0_1;
+
+/// A version of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Contract {
+    /// 0.1.0, frozen in `wit/frozen/0.1.0`.
+    V0_1,
+    /// 0.2.0, in `wit/`.
+    V0_2,
+}
+
+impl Contract {
+    /// The one that `wit/` holds.
+    pub const NEWEST: Contract = Contract::V0_2;
+    /// All of them, oldest first.
+    pub const ALL: [Contract; 2] = [Contract::V0_1, Contract::V0_2];
+
+    /// Its number.
+    pub fn version(self) -> &'static str {
+        match self {
+            Contract::V0_1 => "0.1.0",
+            Contract::V0_2 => "0.2.0",
+        }
+    }
+
+    /// The one that serves a component built for a version: the same one, or another patch of it.
+    ///
+    /// # Errors
+    /// What is to be told of a component whose version is not spoken: who should update what.
+    pub fn serving(version: &str) -> Result<Contract, String> {
+        let key = key(version);
+        let served = Contract::ALL.into_iter().find(|contract| {
+            let own = self::key(contract.version());
+            key.len() == own.len() && key[..2] == own[..2] && key <= own
+        });
+        if let Some(contract) = served {
+            return Ok(contract);
+        }
+        let spoken: Vec<&str> = Contract::ALL.iter().map(|own| own.version()).collect();
+        let spoken = spoken.join(" and ");
+        Err(if key > self::key(Contract::NEWEST.version()) {
+            format!(
+                "was built for runner:plugin {version}, this runner speaks {spoken}; update the runner"
+            )
+        } else {
+            format!(
+                "was built for runner:plugin {version}, this runner speaks {spoken}; ask its author for a build against {}",
+                Contract::NEWEST.version()
+            )
+        })
+    }
+}
+
+fn key(version: &str) -> Vec<u64> {
+    version
+        .split(['.', '-'])
+        .map_while(|part| part.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_served_by_its_own_or_a_later_patch() {
+        assert_eq!(Contract::serving("0.1.0"), Ok(Contract::V0_1));
+        assert_eq!(Contract::serving("0.2.0"), Ok(Contract::V0_2));
+    }
+
+    #[test]
+    fn who_should_update_is_told() {
+        for newer in ["0.2.1", "0.3.0", "1.0.0"] {
+            let said = Contract::serving(newer).unwrap_err();
+            assert!(said.ends_with("update the runner"), "{said}");
+            assert!(
+                said.contains(newer) && said.contains("0.1.0 and 0.2.0"),
+                "{said}"
+            );
+        }
+        for older in ["0.0.9", "x"] {
+            let said = Contract::serving(older).unwrap_err();
+            assert!(
+                said.ends_with("ask its author for a build against 0.2.0"),
+                "{said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Components built for 0.1.0: what they import, and their types in those of the newest version. What 0.1.0
+//! cannot say is told to whoever asks for it, never left out in silence.
+
+use wasmtime::component::{HasSelf, Linker, Resource};
+
+use super::super::bindings::backend_world::exports::runner::plugin::backend as newest;
+use super::super::bindings::scorer_world::exports::runner::plugin::scorer as newest_scorer;
+use super::super::bindings::v0_1::backend_world::exports::runner::plugin::backend;
+use super::super::bindings::v0_1::scorer_world::exports::runner::plugin::scorer;
+use super::super::bindings::v0_1::{files, log, tokenizer, types};
+use super::super::bindings::{self, types as now};
+use super::super::sandbox::{Guest, OpenFile};
+
+/// Adds what a dataset of 0.1.0 imports, which is all that a plugin of any kind does.
+///
+/// # Errors
+/// Where two imports have one name.
+pub fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    types::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
+    log::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
+    files::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
+    tokenizer::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)
+}
+
+impl types::Host for Guest {}
+
+impl log::Host for Guest {
+    fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        use bindings::log::Level;
+        let level = match level {
+            log::Level::Debug => Level::Debug,
+            log::Level::Info => Level::Info,
+            log::Level::Warn => Level::Warn,
+            log::Level::Error => Level::Error,
+        };
+        bindings::log::Host::write(self, level, message)
+    }
+}
+
+impl files::Host for Guest {}
+
+impl files::HostFile for Guest {
+    fn open(&mut self, name: String) -> wasmtime::Result<Option<Resource<OpenFile>>> {
+        bindings::files::HostFile::open(self, name)
+    }
+
+    fn size(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<u64> {
+        bindings::files::HostFile::size(self, file)
+    }
+
+    fn read(
+        &mut self,
+        file: Resource<OpenFile>,
+        offset: u64,
+        length: u32,
+    ) -> wasmtime::Result<Result<Vec<u8>, String>> {
+        bindings::files::HostFile::read(self, file, offset, length)
+    }
+
+    fn drop(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<()> {
+        bindings::files::HostFile::drop(self, file)
+    }
+}
+
+impl tokenizer::Host for Guest {
+    fn describe(&mut self) -> wasmtime::Result<tokenizer::Facts> {
+        let facts = bindings::tokenizer::Host::describe(self)?;
+        Ok(tokenizer::Facts {
+            vocabulary_size: facts.vocabulary_size,
+            base_size: facts.base_size,
+            added_tokens: facts.added_tokens,
+            special: facts.special,
+            approximate: facts.approximate,
+        })
+    }
+
+    fn encode(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<Vec<u32>>> {
+        bindings::tokenizer::Host::encode(self, texts, special)
+    }
+
+    fn count(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<u32>> {
+        bindings::tokenizer::Host::count(self, texts, special)
+    }
+
+    fn decode(&mut self, tokens: Vec<Vec<u32>>) -> wasmtime::Result<Vec<String>> {
+        bindings::tokenizer::Host::decode(self, tokens)
+    }
+}
+
+impl From<types::Error> for now::Error {
+    fn from(error: types::Error) -> Self {
+        match error {
+            types::Error::InvalidConfig(said) => now::Error::InvalidConfig(said),
+            types::Error::InvalidInput(said) => now::Error::InvalidInput(said),
+            types::Error::Protocol(said) => now::Error::Protocol(said),
+            types::Error::Other(said) => now::Error::Other(said),
+        }
+    }
+}
+
+/// A sample that a dataset gave.
+impl From<types::Sample> for now::Sample {
+    fn from(sample: types::Sample) -> Self {
+        now::Sample {
+            id: sample.id,
+            prompt: match sample.prompt {
+                types::Prompt::Text(text) => now::Prompt::Text(text),
+                types::Prompt::Tokens(tokens) => now::Prompt::Tokens(tokens),
+                types::Prompt::Messages(messages) => {
+                    now::Prompt::Messages(messages.into_iter().map(Into::into).collect())
+                }
+            },
+            input_tokens: sample.input_tokens,
+            output_tokens: sample.output_tokens,
+            reference: sample.reference,
+            // Its turns have no numbers: they come in order.
+            turn: sample
+                .session
+                .map(|session| now::Turn { session, index: 0 }),
+            class: None,
+            arrival: None,
+            adapter: None,
+            parameters: None,
+        }
+    }
+}
+
+impl From<types::Message> for now::Message {
+    fn from(message: types::Message) -> Self {
+        now::Message {
+            role: match message.role {
+                types::Role::System => now::Role::System,
+                types::Role::User => now::Role::User,
+                types::Role::Assistant => now::Role::Assistant,
+                types::Role::Tool => now::Role::Tool,
+            },
+            parts: vec![now::Part::Text(message.content)],
+            extra: None,
+        }
+    }
+}
+
+/// What a backend of 0.1.0 cannot be told.
+fn beyond(what: &str) -> now::Error {
+    now::Error::InvalidConfig(format!(
+        "it was built for runner:plugin 0.1.0, which has no {what}; ask its author for a build against {}",
+        super::Contract::NEWEST.version()
+    ))
+}
+
+/// A sample for a backend.
+///
+/// # Errors
+/// What 0.1.0 cannot say of it.
+pub fn sample(sample: &now::Sample) -> Result<types::Sample, now::Error> {
+    if sample.adapter.is_some() {
+        return Err(beyond("adapters"));
+    }
+    Ok(types::Sample {
+        id: sample.id.clone(),
+        prompt: match &sample.prompt {
+            now::Prompt::Text(text) => types::Prompt::Text(text.clone()),
+            now::Prompt::Tokens(tokens) => types::Prompt::Tokens(tokens.clone()),
+            now::Prompt::Messages(messages) => {
+                types::Prompt::Messages(messages.iter().map(message).collect::<Result<_, _>>()?)
+            }
+        },
+        input_tokens: sample.input_tokens,
+        output_tokens: sample.output_tokens,
+        reference: sample.reference.clone(),
+        session: sample.turn.as_ref().map(|turn| turn.session.clone()),
+    })
+}
+
+fn message(message: &now::Message) -> Result<types::Message, now::Error> {
+    let [now::Part::Text(content)] = message.parts.as_slice() else {
+        return Err(beyond("messages of several parts or of anything but text"));
+    };
+    if message.extra.is_some() {
+        return Err(beyond("further fields of messages"));
+    }
+    Ok(types::Message {
+        role: match message.role {
+            now::Role::System => types::Role::System,
+            now::Role::User => types::Role::User,
+            now::Role::Assistant => types::Role::Assistant,
+            now::Role::Tool => types::Role::Tool,
+            now::Role::Developer => return Err(beyond("role `developer`")),
+        },
+        content: content.clone(),
+    })
+}
+
+/// Settings for a backend, with the tokens that it should ask for where the sample does not say.
+///
+/// # Errors
+/// What 0.1.0 cannot say of them.
+pub fn settings(settings: &now::Settings, of: &now::Sample) -> Result<types::Settings, now::Error> {
+    let sampling = &settings.sampling;
+    let others = [
+        sampling.top_p,
+        sampling.min_p,
+        sampling.frequency_penalty,
+        sampling.presence_penalty,
+        sampling.repetition_penalty,
+    ];
+    if others.iter().any(Option::is_some)
+        || sampling.top_k.is_some()
+        || sampling.seed.is_some()
+        || !sampling.stop.is_empty()
+    {
+        return Err(beyond(
+            "sampling but the temperature (until then, put the server's own fields under extra-body)",
+        ));
+    }
+    if settings.min_output_tokens.is_some() {
+        return Err(beyond("least number of output tokens"));
+    }
+    Ok(types::Settings {
+        model: settings.model.clone(),
+        streaming: settings.streaming,
+        ignore_eos: settings.ignore_eos,
+        temperature: sampling.temperature,
+        extra_body: match (&of.parameters, &settings.extra_body) {
+            (Some(_), _) => return Err(beyond("parameters of a single sample")),
+            (None, extra) => extra.clone(),
+        },
+    })
+}
+
+impl From<backend::Request> for newest::Request {
+    fn from(request: backend::Request) -> Self {
+        newest::Request {
+            method: request.method,
+            path: request.path,
+            headers: request.headers,
+            body: request.body,
+        }
+    }
+}
+
+impl From<backend::Framing> for newest::Framing {
+    fn from(framing: backend::Framing) -> Self {
+        match framing {
+            backend::Framing::EventStream => newest::Framing::EventStream,
+            backend::Framing::Lines => newest::Framing::Lines,
+            backend::Framing::Whole => newest::Framing::Whole,
+        }
+    }
+}
+
+impl From<backend::Decoded> for newest::Decoded {
+    fn from(decoded: backend::Decoded) -> Self {
+        let event = |event: backend::Event| newest::Event {
+            frame: event.frame,
+            what: event.what.into(),
+        };
+        newest::Decoded {
+            events: decoded.events.into_iter().map(event).collect(),
+            state: decoded.state,
+        }
+    }
+}
+
+impl From<backend::Meaning> for newest::Meaning {
+    fn from(meaning: backend::Meaning) -> Self {
+        let output = |piece: backend::Output| newest::Output {
+            text: piece.text,
+            tokens: piece.tokens,
+        };
+        match meaning {
+            backend::Meaning::Opened => newest::Meaning::Opened,
+            backend::Meaning::Text(piece) => newest::Meaning::Text(output(piece)),
+            backend::Meaning::Reasoning(piece) => newest::Meaning::Reasoning(output(piece)),
+            backend::Meaning::ToolCall(piece) => newest::Meaning::ToolCall(output(piece)),
+            backend::Meaning::Usage(usage) => newest::Meaning::Usage(newest::Usage {
+                input_tokens: usage.input_tokens,
+                cached_input_tokens: usage.cached_input_tokens,
+                output_tokens: usage.output_tokens,
+                reasoning_tokens: usage.reasoning_tokens,
+            }),
+            backend::Meaning::Finish(word) => newest::Meaning::Finish(word),
+            backend::Meaning::Failure(message) => newest::Meaning::Failure(refusal(message)),
+            backend::Meaning::End => newest::Meaning::End,
+        }
+    }
+}
+
+/// Frames for a backend.
+pub fn frames(frames: &newest::Frames) -> backend::Frames {
+    backend::Frames {
+        bytes: frames.bytes.clone(),
+        ends: frames.ends.clone(),
+        names: frames.names.clone(),
+    }
+}
+
+/// 0.1.0 does not tell why.
+pub fn refusal(message: String) -> newest::Refusal {
+    newest::Refusal {
+        reason: newest::Reason::Other,
+        message,
+    }
+}
+
+impl From<&newest_scorer::Exchange> for scorer::Exchange {
+    fn from(exchange: &newest_scorer::Exchange) -> Self {
+        use newest_scorer::CountSource as Source;
+        scorer::Exchange {
+            id: exchange.id.clone(),
+            reference: exchange.reference.clone(),
+            requested_tokens: exchange.requested_tokens,
+            output: exchange.output.clone(),
+            reasoning: exchange.reasoning.clone(),
+            output_tokens: exchange.output_tokens.map(|count| scorer::Count {
+                tokens: count.tokens,
+                source: match count.source {
+                    Source::Usage => scorer::CountSource::Usage,
+                    Source::Pieces => scorer::CountSource::Pieces,
+                    Source::Length => scorer::CountSource::Length,
+                    Source::Retokenized => scorer::CountSource::Retokenized,
+                },
+            }),
+            finish: exchange.finish.clone(),
+        }
+    }
+}
+
+impl From<scorer::Score> for newest_scorer::Score {
+    fn from(score: scorer::Score) -> Self {
+        newest_scorer::Score {
+            name: score.name,
+            value: score.value,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Short ways to the contract's records, whose many fields mostly stay empty.
+
+use crate::{Body, Error, Media, Message, Part, Prompt, Request, Role, Sample, Sampling, Settings};
+
+impl Sample {
+    /// A sample of which nothing is known but what is asked. Further fields are set on it, or by
+    /// `Sample { output_tokens: Some(64), ..Sample::new(id, prompt) }`.
+    pub fn new(id: impl Into<String>, prompt: Prompt) -> Self {
+        Sample {
+            id: id.into(),
+            prompt,
+            input_tokens: None,
+            output_tokens: None,
+            reference: None,
+            turn: None,
+            class: None,
+            arrival: None,
+            adapter: None,
+            parameters: None,
+        }
+    }
+}
+
+impl Message {
+    /// A message of one text.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Message {
+            role,
+            parts: vec![Part::Text(text.into())],
+            extra: None,
+        }
+    }
+}
+
+impl Media {
+    /// The content as a `data:` URL, as engines take pictures inside JSON.
+    pub fn data_url(&self) -> String {
+        format!("data:{};base64,{}", self.media_type, base64(&self.bytes))
+    }
+}
+
+/// All of it left to the server.
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling {
+            temperature: None,
+            top_p: None,
+            top_k: None,
+            min_p: None,
+            frequency_penalty: None,
+            presence_penalty: None,
+            repetition_penalty: None,
+            seed: None,
+            stop: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// The name to ask for as the model: the sample's adapter, where it has one.
+    pub fn model_for<'a>(&'a self, sample: &'a Sample) -> &'a str {
+        sample.adapter.as_deref().unwrap_or(&self.model)
+    }
+
+    /// Tokens to ask for: the sample's word, else the run's.
+    pub fn output_tokens_for(&self, sample: &Sample) -> Option<u32> {
+        sample.output_tokens.or(self.output_tokens)
+    }
+
+    /// Lays over a body what stands over the plugin's own fields: the sample's parameters, and the user's
+    /// `extra-body` over both.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] and [`Error::InvalidConfig`] where one is not a JSON object.
+    pub fn lay_over(&self, body: &mut Body, sample: &Sample) -> Result<(), Error> {
+        body.merge(sample.parameters.as_deref()).map_err(|error| {
+            let Error::InvalidConfig(said) = error else {
+                return error;
+            };
+            Error::InvalidInput(format!("the parameters of sample {}: {said}", sample.id))
+        })?;
+        body.merge(self.extra_body.as_deref()).map_err(|error| {
+            let Error::InvalidConfig(said) = error else {
+                return error;
+            };
+            Error::InvalidConfig(format!("key `extra-body`: {said}"))
+        })?;
+        Ok(())
+    }
+}
+
+impl Request {
+    /// A request that asks for what lies at a path.
+    pub fn get(path: impl Into<String>) -> Self {
+        Request {
+            method: "GET".to_owned(),
+            path: path.into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+
+    /// A request without a body that has a server do something.
+    pub fn post(path: impl Into<String>) -> Self {
+        Request {
+            method: "POST".to_owned(),
+            ..Request::get(path)
+        }
+    }
+
+    /// A request that posts a body of JSON.
+    pub fn json(path: impl Into<String>, body: &Body) -> Self {
+        Request {
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body.to_bytes(),
+            ..Request::post(path)
+        }
+    }
+}
+
+/// Base64 as RFC 4648 has it, with padding.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place)) as usize & 63];
+            text.push(if place > group.len() {
+                '='
+            } else {
+                char::from(letter)
+            });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_become_data_urls() {
+        let url = |bytes: &[u8]| {
+            let media = Media {
+                media_type: "image/png".to_owned(),
+                bytes: bytes.to_vec(),
+            };
+            media.data_url()
+        };
+        assert_eq!(url(b""), "data:image/png;base64,");
+        assert_eq!(url(b"f"), "data:image/png;base64,Zg==");
+        assert_eq!(url(b"fo"), "data:image/png;base64,Zm8=");
+        assert_eq!(url(b"foo"), "data:image/png;base64,Zm9v");
+        assert_eq!(url(b"\xff\xfe\xfd\xfc"), "data:image/png;base64,//79/A==");
+    }
+
+    #[test]
+    fn the_user_stands_over_the_sample_and_the_sample_over_the_plugin() {
+        let mut sample = Sample::new("1", Prompt::Text("a".to_owned()));
+        let mut settings = Settings {
+            model: "m".to_owned(),
+            streaming: true,
+            output_tokens: None,
+            min_output_tokens: None,
+            ignore_eos: false,
+            sampling: Sampling::default(),
+            extra_body: Some(r#"{"c":3}"#.to_owned()),
+        };
+        sample.parameters = Some(r#"{"b":2,"c":2}"#.to_owned());
+        let mut body = Body::new();
+        body.set("a", 1).set("b", 1);
+        settings.lay_over(&mut body, &sample).unwrap();
+        assert_eq!(body.to_bytes(), br#"{"a":1,"b":2,"c":3}"#);
+        sample.parameters = Some("[]".to_owned());
+        let error = settings.lay_over(&mut body, &sample).unwrap_err();
+        assert!(matches!(error, Error::InvalidInput(said) if said.contains("sample 1")));
+        sample.parameters = None;
+        settings.extra_body = Some("[]".to_owned());
+        let error = settings.lay_over(&mut body, &sample).unwrap_err();
+        assert!(matches!(error, Error::InvalidConfig(said) if said.contains("extra-body")));
+    }
+}

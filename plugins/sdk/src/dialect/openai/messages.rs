@@ -1,0 +1,178 @@
+//! Conversations as the OpenAI API writes them: a message of one text as a string, of several parts as a list.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::{Error, Media, Message, Part, Role};
+
+/// A message of one text, without further fields.
+#[derive(Serialize)]
+pub(super) struct Said<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+/// A message of one text.
+pub(super) fn said<'a>(role: &'static str, content: &'a str) -> Said<'a> {
+    Said { role, content }
+}
+
+/// A message with whatever it holds; further fields stand last.
+#[derive(Serialize)]
+struct Full<'a> {
+    role: &'static str,
+    content: Content<'a>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Parts(Vec<Value>),
+}
+
+/// The value of `messages`.
+///
+/// # Errors
+/// [`Error::InvalidInput`] where a message's further fields are no JSON object, or hold `role` or `content`, and
+/// where a sound has a form that the API does not take.
+pub(super) fn written(messages: &[Message]) -> Result<Vec<Box<RawValue>>, Error> {
+    messages
+        .iter()
+        .map(|message| {
+            let content = match message.parts.as_slice() {
+                [Part::Text(text)] => Content::Text(text),
+                parts => Content::Parts(parts.iter().map(part).collect::<Result<_, _>>()?),
+            };
+            let full = Full {
+                role: speaker(message.role),
+                content,
+                extra: extra(message)?,
+            };
+            serde_json::value::to_raw_value(&full).map_err(|error| Error::Other(error.to_string()))
+        })
+        .collect()
+}
+
+fn extra(message: &Message) -> Result<Map<String, Value>, Error> {
+    let Some(extra) = &message.extra else {
+        return Ok(Map::new());
+    };
+    let wrong = |why: &dyn std::fmt::Display| {
+        Error::InvalidInput(format!(
+            "the further fields of a message must be a JSON object without role and content: {why}"
+        ))
+    };
+    let fields: Map<String, Value> = serde_json::from_str(extra).map_err(|error| wrong(&error))?;
+    match ["role", "content"]
+        .iter()
+        .find(|key| fields.contains_key(**key))
+    {
+        Some(key) => Err(wrong(&format!("it holds `{key}`"))),
+        None => Ok(fields),
+    }
+}
+
+fn part(part: &Part) -> Result<Value, Error> {
+    Ok(match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image(media) => {
+            json!({"type": "image_url", "image_url": {"url": media.data_url()}})
+        }
+        Part::Audio(media) => {
+            json!({"type": "input_audio", "input_audio": {"data": data(media), "format": format(media)?}})
+        }
+    })
+}
+
+/// The content alone, in base64.
+fn data(media: &Media) -> String {
+    let url = media.data_url();
+    url.split_once(',')
+        .map_or(String::new(), |(_, data)| data.to_owned())
+}
+
+fn format(media: &Media) -> Result<&'static str, Error> {
+    match media.media_type.as_str() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" => Ok("wav"),
+        "audio/mpeg" | "audio/mp3" => Ok("mp3"),
+        other => Err(Error::InvalidInput(format!(
+            "a sound of type `{other}`: this API takes audio/wav and audio/mpeg"
+        ))),
+    }
+}
+
+fn speaker(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(messages: &[Message]) -> Result<String, Error> {
+        Ok(serde_json::to_string(&written(messages)?).unwrap())
+    }
+
+    #[test]
+    fn parts_and_further_fields_are_written() {
+        let picture = Media {
+            media_type: "image/png".to_owned(),
+            bytes: b"foo".to_vec(),
+        };
+        let sound = Media {
+            media_type: "audio/wav".to_owned(),
+            bytes: b"foo".to_vec(),
+        };
+        let mut called = Message::text(Role::Assistant, "");
+        called.extra = Some(r#"{"tool_calls":[{"id":"1"}]}"#.to_owned());
+        let shown = Message {
+            role: Role::User,
+            parts: vec![
+                Part::Text("what is this?".to_owned()),
+                Part::Image(picture),
+                Part::Audio(sound),
+            ],
+            extra: None,
+        };
+        assert_eq!(
+            text(&[Message::text(Role::System, "be brief"), called, shown]).unwrap(),
+            concat!(
+                r#"[{"role":"system","content":"be brief"},"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"1"}]},"#,
+                r#"{"role":"user","content":[{"type":"text","text":"what is this?"},"#,
+                r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,Zm9v"}},"#,
+                r#"{"type":"input_audio","input_audio":{"data":"Zm9v","format":"wav"}}]}]"#
+            )
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told() {
+        let mut message = Message::text(Role::User, "a");
+        for extra in ["[]", r#"{"content":"b"}"#] {
+            message.extra = Some(extra.to_owned());
+            assert!(matches!(
+                text(&[message.clone()]),
+                Err(Error::InvalidInput(_))
+            ));
+        }
+        message.extra = None;
+        message.parts = vec![Part::Audio(Media {
+            media_type: "audio/midi".to_owned(),
+            bytes: Vec::new(),
+        })];
+        assert!(
+            matches!(text(&[message]), Err(Error::InvalidInput(said)) if said.contains("audio/midi"))
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! Figures that servers publish in Prometheus' text format
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+
+use crate::{Reading, ServerMetric};
+
+/// The figures of these names, each in the words of the contract. A server of several processes or models gives
+/// one for each; they are added up, but for shares, of which the largest stands.
+pub fn readings(body: &[u8], names: &[(&str, ServerMetric)]) -> Vec<Reading> {
+    let text = String::from_utf8_lossy(body);
+    let mut readings: Vec<Reading> = Vec::new();
+    for (name, value) in text.lines().filter_map(sample) {
+        let known = names.iter().find(|(known, _)| *known == name);
+        let Some((_, metric)) = known else { continue };
+        let reading = readings
+            .iter_mut()
+            .find(|reading| reading.metric == *metric);
+        match (reading, metric) {
+            (None, _) => readings.push(Reading {
+                metric: *metric,
+                value,
+            }),
+            (Some(reading), ServerMetric::KvCacheUsage) => {
+                reading.value = reading.value.max(value);
+            }
+            (Some(reading), _) => reading.value += value,
+        }
+    }
+    readings
+}
+
+/// Name and value of a line that holds a sample: `name{label="value"} 1.5 1700000000000`.
+fn sample(line: &str) -> Option<(&str, f64)> {
+    let line = line.trim();
+    if line.starts_with('#') {
+        return None;
+    }
+    let name_end = line.find(|c: char| c == '{' || c.is_whitespace())?;
+    let (name, rest) = line.split_at(name_end);
+    let rest = match rest.strip_prefix('{') {
+        Some(labels) => after_labels(labels)?,
+        None => rest,
+    };
+    let value: f64 = rest.split_whitespace().next()?.parse().ok()?;
+    value.is_finite().then_some((name, value))
+}
+
+/// What follows the closing brace, which may also stand inside a label's value.
+fn after_labels(text: &str) -> Option<&str> {
+    let mut quoted = false;
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '}' if !quoted => return Some(&text[at + 1..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_added_up_by_name_and_shares_are_not() {
+        let text = r#"# HELP vllm:prompt_tokens_total Number of prefill tokens processed.
+# TYPE vllm:prompt_tokens_total counter
+vllm:prompt_tokens_total{engine="0",model_name="a}\"{b"} 10.0
+vllm:prompt_tokens_total{engine="1",model_name="c"} 2.5e1 1700000000000
+vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:kv_cache_usage_perc{engine="1"} 0.125
+vllm:num_requests_running 3
+vllm:num_requests_waiting NaN
+vllm:unterminated{a="b 4
+"#;
+        let names = [
+            ("vllm:prompt_tokens_total", ServerMetric::InputTokens),
+            ("vllm:kv_cache_usage_perc", ServerMetric::KvCacheUsage),
+            ("vllm:num_requests_running", ServerMetric::RunningRequests),
+            ("vllm:num_requests_waiting", ServerMetric::WaitingRequests),
+            ("vllm:unterminated", ServerMetric::Preemptions),
+        ];
+        let reading = |metric, value| Reading { metric, value };
+        assert_eq!(
+            readings(text.as_bytes(), &names),
+            [
+                reading(ServerMetric::InputTokens, 35.0),
+                reading(ServerMetric::KvCacheUsage, 0.25),
+                reading(ServerMetric::RunningRequests, 3.0),
+            ]
+        );
+        assert_eq!(readings(b"\xff{", &names), []);
+    }
+}
