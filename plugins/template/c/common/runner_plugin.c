@@ -136,7 +136,11 @@ void put_number(buffer *to, double number) {
   }
   int exponent = 0;
   while (number >= 1e15) number /= 10, exponent++;
-  while (number > 0 && number < 1e-6) number *= 10, exponent--;
+  if (number > 0 && number < 1e-6) {
+    double factor = 1;
+    while (number * factor < 1) factor *= 10, exponent--;
+    number *= factor;
+  }
   // The shortest decimal that is this number; quotients of whole numbers up to 2^53 and powers of ten up to 10^22
   // are exact, so it is found where there is one of so many digits.
   double scale = 1;
