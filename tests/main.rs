@@ -6,6 +6,7 @@
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
+//! - `versions`: components of earlier versions of the contract, as they were built then.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod command_line;
@@ -14,4 +15,5 @@ mod hostile_guests;
 mod invariants;
 mod sockets;
 mod support;
+mod versions;
 mod whole_runs;

@@ -85,7 +85,7 @@ fn a_component_of_something_else_is_refused() {
     assert_eq!(
         error.to_string(),
         "plugin `plugin.wasm` is a component, but no runner plugin: it exports no interface, \
-         expected one of runner:plugin/dataset, backend or scorer@0.1.0"
+         expected one of runner:plugin/dataset, backend or scorer@0.2.0"
     );
 }
 
@@ -94,17 +94,17 @@ fn another_version_says_who_should_update() {
     let folder = tempfile::tempdir().unwrap();
     for (version, advice) in [
         ("@0.9.0", "update the runner"),
-        ("@0.0.9", "ask its author for a build against 0.1.0"),
+        ("@0.0.9", "ask its author for a build against 0.2.0"),
     ] {
         let error = fails(load_bytes(
             folder.path(),
-            &patched(BACKEND, "@0.1.0", version),
+            &patched(BACKEND, "@0.2.0", version),
         ));
         assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
         assert_eq!(
             error.to_string(),
             format!(
-                "plugin `plugin.wasm` was built for runner:plugin {}, this runner speaks 0.1.0; {advice}",
+                "plugin `plugin.wasm` was built for runner:plugin {}, this runner speaks 0.1.0 and 0.2.0; {advice}",
                 &version[1..]
             )
         );
@@ -116,7 +116,7 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = patched(
         BACKEND,
-        "runner:plugin/log@0.1.0",
+        "runner:plugin/log@0.2.0",
         "wasi:clocks/clock@0.2.0",
     );
     let plugin = load_bytes(folder.path(), &bytes).unwrap();

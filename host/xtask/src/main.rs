@@ -4,6 +4,7 @@
 
 mod component;
 mod dist;
+mod freeze;
 mod guest;
 mod steps;
 mod toolchain;
@@ -21,6 +22,7 @@ cargo xtask COMMAND
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
   test        everything that must hold before a change goes in, step by step
   dist        build the runner for release, plugins inside, to target/dist/runner
+  freeze      keep the components of the frozen contract, tests/guests/frozen-*, in tests/versions
   help        this text
 
 RUNNER_WASM_TOOLCHAIN=rustup|distribution chooses who compiles the plugins; by default the first that can:
@@ -48,6 +50,7 @@ fn run() -> Result<ExitCode> {
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build_all(&root)?,
         Some("test") => return steps::test(&root),
+        Some("freeze") => freeze::keep(&root)?,
         Some("dist") => dist::build(&root)?,
         Some("help" | "--help" | "-h") => print!("{HELP}"),
         _ => bail!("no command {command:?}; `cargo xtask help` lists them"),

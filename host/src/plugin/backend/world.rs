@@ -159,7 +159,7 @@ impl BackendWorld {
     ) -> Said<Request> {
         match self {
             Self::V0_1(plugin) => {
-                let translated = older::sample(sample)
+                let translated = older::sample(sample, settings)
                     .and_then(|older| Ok((older, older::settings(settings, sample)?)));
                 let (sample, settings) = match translated {
                     Ok(translated) => translated,

@@ -152,7 +152,7 @@ fn beyond(what: &str) -> now::Error {
 ///
 /// # Errors
 /// What 0.1.0 cannot say of it.
-pub fn sample(sample: &now::Sample) -> Result<types::Sample, now::Error> {
+pub fn sample(sample: &now::Sample, settings: &now::Settings) -> Result<types::Sample, now::Error> {
     if sample.adapter.is_some() {
         return Err(beyond("adapters"));
     }
@@ -166,7 +166,8 @@ pub fn sample(sample: &now::Sample) -> Result<types::Sample, now::Error> {
             }
         },
         input_tokens: sample.input_tokens,
-        output_tokens: sample.output_tokens,
+        // Where only the run says how many, 0.1.0 has no other place for it.
+        output_tokens: sample.output_tokens.or(settings.output_tokens),
         reference: sample.reference.clone(),
         session: sample.turn.as_ref().map(|turn| turn.session.clone()),
     })
@@ -191,7 +192,7 @@ fn message(message: &now::Message) -> Result<types::Message, now::Error> {
     })
 }
 
-/// Settings for a backend, with the tokens that it should ask for where the sample does not say.
+/// Settings for a backend.
 ///
 /// # Errors
 /// What 0.1.0 cannot say of them.
@@ -332,5 +333,122 @@ impl From<scorer::Score> for newest_scorer::Score {
             name: score.name,
             value: score.value,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> now::Sample {
+        now::Sample {
+            id: "1".to_owned(),
+            prompt: now::Prompt::Messages(vec![now::Message {
+                role: now::Role::User,
+                parts: vec![now::Part::Text("a".to_owned())],
+                extra: None,
+            }]),
+            input_tokens: Some(3),
+            output_tokens: None,
+            reference: None,
+            turn: Some(now::Turn {
+                session: "s".to_owned(),
+                index: 2,
+            }),
+            class: Some("c".to_owned()),
+            arrival: Some(7),
+            adapter: None,
+            parameters: None,
+        }
+    }
+
+    fn told() -> now::Settings {
+        now::Settings {
+            model: "m".to_owned(),
+            streaming: true,
+            output_tokens: Some(9),
+            min_output_tokens: None,
+            ignore_eos: false,
+            sampling: now::Sampling {
+                temperature: Some(0.5),
+                ..now::Sampling::default()
+            },
+            extra_body: None,
+        }
+    }
+
+    #[test]
+    fn what_can_be_said_is_said() {
+        let older = sample(&asked(), &told()).unwrap();
+        assert_eq!(older.session.as_deref(), Some("s"));
+        assert_eq!(
+            (older.input_tokens, older.output_tokens),
+            (Some(3), Some(9))
+        );
+        let types::Prompt::Messages(messages) = older.prompt else {
+            panic!("it was a conversation");
+        };
+        assert_eq!(messages[0].content, "a");
+        assert_eq!(settings(&told(), &asked()).unwrap().temperature, Some(0.5));
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_refused() {
+        type Change = fn(&mut now::Sample, &mut now::Settings);
+        let picture = || now::Media {
+            media_type: "image/png".to_owned(),
+            bytes: Vec::new(),
+        };
+        let changes: [(Change, &str); 7] = [
+            (|asked, _| asked.adapter = Some("l".to_owned()), "adapters"),
+            (
+                |asked, _| asked.parameters = Some("{}".to_owned()),
+                "parameters",
+            ),
+            (|_, told| told.sampling.top_k = Some(3), "temperature"),
+            (
+                |_, told| told.sampling.stop = vec!["x".to_owned()],
+                "temperature",
+            ),
+            (|_, told| told.min_output_tokens = Some(3), "least number"),
+            (
+                |asked, _| {
+                    let now::Prompt::Messages(messages) = &mut asked.prompt else {
+                        return;
+                    };
+                    messages[0].role = now::Role::Developer;
+                },
+                "developer",
+            ),
+            (
+                |asked, _| {
+                    let now::Prompt::Messages(messages) = &mut asked.prompt else {
+                        return;
+                    };
+                    messages[0].extra = Some("{}".to_owned());
+                },
+                "further fields",
+            ),
+        ];
+        let refused = |asked: &now::Sample, told: &now::Settings| {
+            let translated = sample(asked, told).and_then(|_| settings(told, asked));
+            match translated.map(|_| ()) {
+                Err(now::Error::InvalidConfig(said)) => said,
+                other => panic!("it was translated: {other:?}"),
+            }
+        };
+        for (change, what) in changes {
+            let (mut asked, mut told) = (asked(), told());
+            change(&mut asked, &mut told);
+            let said = refused(&asked, &told);
+            assert!(said.contains(what) && said.contains("0.2.0"), "{said}");
+        }
+        let mut shown = asked();
+        shown.prompt = now::Prompt::Messages(vec![now::Message {
+            role: now::Role::User,
+            parts: vec![now::Part::Image(picture())],
+            extra: None,
+        }]);
+        assert!(refused(&shown, &told()).contains("anything but text"));
     }
 }

@@ -1,0 +1,61 @@
+//! Components that were built for an earlier version of the contract and kept as they were: they go on running.
+//! Their sources are `tests/guests/frozen-*`.
+
+use std::path::Path;
+
+use runner::plugin::Contract;
+use runner::plugin::load::{Kind, SearchPath, load};
+
+use crate::support::trial::Trial;
+
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/versions/0.1.0");
+
+/// A scenario of nothing but kept components.
+fn trial() -> Trial {
+    let data = Path::new(KEPT).join("lines.txt");
+    Trial::of(&format!(
+        r#"
+[target]
+model = "mock"
+[backend]
+plugin = "{KEPT}/backend.wasm"
+[dataset]
+plugin = "{KEPT}/dataset.wasm"
+[load]
+requests = 5
+arrival = "constant"
+rate = 10.0
+warmup = 1
+[[scorers]]
+plugin = "{KEPT}/scorer.wasm"
+"#
+    ))
+    .dataset_file(&data)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_components_of_0_1_0() {
+    let ran = trial().run().await;
+    assert!(ran.ended.is_ok());
+    assert!(ran.exchanges.iter().all(runner::exchange::Exchange::is_ok));
+    let measured: Vec<_> = ran.measured().collect();
+    assert_eq!(measured.len(), 5);
+    let first = measured[0];
+    assert_eq!(first.sample.id, "line-1");
+    assert_eq!(first.sample.turn.as_ref().unwrap().session, "session-1");
+    assert_eq!(first.usage.and_then(|usage| usage.output_tokens), Some(8));
+    assert_eq!(ran.summary.scores["share"].mean, 1.0);
+    assert_eq!(ran.summary.run_scores["judged"], 5.0);
+}
+
+#[test]
+fn which_version_a_component_is_of_is_known() {
+    for (file, kind) in [
+        ("backend.wasm", Kind::Backend),
+        ("dataset.wasm", Kind::Dataset),
+        ("scorer.wasm", Kind::Scorer),
+    ] {
+        let plugin = load(&format!("{KEPT}/{file}"), &SearchPath::default()).unwrap();
+        assert_eq!((plugin.kind, plugin.contract), (kind, Contract::V0_1));
+    }
+}
