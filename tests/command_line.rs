@@ -11,7 +11,7 @@ mod wrong_input;
 
 /// Compares a transcript with the one that is kept.
 #[track_caller]
-fn transcript(name: &str, text: &str) {
+pub fn transcript(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(concat!(
         env!("CARGO_MANIFEST_DIR"),

@@ -50,7 +50,7 @@ pub struct Ended {
     pub code: Option<i32>,
     /// All of its stdout.
     pub stdout: String,
-    /// All of its stderr.
+    /// All of its stderr, but for lines about plugins that took long to compile: how long is the machine's doing.
     pub stderr: String,
 }
 
@@ -144,7 +144,9 @@ impl Process {
         Ended {
             code: status.code(),
             stdout: text(&self.stdout),
-            stderr: text(&self.stderr),
+            stderr: (text(&self.stderr).split_inclusive('\n'))
+                .filter(|line| !line.starts_with("compiled plugin "))
+                .collect(),
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod failure;
 pub mod flags;
 pub mod interrupt;
 pub mod mock;
+pub mod plugin;
 pub mod progress;
 pub mod report;
 pub mod run;
@@ -53,6 +54,7 @@ enum Command {
     Demo(demo::Args),
     Report(report::Args),
     Mock(Box<mock::Args>),
+    Plugin(plugin::Args),
     Schema(schema::Args),
     Completions(completions::Args),
 }
@@ -85,6 +87,7 @@ impl Cli {
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
+            Some(Command::Plugin(args)) => plugin::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),
             Some(Command::Completions(args)) => completions::exec(&args),
         }
