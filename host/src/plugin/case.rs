@@ -151,6 +151,7 @@ impl Suite {
                 || Arc::new(Tokenizer::bytes()),
                 |draw| Arc::clone(&draw.tokenizer),
             ),
+            seed: draw.map_or(0, |draw| draw.seed),
         }
     }
 }
