@@ -1,6 +1,7 @@
 //! Tests of the whole: real components, real HTTP, whole runs. One binary, so the sandbox is
 //! linked once. What is tested where:
 //!
+//! - `authoring`: from `runner plugin new` to a component that is let in.
 //! - `whole_runs`: runs on virtual time against the mock engine in memory, with exact numbers.
 //! - `invariants`: what `ARCHITECTURE.md` promises, each a test.
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
@@ -11,6 +12,7 @@
 //! - `versions`: components of earlier versions of the contract, as they were built then.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
+mod authoring;
 mod command_line;
 mod endings;
 mod guide;

@@ -4,6 +4,7 @@
 
 pub mod arrival;
 pub mod assess;
+pub mod author;
 pub mod cli;
 pub mod clock;
 pub mod decode;

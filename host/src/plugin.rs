@@ -7,6 +7,7 @@ pub mod artifacts;
 pub mod backend;
 pub mod case;
 pub mod dataset;
+pub mod examine;
 pub mod imports;
 pub mod load;
 pub mod outline;

@@ -10,6 +10,12 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes, on however busy a machine: it ends hanging, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The same for what compiles a standard library, perhaps.
+const COMPILING: Duration = Duration::from_secs(1_800);
+
+/// Where cargo leaves what it makes of authors' projects: what they depend on is compiled once.
+pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
+
 /// The binary with nothing of the caller's environment that it listens to.
 pub fn runner() -> Command {
     cleaned(Command::new(env!("CARGO_BIN_EXE_runner")))
@@ -125,14 +131,19 @@ impl Process {
 
     /// Waits for its end.
     #[track_caller]
-    pub fn end(mut self) -> Ended {
+    pub fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    #[track_caller]
+    fn end_within(mut self, patience: Duration) -> Ended {
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
             assert!(
-                began.elapsed() < PATIENCE,
+                began.elapsed() < patience,
                 "it does not end: {}",
                 self.stderr()
             );
@@ -180,6 +191,12 @@ fn text(bytes: &Mutex<Vec<u8>>) -> String {
 #[track_caller]
 pub fn run(command: &mut Command) -> Ended {
     Process::start(command).end()
+}
+
+/// Runs what calls a compiler.
+#[track_caller]
+pub fn run_patiently(command: &mut Command) -> Ended {
+    Process::start(command).end_within(COMPILING)
 }
 
 /// `runner mock` as a process of its own, on a port of its own.

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use crate::author::AuthorError;
 use crate::folder::FolderError;
 use crate::mock::ScriptError;
 use crate::plugin::PluginError;
@@ -140,6 +141,21 @@ impl From<PluginError> for Failure {
                 Exit::Input
             }
             _ => Exit::Plugin,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<AuthorError> for Failure {
+    fn from(error: AuthorError) -> Self {
+        let exit = match error {
+            AuthorError::Missing(_)
+            | AuthorError::Toolchain(_)
+            | AuthorError::Tool { .. }
+            | AuthorError::Nothing { .. }
+            | AuthorError::Encode { .. } => Exit::Plugin,
+            AuthorError::NoTemplate { .. } => Exit::CommandLine,
+            _ => Exit::Input,
         };
         Failure::new(exit, error.to_string())
     }

@@ -37,7 +37,8 @@ use failure::{Failure, tell};
         runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
         runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
-        runner report runs/20260102-030405-quick-start  redraw a result from its records\n\n\
+        runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
+        runner plugin new backend my-engine             a plugin of your own\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
         5 target not reachable or every request failed, 130 interrupted (what was measured is saved)"
 )]
@@ -105,7 +106,12 @@ fn variable_for(flag: &str) -> Option<String> {
         return None;
     }
     let cli = Cli::command();
-    let commands = std::iter::once(&cli).chain(cli.get_subcommands());
+    let nested = cli
+        .get_subcommands()
+        .flat_map(clap::Command::get_subcommands);
+    let commands = std::iter::once(&cli)
+        .chain(cli.get_subcommands())
+        .chain(nested);
     let variables = commands.flat_map(clap::Command::get_arguments);
     variables
         .filter(|argument| argument.get_long() == Some(long))

@@ -7,7 +7,7 @@ use super::load::Kind;
 use super::outline::Outline;
 
 /// Something that a component imports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Import {
     /// Its name, such as `wasi:cli/environment@0.2.6`.
     pub name: String,

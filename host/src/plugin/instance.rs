@@ -128,7 +128,11 @@ impl<W: World> Configured<W> {
     /// # Errors
     /// Where it cannot be instantiated or traps.
     pub fn describe(&self) -> Result<Info, PluginError> {
-        let mut live = self.instantiate()?;
+        self.described(&mut self.instantiate()?)
+    }
+
+    /// What the plugin says of itself, in an instance that is there.
+    pub(super) fn described(&self, live: &mut Live<W>) -> Result<Info, PluginError> {
         let [name, version, summary, schema] =
             live.call("describe", |world, store| world.describe(store))?;
         let config_schema =

@@ -100,6 +100,11 @@ impl Tally {
             table_limit: limits.table_elements,
         }
     }
+
+    /// Linear memory taken, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
 }
 
 /// A guest that is denied memory would often go on as if nothing had been; so going beyond a limit ends the

@@ -132,6 +132,11 @@ pub struct Guest {
 }
 
 impl Guest {
+    /// Linear memory that the instance has taken, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.tally.memory_bytes()
+    }
+
     /// The next random number, by SplitMix64.
     pub(super) fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);

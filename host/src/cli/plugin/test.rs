@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::artifacts::Artifacts;
@@ -32,19 +33,19 @@ pub struct Args {
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// The component [default: the one in DIR/target/plugin, where `runner plugin build` leaves it]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_TEST_PLUGIN")]
     plugin: Option<String>,
     /// Only the cases whose name holds this
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", env = "RUNNER_TEST_FILTER")]
     filter: Option<String>,
     /// Write what the plugin gives into the cases as what it must give; then read the difference
-    #[arg(long)]
+    #[arg(long, env = "RUNNER_TEST_BLESS", value_parser = FalseyValueParser::new())]
     bless: bool,
     /// In which form
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_TEST_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
     artifacts: Artifacts,
