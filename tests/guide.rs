@@ -179,7 +179,7 @@ fn a_backend_for_an_engine_that_nobody_knows() {
     let explained = reader
         .folder
         .path()
-        .join("lantern/cases/full-queue/explained.txt");
+        .join("lantern/cases/full-queue/explained.json");
     let explained = std::fs::read_to_string(explained).unwrap();
     assert!(explained.contains("the queue is full"), "{explained}");
     if reader.python.is_some() {
