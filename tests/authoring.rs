@@ -7,17 +7,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::process::{run_patiently, runner};
-
-/// Of all projects here, so that what they depend on is compiled once, and kept from run to run.
-const TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/authoring");
+use crate::support::process::{PROJECTS, run_patiently, runner};
 
 /// The binary as an author calls it who has no network.
 fn author(folder: &Path) -> Command {
     let mut command = runner();
     command.current_dir(folder);
     command
-        .env("CARGO_TARGET_DIR", TARGET)
+        .env("CARGO_TARGET_DIR", PROJECTS)
         .env("CARGO_NET_OFFLINE", "true");
     if let Some(toolchain) = std::env::var_os("RUNNER_WASM_TOOLCHAIN") {
         command.env("RUNNER_WASM_TOOLCHAIN", toolchain);
@@ -75,10 +72,12 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
             assert!(interfaces.contains(import), "{kind}: {import}");
         }
 
+        run_patiently(author(folder.path()).args(["plugin", "test", &name])).with_code(0);
+
         // What an author tries first, and without a warning.
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(folder.path().join(&name));
-        cargo.args(["test", "--quiet", "--offline", "--target-dir", TARGET]);
+        cargo.args(["test", "--quiet", "--offline", "--target-dir", PROJECTS]);
         cargo
             .env("RUSTFLAGS", "-D warnings")
             .env_remove("CARGO_ENCODED_RUSTFLAGS");

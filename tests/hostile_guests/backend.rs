@@ -363,3 +363,22 @@ fn the_hosts_headers_are_the_hosts() {
         );
     }
 }
+
+/// How many threads of this process have that name.
+fn threads(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // A thread that has just ended has no name any more.
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|found| found.trim_end() == name).count()
+}
+
+#[test]
+fn a_hundred_dead_instances_leave_no_thread_behind() {
+    let config = json!({"call": "encode", "misbehave": "abort"});
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    for _ in 0..100 {
+        fails(dialect.encode(&sample("x"), &settings()));
+        assert_eq!(threads("sandbox-ticker"), 1);
+    }
+}

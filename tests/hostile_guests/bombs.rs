@@ -150,7 +150,7 @@ fn code_that_takes_too_long_to_compile() {
 fn what_it_does_to_itself_before_it_is_told_anything() {
     let folder = tempfile::tempdir().unwrap();
     for (place, call) in [
-        ("misdeed at the start: ", "instantiate"),
+        ("misdeed at start: ", "instantiate"),
         ("misdeed in describe: ", "describe"),
     ] {
         for (deed, cause) in DEEDS {

@@ -189,7 +189,9 @@ fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
         ("answer = 'large-state'", "65537 bytes of state"),
     ] {
         let backend = format!("call = 'decode', only-on = '!', {misdeed}");
-        let ran = run(&mock.url, &backend, "mark = 3", 12, "");
+        // Memory takes its time to be had where the machine is busy.
+        let sandbox = "[sandbox]\nmemory = '32MiB'\nbackend-call = '60s'\n";
+        let ran = run(&mock.url, &backend, "mark = 3", 12, sandbox);
         let spoilt = all_but_one(&ran);
         let (class, message) = failure(&spoilt);
         assert_eq!(class, FailureClass::Plugin);

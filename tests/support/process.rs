@@ -13,6 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The same for what compiles a standard library, perhaps.
 const COMPILING: Duration = Duration::from_secs(1_800);
 
+/// Where cargo leaves what it makes of authors' projects: what they depend on is compiled once.
+pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
+
 /// The binary with nothing of the caller's environment that it listens to.
 pub fn runner() -> Command {
     cleaned(Command::new(env!("CARGO_BIN_EXE_runner")))

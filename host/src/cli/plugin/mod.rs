@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod check;
+pub mod guide;
 pub mod info;
 pub mod list;
 pub mod new;
@@ -30,7 +31,8 @@ use crate::shipped;
         runner plugin test                     its cases, in the sandbox of a run\n\n\
         What there is:\n  \
         runner plugin list                     the plugins inside this runner\n  \
-        runner plugin info vllm                what can be written under [backend.config]\n\n\
+        runner plugin info vllm                what can be written under [backend.config]\n  \
+        runner plugin guide backend            how such a plugin is written\n\n\
         Exit codes: 0 done, 2 command line, 3 project or input, 4 plugin or compiler")]
 pub struct Args {
     #[command(subcommand)]
@@ -45,6 +47,7 @@ enum Command {
     Test(test::Args),
     Info(info::Args),
     List(list::Args),
+    Guide(guide::Args),
 }
 
 /// Runs the subcommand.
@@ -59,6 +62,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Command::Test(args) => test::exec(args),
         Command::Info(args) => info::exec(args),
         Command::List(args) => list::exec(args),
+        Command::Guide(args) => guide::exec(args),
     }
 }
 

@@ -266,8 +266,14 @@ impl Trial<'_> {
         self.seen.checks.decodings += 1;
         match reply::decode(dialects, batches) {
             Ok(reading) => Some(reading),
-            Err(misdeed) => {
+            Err(mut misdeed) => {
                 let all = reply::together(batches);
+                // Frame by frame it may show on which one.
+                if misdeed.on.len() > 1
+                    && let Err(closer) = reply::decode(dialects, &reply::singly(&all))
+                {
+                    misdeed = closer;
+                }
                 self.misdeed(&format!("decoding the reply {how}"), &all, &misdeed);
                 None
             }

@@ -72,7 +72,7 @@ enum Answer {
 
 /// What to do before there is a configuration.
 #[cfg(target_arch = "wasm32")]
-static AT_START: Written = Written::nothing(b"misdeed at the start: nothing...........");
+static AT_START: Written = Written::nothing(b"misdeed at start: nothing...............");
 static IN_DESCRIBE: Written = Written::nothing(b"misdeed in describe: nothing............");
 
 /// The dialect, opened.

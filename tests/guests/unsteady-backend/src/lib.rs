@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 
+use misdeeds::hook_panics;
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{
     Control, Error, Framing, LengthPrefix, Meaning, Output, Reading, Reason, Refusal, Request,
@@ -124,6 +125,7 @@ impl Codec {
 
 impl backend::GuestCodec for Codec {
     fn open(config: String) -> Result<backend::Codec, Error> {
+        hook_panics();
         Ok(backend::Codec::new(Codec {
             config: runner_plugin::parse(&config)?,
             counted: Cell::new(0),
