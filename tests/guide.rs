@@ -19,13 +19,10 @@ use runner::guide::Page;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::process::{run, runner};
+use crate::support::process::{PROJECTS, run, runner};
 
 /// The first of the ports that the guide's engines listen on; all of them begin so.
 const PORTS: &str = "730";
-
-/// Where cargo's output of all projects goes: they share what they depend on.
-const TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guide");
 
 /// Where componentize-py is.
 fn componentize_py() -> Option<PathBuf> {
@@ -126,7 +123,7 @@ impl Reader {
             .args(["-e", "-c", &script])
             .current_dir(folder)
             .env("PATH", search)
-            .env("CARGO_TARGET_DIR", TARGET)
+            .env("CARGO_TARGET_DIR", PROJECTS)
             .envs(variables.iter().copied())
             .output()
             .unwrap();
