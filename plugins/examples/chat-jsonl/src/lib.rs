@@ -2,7 +2,7 @@
 //! recorded before it.
 //!
 //! Responsible for which turns are asked and what is known of them; `conversation` reads a line, `lines` the file.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod conversation;
 mod lines;
