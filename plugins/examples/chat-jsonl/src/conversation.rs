@@ -73,7 +73,7 @@ struct Sound {
 pub struct Asked {
     /// What was said until then, the question last.
     pub messages: Vec<Message>,
-    /// The text of the recorded answer.
+    /// The text of the recorded answer; absent where it has none, such as a call of a tool.
     pub answer: Option<String>,
 }
 
@@ -83,8 +83,14 @@ impl Conversation {
     /// # Errors
     /// What is wrong with it.
     pub fn read(line: &[u8]) -> Result<Self, String> {
-        let conversation: Conversation =
-            serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let conversation: Conversation = serde_json::from_slice(line).map_err(|error| {
+            let said = error.to_string();
+            // The line is the file's, and told by the caller.
+            let said = said
+                .rsplit_once(" at line ")
+                .map_or(&*said, |(said, _)| said);
+            format!("{said} (at byte {})", error.column())
+        })?;
         if conversation
             .timestamp
             .is_some_and(|timestamp| !timestamp.is_finite())
@@ -113,7 +119,7 @@ impl Conversation {
             if asks && next.is_none_or(|next| next.role == Speaker::Assistant) {
                 asked.push(Asked {
                     messages: said.clone(),
-                    answer: next.map(Recorded::text),
+                    answer: next.map(Recorded::text).filter(|text| !text.is_empty()),
                 });
             }
         }
@@ -197,7 +203,7 @@ mod tests {
             .iter()
             .map(|turn| (turn.messages.len(), turn.answer.as_deref()))
             .collect();
-        assert_eq!(shown, [(3, Some("")), (5, Some("c")), (7, None)]);
+        assert_eq!(shown, [(3, None), (5, Some("c")), (7, None)]);
         let extras: Vec<_> = asked[2]
             .messages
             .iter()

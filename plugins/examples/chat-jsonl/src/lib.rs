@@ -212,13 +212,7 @@ impl ChatJsonl {
             .filter_map(|turn| turn.answer.clone())
             .collect();
         let mut counts = self.tokenizer.count(&answers, false).into_iter();
-        // An empty answer, such as a call of a tool, says nothing of how long another may be.
-        let mut length = |turn: &Asked| {
-            turn.answer
-                .as_ref()
-                .and_then(|_| counts.next())
-                .filter(|count| *count > 0)
-        };
+        let mut length = |turn: &Asked| turn.answer.as_ref().and_then(|_| counts.next());
         asked.iter().map(&mut length).collect()
     }
 
