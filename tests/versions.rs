@@ -59,3 +59,16 @@ fn which_version_a_component_is_of_is_known() {
         assert_eq!((plugin.kind, plugin.contract), (kind, Contract::V0_1));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_0_1_0_cannot_be_told_is_told_instead() {
+    let ran = trial().with("[request]\ntop-p = 0.9\n").run().await;
+    assert_eq!(ran.summary.requests.successful, 0);
+    let text = format!("{:?}", ran.exchanges[0].outcome);
+    assert!(
+        text.contains(
+            "was built for runner:plugin 0.1.0, which has no sampling but the temperature"
+        ) && text.contains("ask its author for a build against 0.2.0"),
+        "{text}"
+    );
+}

@@ -2,12 +2,14 @@
 //! real HTTP client and server: exact numbers.
 
 mod arrivals;
+mod aside;
 mod connections;
 mod dialects;
 mod faults;
 mod figures;
 mod loads;
 mod patience;
+mod settings;
 mod shipped;
 mod wire;
 

@@ -86,6 +86,19 @@ pub enum Arrival {
         /// The most within a second, as played.
         peak: f64,
     },
+    /// As the samples of the dataset say.
+    Dataset {
+        /// How many times as fast they are played.
+        time_scale: f64,
+        /// How many samples there are; no request is due after the last.
+        timestamps: u64,
+        /// How long after the beginning the first is due, in nanoseconds, as played.
+        first: Nanos,
+        /// Seconds from the beginning to the last, as played.
+        length: f64,
+        /// The most within a second, as played.
+        peak: f64,
+    },
     /// So many users, each sending its next request when the last one is answered.
     Closed {
         /// How many users.
@@ -133,8 +146,9 @@ fn is_false(flag: &bool) -> bool {
 
 impl Arrival {
     /// The due times of a phase, of which so many are wanted; without end but for
-    /// [`Arrival::Trace`], [`Arrival::Stages`] and a ramp to zero. `trace` is the contents of the
-    /// file that [`Arrival::Trace`] names; the others take no notice of it.
+    /// [`Arrival::Trace`], [`Arrival::Dataset`], [`Arrival::Stages`] and a ramp to zero. `trace` is the
+    /// contents of the file that [`Arrival::Trace`] names, or what the dataset plans for
+    /// [`Arrival::Dataset`]; the others take no notice of it.
     ///
     /// Random gaps are NumPy's legacy stream, `np.random.seed(seed)`: for Poisson one
     /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy draw them; for
@@ -179,7 +193,9 @@ impl Arrival {
             Arrival::Stages { spread, ref stages } => {
                 varying(stages.clone().into_iter(), spread, seed)
             }
-            Arrival::Trace { time_scale, .. } => at(trace.seconds(time_scale)),
+            Arrival::Trace { time_scale, .. } | Arrival::Dataset { time_scale, .. } => {
+                at(trace.seconds(time_scale))
+            }
         }
     }
 
@@ -199,6 +215,9 @@ impl Arrival {
             }
             Arrival::Trace {
                 timestamps, length, ..
+            }
+            | Arrival::Dataset {
+                timestamps, length, ..
             } => Some(*timestamps as f64 / length),
             Arrival::Closed { .. } => None,
         }
@@ -210,7 +229,7 @@ impl Arrival {
         match self {
             Arrival::Ramp { ramp, .. } => Some(higher(ramp)),
             Arrival::Stages { stages, .. } => Some(stages.iter().map(higher).fold(0.0, f64::max)),
-            Arrival::Trace { peak, .. } => Some(*peak),
+            Arrival::Trace { peak, .. } | Arrival::Dataset { peak, .. } => Some(*peak),
             _ => self.rate(),
         }
     }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::drive::{End, Report};
-use crate::exchange::{Event, Exchange, FailureClass, Kind, Outcome, Usage};
+use crate::exchange::{Event, Exchange, FailureClass, Kind, Outcome, Reason, Usage};
 use crate::frame::Frames;
 use crate::pace::Signal;
 use crate::plugin::PluginError;
-use crate::plugin::backend::{Dialect, Meaning};
+use crate::plugin::backend::{Dialect, Meaning, Refusal};
 use crate::run::RunError;
 use crate::target::Secrets;
 use crate::units::Nanos;
@@ -118,7 +118,33 @@ struct Answer {
     whole: bool,
     decoded: bool,
     last_output: Nanos,
-    fault: Option<(FailureClass, String)>,
+    fault: Option<Fault>,
+}
+
+/// Why a reply is no answer.
+struct Fault {
+    class: FailureClass,
+    reason: Option<Reason>,
+    message: String,
+}
+
+impl Fault {
+    fn new(class: FailureClass, message: String) -> Self {
+        Fault {
+            class,
+            reason: None,
+            message,
+        }
+    }
+
+    /// The server's own word.
+    fn refused(class: FailureClass, refusal: Refusal) -> Self {
+        Fault {
+            class,
+            reason: refusal.told(),
+            message: refusal.message,
+        }
+    }
 }
 
 impl Decoder {
@@ -213,7 +239,7 @@ impl Decoder {
             FailureClass::CutOff => "the reply ended in the middle of an event".to_owned(),
             _ => error.to_string(),
         };
-        answer.fault = Some((class, message));
+        answer.fault = Some(Fault::new(class, message));
     }
 
     fn decode(&mut self, answer: &mut Answer, frames: &Frames) -> Result<(), PluginError> {
@@ -244,18 +270,18 @@ impl Decoder {
     }
 
     /// The backend's words for an error reply; a server may repeat the key, which is no plugin's business.
-    fn explain(&mut self, status: u16, body: &[u8]) -> String {
+    fn explain(&mut self, status: u16, body: &[u8]) -> Fault {
         match self
             .dialect
             .explain(status, &self.secrets.redact_bytes(body))
         {
             Ok(said) => {
                 self.patience.restored();
-                said.message
+                Fault::refused(FailureClass::HttpStatus, said)
             }
             Err(error) => {
                 self.patience.tried(&error);
-                error.to_string()
+                Fault::new(FailureClass::HttpStatus, error.to_string())
             }
         }
     }
@@ -275,18 +301,21 @@ impl Decoder {
             let event = answer.add(at, Meaning::End);
             answer.events.push(event);
         }
-        let is_spoilt = matches!(answer.fault, Some((FailureClass::Plugin, _)));
+        let class = answer.fault.as_ref().map(|fault| fault.class);
+        let is_spoilt = class == Some(FailureClass::Plugin);
         if answer.decoded && !is_spoilt {
             self.patience.restored();
         }
-        let outcome = match (answer.fault, end) {
+        let fault = match (answer.fault, end) {
             // An event in pieces tells less than what broke it.
-            (Some((FailureClass::CutOff, _)), End::Broke(class, message)) => Some((class, message)),
-            (Some((class, message)), _) => Some((class, message)),
+            (Some(fault), End::Broke(class, message)) if fault.class == FailureClass::CutOff => {
+                Some(Fault::new(class, message))
+            }
+            (Some(fault), _) => Some(fault),
             (None, End::Broke(class, message)) => match answer.whole {
                 // The end marker came; how the connection fares afterwards is no matter.
                 true => None,
-                false => Some((class, message)),
+                false => Some(Fault::new(class, message)),
             },
             (None, End::Status { body, retry_after }) => {
                 let status = exchange.status.unwrap_or_default();
@@ -294,10 +323,10 @@ impl Decoder {
                 let again = retry_after
                     .map(|wait| format!(" (retry-after: {wait})"))
                     .unwrap_or_default();
-                let message = format!("HTTP {status}: {said}{again}");
-                Some((FailureClass::HttpStatus, message))
+                let message = format!("HTTP {status}: {}{again}", said.message);
+                Some(Fault { message, ..said })
             }
-            (None, End::Whole { .. }) if !answer.whole => Some((
+            (None, End::Whole { .. }) if !answer.whole => Some(Fault::new(
                 FailureClass::CutOff,
                 "the reply ended without its end marker".to_owned(),
             )),
@@ -306,10 +335,10 @@ impl Decoder {
         let counted = answer.usage.and_then(|usage| usage.output_tokens);
         let has_output = answer.events.iter().any(|event| event.bytes > 0)
             || counted.is_some_and(|tokens| tokens > 0);
-        let outcome = outcome.or_else(|| {
+        let fault = fault.or_else(|| {
             (!has_output).then(|| {
                 let what = "the reply is whole but holds no answer".to_owned();
-                (FailureClass::Empty, what)
+                Fault::new(FailureClass::Empty, what)
             })
         });
         for event in answer.events {
@@ -320,21 +349,31 @@ impl Decoder {
         exchange.tool_calls = answer.tool_calls;
         exchange.finish = answer.finish;
         exchange.usage = answer.usage;
-        exchange.outcome = match outcome {
+        exchange.outcome = match fault {
             None => Outcome::Ok,
-            Some((class, message)) => failed(class, &self.secrets.redact(&message)),
+            Some(fault) => Outcome::Failed {
+                class: fault.class,
+                reason: fault.reason,
+                message: fit(&self.secrets.redact(&fault.message)),
+            },
         };
         exchange
     }
 }
 
-/// A failure with its message cut to a length fit for a record.
+/// A failure that no server gave a reason for, with its message cut to a length fit for a record.
 pub fn failed(class: FailureClass, message: &str) -> Outcome {
-    let cut = message.floor_char_boundary(message.len().min(MESSAGE_BYTES));
     Outcome::Failed {
         class,
-        message: message[..cut].to_owned(),
+        reason: None,
+        message: fit(message),
     }
+}
+
+/// A message cut to a length fit for a record.
+pub fn fit(message: &str) -> String {
+    let cut = message.floor_char_boundary(message.len().min(MESSAGE_BYTES));
+    message[..cut].to_owned()
 }
 
 impl Answer {
@@ -383,7 +422,7 @@ impl Answer {
                 event(Kind::Finish, None, 0)
             }
             Meaning::Failure(refusal) => {
-                self.fault = Some((FailureClass::InBandError, refusal.message));
+                self.fault = Some(Fault::refused(FailureClass::InBandError, refusal));
                 event(Kind::Failure, None, 0)
             }
             Meaning::End => {

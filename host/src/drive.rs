@@ -29,6 +29,7 @@ use crate::clock::Clock;
 use crate::exchange::{Exchange, FailureClass};
 use crate::frame::{Frames, Framing};
 use crate::pace::Signal;
+use crate::question::Question;
 use crate::transport::{Connect, Marks, Request};
 use crate::units::Nanos;
 use pool::Pool;
@@ -72,6 +73,8 @@ pub enum Order {
     Open(usize),
     /// Send this now.
     Send(Box<Job>),
+    /// Ask this, beside all requests.
+    Ask(Box<Question>),
     /// Give up what is in flight.
     Abort,
 }
@@ -201,6 +204,13 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                                 }
                                 let worker = Rc::clone(&worker);
                                 tasks.spawn_local(worker.serve(Rc::clone(&pool), Rc::clone(&abort), job));
+                            }
+                            Some(Order::Ask(question)) => {
+                                let worker = Rc::clone(&worker);
+                                tasks.spawn_local(async move {
+                                    let limit = worker.timeouts.connect;
+                                    question.put(&worker.connect, worker.clock, limit).await;
+                                });
                             }
                             Some(Order::Abort) => abort.notify_waiters(),
                             None => break,

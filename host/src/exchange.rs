@@ -306,6 +306,10 @@ pub enum Outcome {
     Failed {
         /// What kind of failure.
         class: FailureClass,
+        /// Why the server refused, as far as its reply tells; absent where it does not, and where the server
+        /// did not refuse.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Reason>,
         /// What was seen, for people; no secrets.
         message: String,
     },
@@ -345,6 +349,43 @@ pub enum FailureClass {
     Plugin,
     /// The run was stopped while the request was in flight.
     Interrupted,
+}
+
+/// Why a server did not answer, in words that all engines share; the backend reads them off the reply.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// It has too much to do: a full queue, a limit on the rate of requests.
+    Overloaded,
+    /// It does not serve yet, or no more.
+    Unavailable,
+    /// Prompt and answer are longer than the model's context.
+    TooLong,
+    /// It serves no such model or adapter.
+    UnknownModel,
+    /// The key is missing or wrong, or may not do this.
+    Unauthorised,
+    /// The request is wrong in another way.
+    Invalid,
+    /// The server failed.
+    Internal,
+}
+
+impl Reason {
+    /// The name used in results and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Overloaded => "overloaded",
+            Reason::Unavailable => "unavailable",
+            Reason::TooLong => "too-long",
+            Reason::UnknownModel => "unknown-model",
+            Reason::Unauthorised => "unauthorised",
+            Reason::Invalid => "invalid",
+            Reason::Internal => "internal",
+        }
+    }
 }
 
 impl FailureClass {

@@ -5,6 +5,7 @@
 
 mod client;
 mod rules;
+mod server;
 mod tokens;
 mod vitals;
 
@@ -95,6 +96,8 @@ pub enum Id {
     DecodeBehind,
     /// Other processes kept this machine's cores busy.
     SharedMachine,
+    /// The server counted other totals than this client.
+    ServerCountsDisagree,
     /// A percentile rests on too few samples.
     FewSamples,
     /// A mean is known only roughly.
@@ -129,6 +132,7 @@ impl Id {
             Id::StolenTime => "stolen-time",
             Id::DecodeBehind => "decode-behind",
             Id::SharedMachine => "shared-machine",
+            Id::ServerCountsDisagree => "server-counts-disagree",
             Id::FewSamples => "few-samples",
             Id::WideInterval => "wide-interval",
         }

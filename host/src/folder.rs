@@ -1,7 +1,7 @@
 //! A run's folder on disk: which files it holds, and reading and writing the small ones.
 //!
 //! `plan.json` and `environment.json` are written before the first request, the records as the run
-//! goes (`record`), `status.json`, `client.json`, `assessment.json` and `summary.json` after it. Whatever
+//! goes (`record`), `status.json`, `client.json`, `server.json`, `assessment.json` and `summary.json` after it. Whatever
 //! ends the run, what was written before can be read: the summary is a function of the other files.
 
 use std::io::{self, Write};
@@ -15,13 +15,14 @@ use crate::environment::Environment;
 use crate::exchange::{Exchange, Phase};
 use crate::plan::Plan;
 use crate::record::{self, RecordError};
-use crate::summary::{Client, Run, RunFacts, Summary, Tokenizer};
+use crate::summary::{Client, Run, RunFacts, Server, Summary, Tokenizer};
 use crate::timings::Reached;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
 const STATUS: &str = "status.json";
 const CLIENT: &str = "client.json";
+const SERVER: &str = "server.json";
 const ASSESSMENT: &str = "assessment.json";
 const SUMMARY: &str = "summary.json";
 const LOG: &str = "plugins.log";
@@ -179,6 +180,14 @@ impl RunFolder {
         self.write_json(CLIENT, client)
     }
 
+    /// Writes what the server counted of itself.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_server(&self, server: &Server) -> Result<(), FolderError> {
+        self.write_json(SERVER, server)
+    }
+
     /// Writes what tokenizer and scorers made of the answers.
     ///
     /// # Errors
@@ -267,6 +276,7 @@ impl RunFolder {
         let interrupted = status.is_none_or(|status| status.interrupted || status.error.is_some());
         Ok(RunFacts {
             client: self.read_if_there(CLIENT)?,
+            server: self.read_if_there(SERVER)?,
             ..facts(&plan, assessment, interrupted)
         })
     }
@@ -321,7 +331,7 @@ impl RunFolder {
 }
 
 /// What a summary takes beside the exchanges: from the plan, and from what was made of the answers.
-/// How the client fared is to be added.
+/// How the client fared, and what the server counted, is to be added.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
     RunFacts {
@@ -348,5 +358,6 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         scores: assessment.means,
         run_scores: assessment.run_scores,
         client: None,
+        server: None,
     }
 }

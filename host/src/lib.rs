@@ -23,6 +23,7 @@ pub mod plan;
 pub mod plugin;
 pub mod preflight;
 pub mod prepare;
+pub mod question;
 pub mod record;
 pub mod report;
 pub mod resolve;

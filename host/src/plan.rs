@@ -11,11 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::{Arrival, Due, Trace};
 use crate::drive::{Reuse, Timeouts};
 use crate::metric::Objective;
-use crate::plugin::backend::{Sampling, Settings};
 use crate::plugin::sandbox::Limits;
 use crate::transport::dial::Trust;
 use crate::transport::{Timestamps, Version};
 use crate::units::Nanos;
+
+mod request;
+
+pub use request::{Assignment, RequestOptions};
 
 /// A resolved run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +46,9 @@ pub struct Plan {
     pub connection: Wiring,
     /// When to give up.
     pub timeouts: Timeouts,
+    /// What the targets are asked beside answers.
+    #[serde(default, skip_serializing_if = "Controls::is_none")]
+    pub control: Controls,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
     /// What a request must keep to, to be good.
@@ -150,6 +156,27 @@ pub struct Load {
     pub seed: u64,
 }
 
+/// What targets are asked beside answers. None of it is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Controls {
+    /// For how long it is waited until they serve, in nanoseconds; absent where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ready: Option<Nanos>,
+    /// Whether they forget the prefixes of earlier prompts after the warm-up, before the measurement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flush_cache: bool,
+    /// Whether they say what they count of themselves, before and after the measurement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub server_metrics: bool,
+}
+
+impl Controls {
+    fn is_none(&self) -> bool {
+        *self == Controls::default()
+    }
+}
+
 /// When the measurement ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -158,22 +185,6 @@ pub enum Amount {
     Requests(u64),
     /// When no request is due any more, so many nanoseconds after the start.
     Duration(Nanos),
-}
-
-/// What is asked of every request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct RequestOptions {
-    /// Whether replies are streamed.
-    pub stream: bool,
-    /// Whether answers are made as long as asked.
-    pub ignore_eos: bool,
-    /// Sampling temperature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// Fields added to every request's body.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extra_body: Option<serde_json::Value>,
 }
 
 /// Part `index` of `of` of a plan: the requests whose number leaves the rest `index`.
@@ -214,7 +225,8 @@ impl Plan {
     }
 
     /// Due times of this plan's requests, in order. `trace` is the contents of the file that
-    /// [`Arrival::Trace`] names; other arrivals take no notice of it.
+    /// [`Arrival::Trace`] names, or what the dataset plans for [`Arrival::Dataset`]; other arrivals take no
+    /// notice of it.
     pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
         let slice = self.slice.unwrap_or(Slice { index: 0, of: 1 });
         let requests = self.requests();
@@ -229,6 +241,9 @@ impl Plan {
     /// How long after its beginning the first request of the measurement is due: with some arrivals
     /// that is a while. A trace's first request is due at its beginning.
     pub fn first_due(&self) -> Nanos {
+        if let Arrival::Dataset { first, .. } = self.load.arrival {
+            return first;
+        }
         match self.due_times(&Trace::default()).next() {
             Some(Due::At(after)) => after,
             Some(Due::WhenFree) | None => Nanos::ZERO,
@@ -257,21 +272,5 @@ impl Plan {
                 (whole / slice.of + extra) as usize
             }
         })
-    }
-
-    /// What a backend is told of every request.
-    pub fn settings(&self) -> Settings {
-        Settings {
-            model: self.target.model.clone().unwrap_or_default(),
-            streaming: self.request.stream,
-            output_tokens: None,
-            min_output_tokens: None,
-            ignore_eos: self.request.ignore_eos,
-            sampling: Sampling {
-                temperature: self.request.temperature,
-                ..Sampling::default()
-            },
-            extra_body: self.request.extra_body.as_ref().map(ToString::to_string),
-        }
     }
 }

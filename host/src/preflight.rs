@@ -1,24 +1,22 @@
 //! Before the run: is the target there, is it an engine, does it let us in, and does it serve
 //! the model? Asked once, with the backend's own harmless request, and never measured.
 
-use std::time::Duration;
-
 use hyper::header::CONTENT_TYPE;
 
 use crate::clock::Clock;
-use crate::decode::failed;
+use crate::decode::fit;
 use crate::drive::Timeouts;
-use crate::exchange::{FailureClass, Outcome};
 use crate::plugin::PluginError;
 use crate::plugin::backend::{Control, Dialect};
 use crate::prepare::http_request;
+use crate::question;
 use crate::target::{Secrets, Target};
-use crate::transport::{Connect, Connection};
+use crate::transport::Connect;
 
-/// Most bytes read of the answer.
-const ANSWER_BYTES: usize = 4 << 20;
-/// How long the answer may take at most: it needs no model.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+mod ready;
+
+pub use ready::wait_ready;
+
 /// Most model names told in a message.
 const NAMES_TOLD: usize = 8;
 
@@ -34,6 +32,18 @@ pub enum PreflightError {
         target: String,
         /// What was seen.
         cause: String,
+    },
+    /// It never came to serve.
+    #[error(
+        "{target} does not serve after {limit}; the last that was seen of it: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
+    )]
+    NotReady {
+        /// The target.
+        target: String,
+        /// How long it was waited for.
+        limit: String,
+        /// What was seen at last.
+        seen: String,
     },
     /// The other side does not speak HTTP, or hangs.
     #[error(
@@ -100,7 +110,8 @@ pub struct Found {
     pub remark: Option<String>,
 }
 
-/// Asks a target what it serves. `number` is its place among the run's targets.
+/// Asks a target what it serves. `number` is its place among the run's targets. Engines list `adapters` as
+/// models; one that is to be asked for is not taken for the model.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
@@ -113,24 +124,13 @@ pub async fn probe<C: Connect>(
     (number, target): (u32, &Target),
     secrets: &Secrets,
     dialect: &mut Dialect,
-    model: Option<&str>,
+    (model, adapters): (Option<&str>, &[String]),
 ) -> Result<Found, PreflightError> {
-    let limit = Duration::from(timeouts.connect);
-    let opened = tokio::time::timeout(limit, Connection::open(connect, number, clock)).await;
-    let unreachable = |cause: String| PreflightError::Unreachable {
+    let opened = question::open(connect, number, clock, timeouts.connect).await;
+    let mut connection = opened.map_err(|cause| PreflightError::Unreachable {
         target: target.to_string(),
         cause,
-    };
-    let mut connection = match opened {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(cause)) => return Err(unreachable(cause)),
-        Err(_) => {
-            return Err(unreachable(format!(
-                "no connection within {}",
-                crate::duration::format(limit)
-            )));
-        }
-    };
+    })?;
     let no_model = |served: String| PreflightError::NoModel {
         target: target.to_string(),
         served,
@@ -149,12 +149,8 @@ pub async fn probe<C: Connect>(
     let below = target.path(&path);
     let request =
         http_request(target, connect.version(), secrets, &below, question).map_err(no_answer)?;
-    let answer = connection.ask(request, ANSWER_BYTES);
-    let (head, body) = match tokio::time::timeout(ANSWER_WITHIN, answer).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(cause)) => return Err(no_answer(cause)),
-        Err(_) => return Err(no_answer("nothing came for 30s".to_owned())),
-    };
+    let answer = question::answer(&mut connection, request).await;
+    let (head, body) = answer.map_err(no_answer)?;
     let status = head.status;
     let kind = head.headers.get(CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
@@ -165,7 +161,7 @@ pub async fn probe<C: Connect>(
         });
     }
     if status == 401 || status == 403 {
-        let said = short(&explained(dialect, secrets, status, &body)?);
+        let said = fit(&explained(dialect, secrets, status, &body)?);
         return Err(PreflightError::Unauthorized {
             target: target.to_string(),
             status,
@@ -179,7 +175,7 @@ pub async fn probe<C: Connect>(
     let served = if (200..300).contains(&status) {
         dialect.read_models(&body)
     } else {
-        let said = short(&explained(dialect, secrets, status, &body)?);
+        let said = fit(&explained(dialect, secrets, status, &body)?);
         let remark = format!("{target} does not list its models (HTTP {status}: {said})");
         return match model {
             Some(model) => Ok(Found {
@@ -191,28 +187,47 @@ pub async fn probe<C: Connect>(
             ))),
         };
     };
-    match (served, model) {
-        (Ok(names), Some(model)) if names.iter().any(|name| name == model) => Ok(plain(model)),
-        (Ok(names), Some(model)) if names.is_empty() => Ok(plain(model)),
-        (Ok(names), Some(model)) => Err(PreflightError::UnknownModel {
+    let names = match (served, model) {
+        (Ok(names), _) => names,
+        (Err(error), Some(model)) => {
+            return Ok(Found {
+                model: model.to_owned(),
+                remark: Some(format!(
+                    "{target} answered {path} with something else: {error}"
+                )),
+            });
+        }
+        (Err(error), None) => {
+            return Err(no_model(format!(
+                "answered {path} with something else ({error})"
+            )));
+        }
+    };
+    let missing = adapters.iter().filter(|adapter| !names.contains(adapter));
+    let missing: Vec<String> = missing.cloned().collect();
+    let remark = (!names.is_empty() && !missing.is_empty())
+        .then(|| format!("{target} does not list the adapters {}", list(&missing)));
+    let found = |model: &str| Found {
+        model: model.to_owned(),
+        remark: remark.clone(),
+    };
+    let models: Vec<&String> = (names.iter())
+        .filter(|name| !adapters.contains(name))
+        .collect();
+    match model {
+        Some(model) if names.is_empty() || names.iter().any(|name| name == model) => {
+            Ok(found(model))
+        }
+        Some(model) => Err(PreflightError::UnknownModel {
             target: target.to_string(),
             model: model.to_owned(),
             served: list(&names),
         }),
-        (Ok(names), None) => match names.as_slice() {
-            [only] => Ok(plain(only)),
-            [] => Err(no_model("lists no model".to_owned())),
+        None => match models.as_slice() {
+            [only] => Ok(found(only)),
+            [] if names.is_empty() => Err(no_model("lists no model".to_owned())),
             _ => Err(no_model(format!("serves {}", list(&names)))),
         },
-        (Err(error), Some(model)) => Ok(Found {
-            model: model.to_owned(),
-            remark: Some(format!(
-                "{target} answered {path} with something else: {error}"
-            )),
-        }),
-        (Err(error), None) => Err(no_model(format!(
-            "answered {path} with something else ({error})"
-        ))),
     }
 }
 
@@ -238,18 +253,11 @@ fn list(names: &[String]) -> String {
     let told: Vec<String> = names
         .iter()
         .take(NAMES_TOLD)
-        .map(|name| format!("`{}`", short(name)))
+        .map(|name| format!("`{}`", fit(name)))
         .collect();
     let more = names.len().saturating_sub(NAMES_TOLD);
     match more {
         0 => told.join(", "),
         more => format!("{} and {more} more", told.join(", ")),
-    }
-}
-
-fn short(text: &str) -> String {
-    match failed(FailureClass::HttpStatus, text) {
-        Outcome::Failed { message, .. } => message,
-        Outcome::Ok => String::new(),
     }
 }

@@ -22,6 +22,10 @@ use crate::target::{Secrets, Target};
 use crate::transport::{Request, Version};
 use crate::units::Nanos;
 
+mod arrivals;
+
+pub use arrivals::arrivals;
+
 /// Samples asked of the dataset in one call at most, and in the first.
 const BATCH: u32 = 64;
 const FIRST_BATCH: u32 = 8;
@@ -61,6 +65,7 @@ pub struct Preparation {
 }
 
 struct Writer {
+    plan: Plan,
     dialect: Dialect,
     settings: Settings,
     targets: Vec<Target>,
@@ -104,6 +109,7 @@ impl Preparation {
         Ok(Preparation {
             samples: parts.dataset.open(plan.load.seed, plan.requests())?,
             writer: Writer {
+                plan: plan.clone(),
                 dialect,
                 settings: plan.settings(),
                 targets: parts.targets.clone(),
@@ -138,7 +144,7 @@ impl Preparation {
             }
             for sample in samples {
                 let index = items.len() as u64;
-                items.push(self.writer.write(index, Phase::Warmup, &sample));
+                items.push(self.writer.write(index, Phase::Warmup, sample));
             }
         }
         Ok(items)
@@ -194,7 +200,7 @@ impl Preparation {
                 };
                 for sample in batch {
                     if plan.holds(index) {
-                        let item = writer.write(index, Phase::Measure, &sample);
+                        let item = writer.write(index, Phase::Measure, sample);
                         if !stock.add(item.bytes()) || items.send(item).is_err() {
                             return;
                         }
@@ -246,7 +252,11 @@ fn prompt_bytes(prompt: &Prompt) -> usize {
 
 impl Writer {
     /// Writes the request for a sample, or the record of why there is none.
-    fn write(&mut self, index: u64, phase: Phase, sample: &Sample) -> Item {
+    fn write(&mut self, index: u64, phase: Phase, mut sample: Sample) -> Item {
+        if sample.adapter.is_none() {
+            sample.adapter = self.plan.adapter(index).map(str::to_owned);
+        }
+        let sample = &sample;
         let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
         let mut exchange = Box::new(Exchange {
             index,
@@ -254,7 +264,7 @@ impl Writer {
             sample: SampleFacts {
                 id: sample.id.clone(),
                 input_tokens: sample.input_tokens,
-                output_tokens: sample.output_tokens,
+                output_tokens: sample.output_tokens.or(self.settings.output_tokens),
                 reference: sample
                     .reference
                     .as_ref()

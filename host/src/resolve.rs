@@ -16,7 +16,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use ahead::Ahead;
-use defaults::{goodput, limits, load_of, percentiles, request_options, timeouts};
+use defaults::{controls, goodput, limits, load_of, percentiles, request_options, timeouts};
 
 use crate::plan::{
     Plan, PlannedDataset, PlannedFile, PlannedPlugin, PlannedTarget, PlannedTokenizer,
@@ -188,6 +188,9 @@ impl<'s> Resolution<'s> {
         }
         let (secrets, header_names) = self.secrets();
         let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
+        if let Some((backend, _)) = &backend {
+            self.questions(backend);
+        }
         let trace = self.trace();
         let load = load_of(scenario, trace.as_ref());
 
@@ -200,7 +203,7 @@ impl<'s> Resolution<'s> {
             return Err(self.faults);
         }
         let (scorers, planned_scorers) = scorers.into_iter().unzip();
-        let plan = Plan {
+        let mut plan = Plan {
             name: scenario
                 .name
                 .as_ref()
@@ -230,11 +233,19 @@ impl<'s> Resolution<'s> {
             request: request_options(scenario),
             connection: self.wiring(),
             timeouts: timeouts(scenario),
+            control: controls(scenario),
             percentiles: percentiles(scenario),
             goodput: goodput(scenario),
             sandbox: limits,
             slice: None,
         };
+        let trace = match trace {
+            Some((_, trace)) => trace,
+            None => self.planned_arrivals(&mut plan, &dataset),
+        };
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
         Ok(Resolved {
             plan,
             parts: Parts {
@@ -242,7 +253,7 @@ impl<'s> Resolution<'s> {
                 dataset,
                 targets,
                 secrets,
-                trace: trace.map(|(_, trace)| trace).unwrap_or_default(),
+                trace,
             },
             scorers,
             tokenizer,

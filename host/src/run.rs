@@ -21,15 +21,17 @@ use crate::plugin::backend::Backend;
 use crate::plugin::dataset::Dataset;
 use crate::prepare::Preparation;
 use crate::record::RecordError;
-use crate::summary::Client;
+use crate::summary::{Client, Server};
 use crate::target::{Secrets, Target};
 use crate::timings::Timings;
 use crate::transport::{Connect, Timestamps, Version};
 use crate::vitals::Vitals;
 
+mod aside;
 mod backstage;
 mod conductor;
 
+use aside::Aside;
 use backstage::{Alarm, Backstage, propagate, thread};
 use conductor::Conductor;
 
@@ -47,7 +49,7 @@ pub struct Parts {
     pub targets: Vec<Target>,
     /// What must not leave the process but in requests.
     pub secrets: Secrets,
-    /// When requests arrive, where a file says so; else nothing.
+    /// When requests arrive, where a file or the dataset says so; else nothing.
     pub trace: Trace,
 }
 
@@ -72,6 +74,8 @@ pub struct Live {
     pub measuring_since: AtomicU64,
     /// How this client fared, once the measurement is over; absent in virtual time.
     pub client: OnceLock<Client>,
+    /// What the server counted of itself, once the measurement is over; absent where it was not asked.
+    pub server: OnceLock<Server>,
 }
 
 /// Why a run ended early or could not begin.
@@ -98,6 +102,26 @@ pub enum RunError {
         /// How many were wanted.
         wanted: usize,
     },
+    /// A server keeps its prefix cache.
+    #[error(
+        "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server so that it can be told to"
+    )]
+    Flush {
+        /// The target.
+        target: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// A server does not say what it counts.
+    #[error(
+        "{target} did not tell its metrics: {cause}; leave --server-metrics out, or start the server so that it tells them"
+    )]
+    Metrics {
+        /// The target.
+        target: String,
+        /// What was seen.
+        cause: String,
+    },
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
@@ -110,6 +134,13 @@ pub struct Control {
     pub signal: Signal,
     /// What can be seen of it.
     pub live: Arc<Live>,
+}
+
+impl RunError {
+    /// Whether the measurement never began, whatever may be recorded of a warm-up.
+    pub fn is_before_measurement(&self) -> bool {
+        matches!(self, RunError::Flush { .. } | RunError::Metrics { .. })
+    }
 }
 
 impl Live {
@@ -155,7 +186,7 @@ where
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let clock = Clock::start();
     let vitals = Some(Vitals::new(clock));
-    let (stage, preparation) =
+    let (stage, prepared) =
         Stage::set(plan, parts, folder, control, workers(cores), clock, vitals)?;
     let mut orders = Vec::new();
     let mut threads = Vec::new();
@@ -183,7 +214,7 @@ where
     if let Some(vitals) = &stage.vitals {
         vitals.enlist("pace");
     }
-    let conducted = pollster::block_on(stage.conduct(&orders, preparation));
+    let conducted = pollster::block_on(stage.conduct(&orders, prepared));
     drop(orders);
     for thread in threads {
         propagate(thread.join()).map_err(RunError::Thread)?;
@@ -205,17 +236,20 @@ pub async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
-    let (stage, preparation) = Stage::set(plan, parts, folder, control, 1, Clock::start(), None)?;
+    let (stage, prepared) = Stage::set(plan, parts, folder, control, 1, Clock::start(), None)?;
     let (desk, receiver) = Desk::new();
     let worker = stage.worker(connect);
     let conduct = async {
         // The worker leaves when the orders end, so they end with the conducting.
         let orders = [desk];
-        stage.conduct(&orders, preparation).await
+        stage.conduct(&orders, prepared).await
     };
     let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
     stage.backstage.finish().and(conducted)
 }
+
+/// Who writes the requests, and who asks what is not measured.
+type Prepared<'r> = (Preparation, Option<Aside<'r>>);
 
 /// A run with everything in its place.
 struct Stage<'r> {
@@ -239,9 +273,10 @@ impl<'r> Stage<'r> {
         workers: usize,
         clock: Clock,
         vitals: Option<Arc<Vitals>>,
-    ) -> Result<(Self, Preparation), RunError> {
+    ) -> Result<(Self, Prepared<'r>), RunError> {
         let patience = Patience::new(control.signal.clone());
         let preparation = Preparation::open(plan, parts, &patience)?;
+        let aside = Aside::open(plan, parts)?;
         let stage = Stage {
             plan,
             parts,
@@ -259,7 +294,7 @@ impl<'r> Stage<'r> {
             )?,
             vitals,
         };
-        Ok((stage, preparation))
+        Ok((stage, (preparation, aside)))
     }
 
     /// Whether readers may nap: where the kernel's instants count, nothing depends on when they look but the
@@ -293,7 +328,11 @@ impl<'r> Stage<'r> {
         }
     }
 
-    async fn conduct(&self, orders: &[Desk], preparation: Preparation) -> Result<(), RunError> {
+    async fn conduct(
+        &self,
+        orders: &[Desk],
+        (preparation, aside): Prepared<'_>,
+    ) -> Result<(), RunError> {
         Conductor {
             plan: self.plan,
             clock: self.clock,
@@ -305,7 +344,7 @@ impl<'r> Stage<'r> {
             trace: &self.parts.trace,
             vitals: self.vitals.as_ref(),
         }
-        .conduct(preparation)
+        .conduct(preparation, aside)
         .await
     }
 }

@@ -26,6 +26,7 @@ mod problem;
 mod read;
 mod reader;
 mod reading;
+mod request;
 mod said;
 mod schema;
 mod size;
@@ -39,6 +40,7 @@ pub use load::{Arrival, Load, Ramp, SHAPES, Stage, THINK_SPREADS, Trace};
 pub use problem::{Problem, ScenarioError};
 pub(crate) use read::parse_table;
 pub(crate) use reader::Reader;
+pub use request::RequestOptions;
 pub use said::{Place, Said, Source};
 pub use schema::check_config;
 pub use size::Size;
@@ -97,6 +99,9 @@ pub struct Target {
     /// The environment variable that holds the API key. The key itself has no place in a scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<Said<String>>,
+    /// How long to wait for a server that does not serve yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ready: Option<Said<Span>>,
     /// Further header fields of every request, by lower-case name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Said<String>>,
@@ -136,24 +141,6 @@ pub struct Dataset {
     /// The files it may read, by the name that it knows them by.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Said<PathBuf>>,
-}
-
-/// `[request]`: what is asked of every request.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct RequestOptions {
-    /// Whether replies are streamed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stream: Option<Said<bool>>,
-    /// Whether answers are made as long as asked for by ignoring the end-of-sequence token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ignore_eos: Option<Said<bool>>,
-    /// Sampling temperature.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<Said<f64>>,
-    /// Fields that are added to every request's body.
-    #[serde(skip_serializing_if = "ConfigTable::is_empty")]
-    pub extra_body: ConfigTable,
 }
 
 /// `[connection]`: how the server is spoken to.
@@ -203,6 +190,9 @@ pub struct Report {
     /// Which percentiles, each above 0 and at most 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentiles: Option<Said<Vec<Said<f64>>>>,
+    /// Whether what the server counts of itself is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_metrics: Option<Said<bool>>,
 }
 
 /// `[sandbox]`: what plugins may use up.

@@ -16,6 +16,7 @@ mod gather;
 mod goodput;
 mod load;
 mod messages;
+pub mod server;
 mod steady;
 mod survey;
 mod tokens;
@@ -36,9 +37,10 @@ pub use client::Client;
 pub use column::Column;
 pub use facts::{Run, RunFacts, Score, Tokenizer};
 pub use goodput::{Attainment, Goodput};
+pub use server::Server;
 pub use steady::{SteadyState, Window};
 
-use crate::exchange::{Exchange, FailureClass};
+use crate::exchange::{Exchange, FailureClass, Reason};
 use crate::finding::{self, Finding, Verdict};
 use crate::metric::{self, Measure, Metric, Source};
 use crate::stats::{Figures, Interval, Ranked, Spread, interval};
@@ -70,6 +72,9 @@ pub struct Summary {
     /// How this client fared; absent where it was not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
+    /// What the server counted of itself; absent where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
     /// Scores of the answers by name: means over the answers that were judged.
@@ -113,6 +118,9 @@ pub struct Requests {
 pub struct Failures {
     /// How many.
     pub count: u64,
+    /// How many of them for each reason that the server told; those without one are not in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<Reason, u64>,
     /// Index of the first of them.
     pub first: u64,
     /// The first few distinct messages, in the order of the requests.

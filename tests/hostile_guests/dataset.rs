@@ -102,6 +102,18 @@ fn a_reference_that_is_no_json_is_refused() {
 }
 
 #[test]
+fn an_id_that_comes_twice_is_refused() {
+    let config = json!({"call": "next", "answer": "same-id", "only-at": 2});
+    let twice = "it gave two samples the id `sample-0`; records and scores are keyed by ids, so each must be unique within a run";
+    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    contract(&fails(samples.next(3)), DATASET, "next", twice);
+    // In whatever call each of them came.
+    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    assert_eq!(samples.spare(2).unwrap().len(), 2);
+    contract(&fails(samples.next(1)), DATASET, "next", twice);
+}
+
+#[test]
 fn a_configuration_or_an_input_that_it_refuses_is_no_misbehaviour() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(dataset(&config, grants(&config)).open(1, None));

@@ -160,7 +160,7 @@ fn run_told(
 #[track_caller]
 fn failure(exchange: &Exchange) -> (FailureClass, &str) {
     match &exchange.outcome {
-        Outcome::Failed { class, message } => (*class, message),
+        Outcome::Failed { class, message, .. } => (*class, message),
         Outcome::Ok => panic!("exchange {} succeeded", exchange.index),
     }
 }

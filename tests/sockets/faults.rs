@@ -137,7 +137,7 @@ fn a_reset_is_called_one() {
         .iter()
         .zip([Class::Send, Class::CutOff])
     {
-        let Outcome::Failed { class, message } = &exchange.outcome else {
+        let Outcome::Failed { class, message, .. } = &exchange.outcome else {
             panic!("it is a failure")
         };
         assert_eq!(

@@ -1,8 +1,8 @@
 //! A server of bytes: it reads requests as far as it must to tell them apart, and answers each with
 //! bytes that stand in the test, so that they can be anything, HTTP or not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -66,10 +66,20 @@ pub fn sound() -> Vec<Act> {
     ]
 }
 
+/// A whole reply with this status line and content.
+pub fn whole(status: &str, content: &str) -> Vec<Act> {
+    let length = content.len();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n");
+    vec![say(head + content)]
+}
+
 /// The server.
+#[derive(Default)]
 pub struct Raw {
     replies: Vec<(u64, Vec<Act>)>,
+    routes: Vec<(&'static str, Mutex<Vec<Vec<Act>>>)>,
     asked: AtomicU64,
+    requests: Mutex<Vec<String>>,
 }
 
 impl Raw {
@@ -77,18 +87,50 @@ impl Raw {
     pub fn with(replies: impl IntoIterator<Item = (u64, Vec<Act>)>) -> Arc<Self> {
         Arc::new(Raw {
             replies: replies.into_iter().collect(),
-            asked: AtomicU64::new(0),
+            ..Raw::default()
         })
+    }
+
+    /// Answers requests that begin like this, such as `GET /health`, in these ways, one after the other, and
+    /// from then on in the last way; they have no number. All others are answered soundly.
+    pub fn routing(routes: impl IntoIterator<Item = (&'static str, Vec<Vec<Act>>)>) -> Arc<Self> {
+        let routes = routes.into_iter();
+        Arc::new(Raw {
+            routes: routes
+                .map(|(route, replies)| (route, Mutex::new(replies)))
+                .collect(),
+            ..Raw::default()
+        })
+    }
+
+    /// The requests that came, head and body, in the order in which they came.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    fn reply(&self, request: String) -> Vec<Act> {
+        let route = self.routes.iter().find(|(start, _)| {
+            let rest = request.strip_prefix(start);
+            rest.is_some_and(|rest| rest.starts_with([' ', '?']))
+        });
+        self.requests.lock().unwrap().push(request);
+        if let Some((_, replies)) = route {
+            let mut replies = replies.lock().unwrap();
+            return match replies.len() {
+                1 => replies[0].clone(),
+                _ => replies.remove(0),
+            };
+        }
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let own = self.replies.iter().find(|(of, _)| *of == number);
+        own.map_or_else(sound, |(_, acts)| acts.clone())
     }
 
     /// Answers one client until either side closes the connection.
     pub async fn serve(self: Arc<Self>, mut io: impl AsyncRead + AsyncWrite + Unpin) {
         let mut heard = Vec::new();
-        while hear(&mut io, &mut heard).await {
-            let number = self.asked.fetch_add(1, Ordering::Relaxed);
-            let own = self.replies.iter().find(|(of, _)| *of == number);
-            let reply = own.map_or_else(sound, |(_, acts)| acts.clone());
-            for act in reply {
+        while let Some(request) = hear(&mut io, &mut heard).await {
+            for act in self.reply(request) {
                 let done = match act {
                     Act::Write(bytes) => io.write_all(&bytes).await,
                     Act::Repeat(bytes, times) => repeat(&mut io, &bytes, times).await,
@@ -117,15 +159,15 @@ async fn repeat(
     Ok(())
 }
 
-/// Reads one request, and leaves what follows it; false where there is none.
-async fn hear(io: &mut (impl AsyncRead + Unpin), heard: &mut Vec<u8>) -> bool {
+/// Reads one request, and leaves what follows it; nothing where there is none.
+async fn hear(io: &mut (impl AsyncRead + Unpin), heard: &mut Vec<u8>) -> Option<String> {
     loop {
         if let Some(end) = end_of_request(heard) {
-            heard.drain(..end);
-            return true;
+            let request: Vec<u8> = heard.drain(..end).collect();
+            return Some(String::from_utf8_lossy(&request).into_owned());
         }
         if !matches!(io.read_buf(heard).await, Ok(1..)) {
-            return false;
+            return None;
         }
     }
 }

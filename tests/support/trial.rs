@@ -199,6 +199,9 @@ impl Trial {
                 error: ended.as_ref().err().map(ToString::to_string),
             })
             .unwrap();
+        if let Some(server) = control.live.server.get() {
+            folder.write_server(server).unwrap();
+        }
         let exchanges = folder.exchanges().unwrap();
         let records = folder.read().unwrap();
         let assessment = assess_read(records, &tokenizer, &scorers).unwrap();
@@ -233,7 +236,7 @@ async fn ask_for_model(resolved: &Resolved, memory: &Memory) -> String {
         (0, &resolved.parts.targets[0]),
         &resolved.parts.secrets,
         &mut dialect,
-        None,
+        (None, &resolved.plan.request.adapters),
     );
     found.await.unwrap().model
 }

@@ -239,3 +239,74 @@ async fn a_cap_holds_a_trace_back() {
     assert_eq!(ran.summary.requests.successful, 2);
     assert!(ran.summary.findings.iter().any(|f| f.id == Id::NotSent));
 }
+
+/// A dataset that has its samples due at these milliseconds, and so many requests of it.
+fn planned(arrivals: &[u64], requests: u64) -> Trial {
+    let plugin = crate::hostile_guests::fixture::components().join("hostile-dataset.wasm");
+    Trial::of(&format!(
+        "[target]\nmodel = 'mock'\n[backend]\nplugin = 'backends/vllm.wasm'\n\
+         [dataset]\nplugin = '{}'\nconfig.arrivals = {arrivals:?}\n\
+         [load]\narrival = 'dataset'\nrequests = {requests}\nwarmup = 0\n",
+        plugin.display()
+    ))
+}
+
+fn milliseconds(ran: &Ran) -> Vec<u64> {
+    ran.ended.as_ref().unwrap();
+    due(ran).iter().map(|due| due / 1_000_000).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dataset_plans_its_arrivals() {
+    let arrivals = [50, 50, 300, 1000];
+    let ran = planned(&arrivals, 4).run().await;
+    assert_eq!(milliseconds(&ran), arrivals);
+    assert_sent_when_due(&ran);
+    assert_eq!(ran.summary.run.arrival, "as the dataset has it, 4 samples");
+    assert_eq!(ran.summary.run.request_rate, Some(4.0));
+
+    let twice = "load.trace.time-scale = 2.0";
+    let ran = planned(&arrivals, 4).with(twice).run().await;
+    assert_eq!(milliseconds(&ran), [25, 25, 150, 500]);
+
+    let not_all = "load.duration = '500ms'";
+    let ran = planned(&arrivals, 4).with(not_all).run().await;
+    assert_eq!(milliseconds(&ran), [50, 50, 300]);
+
+    // A sample for the warm-up takes no due time with it: here it is the first of the sequence.
+    let ran = planned(&arrivals, 3).with("load.warmup = 1").run().await;
+    assert_eq!(milliseconds(&ran), [50, 300, 1000]);
+
+    let mut gaps = Vec::new();
+    for index in 0..2 {
+        let ran = planned(&arrivals, 4).slice(index, 2).run().await;
+        let due = milliseconds(&ran);
+        gaps.push(due[1] - due[0]);
+    }
+    assert_eq!(
+        gaps,
+        [250, 950],
+        "each slice keeps the due times of its requests"
+    );
+}
+
+#[test]
+fn arrivals_that_a_dataset_does_not_plan_are_its_fault() {
+    for (arrivals, said) in [
+        (
+            vec![0, 100],
+            "sample `sample-2` has no arrival, and `arrival` = \"dataset\" leaves due times to the dataset",
+        ),
+        (
+            vec![0, 100, 99],
+            "sample `sample-2` is due after 0.099 s, before the sample before it, which is due after 0.1 s",
+        ),
+    ] {
+        let trial = planned(&arrivals, 3);
+        let panic = std::panic::catch_unwind(|| trial.resolve()).err().unwrap();
+        let faults = panic.downcast_ref::<String>().unwrap();
+        let said = said.replace('"', "\\\"");
+        assert!(faults.contains("hostile-dataset.wasm"), "{faults}");
+        assert!(faults.contains(&said), "{faults}");
+    }
+}

@@ -57,7 +57,7 @@ async fn a_server_of_http_1_is_told_as_one() {
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures().len(), 5);
     for exchange in ran.measured() {
-        let Outcome::Failed { class, message } = &exchange.outcome else {
+        let Outcome::Failed { class, message, .. } = &exchange.outcome else {
             panic!("it is no answer")
         };
         assert_eq!(*class, Class::Send);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-/// Instants of a trace in seconds since its first, in order.
+use crate::units::Nanos;
+
+/// Instants of a trace in seconds, in order; a file's since its first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace(Arc<[f64]>);
 
@@ -75,6 +77,16 @@ impl Trace {
         Ok(Trace(all.iter().map(|at| (at - first) / unit).collect()))
     }
 
+    /// Of instants since the beginning, in order; that of the first is kept.
+    pub fn of(instants: &[Nanos]) -> Self {
+        Trace(instants.iter().map(|at| at.as_secs_f64()).collect())
+    }
+
+    /// Its first instant, played so many times as fast; of one that has none, the beginning.
+    pub fn first(&self, time_scale: f64) -> Nanos {
+        Nanos::from_secs_f64(self.0.first().map_or(0.0, |first| first / time_scale))
+    }
+
     /// How many instants it has.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -91,7 +103,7 @@ impl Trace {
         (0..all.len()).map(move |index| all[index] / time_scale)
     }
 
-    /// Seconds from its first instant to its last, played so many times as fast.
+    /// Seconds from the beginning to its last instant, played so many times as fast.
     pub fn length(&self, time_scale: f64) -> f64 {
         self.0.last().map_or(0.0, |last| last / time_scale)
     }

@@ -49,6 +49,17 @@ impl Display for Arrival {
                     scale => write!(f, ", {scale} times as fast"),
                 }
             }
+            Arrival::Dataset {
+                time_scale,
+                timestamps,
+                ..
+            } => {
+                write!(f, "as the dataset has it, {timestamps} samples")?;
+                match *time_scale {
+                    1.0 => Ok(()),
+                    scale => write!(f, ", {scale} times as fast"),
+                }
+            }
             Arrival::Closed { concurrency, think } => {
                 write!(f, "closed loop of {concurrency}")?;
                 match think {

@@ -178,7 +178,9 @@ impl From<RunError> for Failure {
         match error {
             RunError::Plugin(error) => error.into(),
             RunError::LastStraw(_) => Failure::new(Exit::Plugin, error.to_string()),
-            RunError::Connections { .. } => Failure::new(Exit::Target, error.to_string()),
+            RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {
+                Failure::new(Exit::Target, error.to_string())
+            }
             RunError::Record(error) => error.into(),
             RunError::Thread(_) => Failure::new(Exit::Bug, error.to_string()),
         }

@@ -11,9 +11,13 @@ use crate::duration::Span;
 use crate::metric::objective::{self, Objective};
 use crate::scenario::{Arrival, ConfigTable, Place, Said, Scenario, THINK_SPREADS};
 
+mod aside;
+mod sampling;
 mod shape;
 mod wiring;
 
+use aside::Aside;
+use sampling::Sampling;
 use shape::Shape;
 use wiring::Wiring;
 
@@ -83,6 +87,8 @@ pub struct Flags {
     headers: Vec<String>,
 
     #[command(flatten)]
+    aside: Aside,
+    #[command(flatten)]
     wiring: Wiring,
 
     /// Short for --plugin datasets/NAME.wasm
@@ -147,9 +153,8 @@ pub struct Flags {
     /// Ask for whole replies instead of streams
     #[arg(long, env = "RUNNER_DISABLE_STREAM", value_parser = FalseyValueParser::new(), help_heading = "Requests")]
     disable_stream: bool,
-    /// Sampling temperature
-    #[arg(long, env = "RUNNER_TEMPERATURE", help_heading = "Requests")]
-    temperature: Option<f64>,
+    #[command(flatten)]
+    sampling: Sampling,
     /// A JSON object whose fields are added to every request's body
     #[arg(
         long,
@@ -185,7 +190,7 @@ pub struct Flags {
         help_heading = "Load"
     )]
     request_rate: Option<f64>,
-    /// How requests arrive: inf, constant, poisson, gamma, trace or closed
+    /// How requests arrive: inf, constant, poisson, gamma, trace, dataset or closed
     #[arg(long, env = "RUNNER_ARRIVAL", value_parser = arrival, help_heading = "Load")]
     arrival: Option<Arrival>,
     #[command(flatten)]
@@ -256,7 +261,9 @@ fn arrival(text: &str) -> Result<Arrival, String> {
     Arrival::ALL
         .into_iter()
         .find(|arrival| arrival.name() == text)
-        .ok_or_else(|| "expected inf, constant, poisson, gamma, trace or closed".to_owned())
+        .ok_or_else(|| {
+            "expected inf, constant, poisson, gamma, trace, dataset or closed".to_owned()
+        })
 }
 
 fn think_spread(text: &str) -> Result<ThinkSpread, String> {
@@ -330,6 +337,7 @@ impl Flags {
             let flag = "--metric-percentiles";
             Said::flag(flag, list.iter().map(|p| Said::flag(flag, *p)).collect())
         });
+        self.aside.lay_on(&mut scenario);
         self.goodput(&mut scenario)?;
         Ok(scenario)
     }
@@ -385,7 +393,7 @@ impl Flags {
         if self.disable_stream {
             request.stream = Some(Said::flag("--disable-stream", false));
         }
-        request.temperature = said("--temperature", &self.temperature);
+        self.sampling.lay_on(request);
         if let Some(text) = &self.extra_body {
             let fields: Map<String, Value> = serde_json::from_str(text).map_err(|cause| {
                 format!("--extra-body takes a JSON object such as {{\"top_k\": 1}}: {cause}")

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
@@ -30,6 +31,8 @@ use crate::timings::Stage;
 use crate::transport::Dial;
 use crate::transport::dial::DialError;
 
+/// How often it is told that a server does not serve yet.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// Descriptors beside those of connections.
 const OTHER_DESCRIPTORS: u64 = 128;
 
@@ -169,7 +172,12 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     if let Some(client) = &client {
         kept = kept.and(folder.write_client(client));
     }
+    let server = control.live.server.get().cloned();
+    if let Some(server) = &server {
+        kept = kept.and(folder.write_server(server));
+    }
     let (records, ran) = match (folder.read(), ran) {
+        (Ok(_), Err(why)) if why.is_before_measurement() => return Err(why.into()),
         (Ok(records), ran) => (records, ran),
         // It ended before anything was recorded: why matters more than that there is nothing.
         (Err(_), Err(why)) => {
@@ -188,6 +196,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     let cut_short = status.interrupted || status.error.is_some();
     let facts = RunFacts {
         client,
+        server,
         ..folder::facts(&plan, assessment, cut_short)
     };
     let summary = folder.summarize(&facts)?;
@@ -266,6 +275,29 @@ fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot start a runtime: {cause}")))?;
     let mut dialect = resolved.parts.backend.open()?;
     for (number, target) in (0..).zip(&resolved.parts.targets) {
+        if let Some(limit) = resolved.plan.control.wait_ready {
+            let mut told: Option<Duration> = None;
+            let waits = |waited: Duration, seen: &str| {
+                if told.is_none_or(|last| waited.saturating_sub(last) >= TELL_AGAIN) {
+                    told = Some(waited);
+                    let waited = crate::duration::format(Duration::from_secs(waited.as_secs()));
+                    tell(format_args!("waiting for {target} ({waited}): {seen}"));
+                }
+            };
+            tokio::task::LocalSet::new().block_on(
+                &runtime,
+                preflight::wait_ready(
+                    connect,
+                    Clock::start(),
+                    &resolved.plan.timeouts,
+                    (number, target),
+                    &resolved.parts.secrets,
+                    &mut dialect,
+                    limit,
+                    waits,
+                ),
+            )?;
+        }
         let found = tokio::task::LocalSet::new().block_on(
             &runtime,
             preflight::probe(
@@ -275,7 +307,10 @@ fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
                 (number, target),
                 &resolved.parts.secrets,
                 &mut dialect,
-                resolved.plan.target.model.as_deref(),
+                (
+                    resolved.plan.target.model.as_deref(),
+                    &resolved.plan.request.adapters,
+                ),
             ),
         )?;
         if let Some(remark) = found.remark {

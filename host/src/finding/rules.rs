@@ -1,14 +1,14 @@
 //! The rules: each looks at one thing in a summary and speaks up, or does not. Here are those on
 //! the load and the figures; those on this client are in `client` and, of its processor, in `vitals`,
-//! those on token counts in `tokens`.
+//! those on token counts in `tokens`, that on what the server counted in `server`.
 
-use super::{Finding, Id, Severity, client, tokens, vitals};
+use super::{Finding, Id, Severity, client, server, tokens, vitals};
 use crate::exchange::FailureClass;
 use crate::metric;
 use crate::summary::{Comparison, Summary};
 
 /// Every rule, in the order in which findings of equal weight are listed.
-pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 26] = [
+pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 27] = [
     nothing_answered,
     failures,
     not_sent,
@@ -31,6 +31,7 @@ pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 26] = [
     tokens::output_disagree,
     tokens::events_disagree,
     tokens::per_event,
+    server::disagrees,
     client::buffered_replies,
     objective_unknown,
     few_samples,

@@ -70,6 +70,23 @@ impl From<Framing> for crate::frame::Framing {
     }
 }
 
+impl Refusal {
+    /// Why the server refused; absent where its reply does not say.
+    pub fn told(&self) -> Option<crate::exchange::Reason> {
+        use crate::exchange::Reason as Told;
+        Some(match self.reason {
+            Reason::Overloaded => Told::Overloaded,
+            Reason::Unavailable => Told::Unavailable,
+            Reason::TooLong => Told::TooLong,
+            Reason::UnknownModel => Told::UnknownModel,
+            Reason::Unauthorised => Told::Unauthorised,
+            Reason::Invalid => Told::Invalid,
+            Reason::Internal => Told::Internal,
+            Reason::Other => return None,
+        })
+    }
+}
+
 /// The events of a batch of frames.
 pub struct Decoded {
     /// Index into the batch, and what the frame meant; in the order of the frames.

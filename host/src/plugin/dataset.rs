@@ -1,5 +1,8 @@
 //! Calling a dataset: one instance, which yields samples until it is empty.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
@@ -20,6 +23,9 @@ pub struct Samples {
     live: Live<DatasetWorld>,
     generator: ResourceAny,
     plugin: String,
+    /// Of each id that was given a hash, which takes 8 bytes; of a million ids, two have the same once in
+    /// forty million runs.
+    given: HashSet<u64>,
 }
 
 /// A dataset's instance, in the version of the contract that it was built for.
@@ -144,6 +150,7 @@ impl Configured<DatasetWorld> {
             live,
             generator,
             plugin: self.plugin.asked.clone(),
+            given: HashSet::new(),
         })
     }
 }
@@ -182,7 +189,7 @@ impl Samples {
     }
 
     fn checked(
-        &self,
+        &mut self,
         call: &'static str,
         limit: u32,
         samples: Result<Vec<Sample>, types::Error>,
@@ -200,6 +207,14 @@ impl Samples {
             )));
         }
         for sample in &samples {
+            let mut hasher = DefaultHasher::new();
+            sample.id.hash(&mut hasher);
+            if !self.given.insert(hasher.finish()) {
+                return Err(contract(format!(
+                    "it gave two samples the id `{}`; records and scores are keyed by ids, so each must be unique within a run",
+                    sample.id
+                )));
+            }
             if let Some(reference) = &sample.reference
                 && let Err(cause) = serde_json::from_str::<serde::de::IgnoredAny>(reference)
             {

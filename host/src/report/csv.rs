@@ -6,7 +6,7 @@ use std::borrow::Borrow;
 use std::io::{self, Write};
 
 use super::plain;
-use crate::exchange::{Exchange, Outcome, Phase};
+use crate::exchange::{Exchange, Outcome, Phase, Reason};
 use crate::metric::objective::kept;
 use crate::metric::{self, Reading, Unit};
 use crate::summary::RunFacts;
@@ -29,7 +29,7 @@ const BEFORE: [&str; 12] = [
 ];
 
 /// The columns after the metrics.
-const AFTER: [&str; 9] = [
+const AFTER: [&str; 10] = [
     "good",
     "input-tokens-source",
     "output-tokens-source",
@@ -38,6 +38,7 @@ const AFTER: [&str; 9] = [
     "request-bytes",
     "output-bytes",
     "request-digest",
+    "reason",
     "message",
 ];
 
@@ -87,9 +88,13 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
     let measured = exchange.phase == Phase::Measure;
     let retokenized = facts.retokenized.get(exchange.index).filter(|_| measured);
     let reading = Reading::new(exchange, facts.run.streamed, retokenized);
-    let (outcome, message) = match &exchange.outcome {
-        Outcome::Ok => ("ok", ""),
-        Outcome::Failed { class, message } => (class.name(), message.as_str()),
+    let (outcome, reason, message) = match &exchange.outcome {
+        Outcome::Ok => ("ok", None, ""),
+        Outcome::Failed {
+            class,
+            reason,
+            message,
+        } => (class.name(), *reason, message.as_str()),
     };
     let mut row = Row::default();
     row.cell(Some(exchange.index));
@@ -123,6 +128,7 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
     row.cell(Some(exchange.sample.request_bytes));
     row.cell(Some(exchange.output.len()));
     row.cell(Some(&exchange.sample.request_digest));
+    row.cell(reason.map(Reason::name));
     row.cell(Some(message));
     writeln!(out, "{}", row.text)
 }

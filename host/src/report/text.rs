@@ -13,6 +13,7 @@ use std::fmt::{Display, Write};
 use super::plain;
 use crate::exchange::FailureClass;
 use crate::metric;
+use crate::summary::server::Figure;
 use crate::summary::{Bounds, Counted, Distribution, SteadyState, Summary, Window};
 
 /// Where values begin, less one.
@@ -36,6 +37,7 @@ pub fn text(summary: &Summary) -> String {
     confidence(&mut block, summary);
     tokens(&mut block, summary);
     client(&mut block, summary);
+    server(&mut block, summary);
     failures(&mut block, summary);
     scores(&mut block, summary);
     verdict(&mut block, summary);
@@ -67,6 +69,10 @@ fn load(block: &mut Block, summary: &Summary) {
             &format!("Failed requests ({}):", class.name()),
             Some(failures.count),
         );
+        for (reason, count) in &failures.reasons {
+            let label = format!("  {} ({}):", class.name(), reason.name());
+            block.line(&label, Some(*count));
+        }
     }
     block.figure("Benchmark duration (s):", throughput.duration_s);
     block.line("Total input tokens:", tokens.input.total);
@@ -246,6 +252,41 @@ fn client(block: &mut Block, summary: &Summary) {
         block.figure("Stolen time (s):", Some(machine.stolen_s));
         let shares = format!("{}, {}", percent(machine.busy), percent(machine.own));
         block.line("Machine busy, with this client (%):", Some(shares));
+    }
+}
+
+/// What all targets together counted, and the fullest cache.
+fn server(block: &mut Block, summary: &Summary) {
+    let Some(server) = &summary.server else {
+        return;
+    };
+    block.section("Server");
+    for (figure, label) in [
+        (Figure::FinishedRequests, "Server finished requests:"),
+        (Figure::InputTokens, "Server input tokens:"),
+        (Figure::OutputTokens, "Server output tokens:"),
+        (Figure::Preemptions, "Server preemptions:"),
+    ] {
+        block.line(label, server.counted(figure));
+    }
+    let hits = server.counted(Figure::PrefixCacheHits);
+    let looked_up = server.counted(Figure::PrefixCacheQueries);
+    let share = hits.zip(looked_up).filter(|(_, queries)| *queries > 0.0);
+    block.figure(
+        "Server prefix cache hits (%):",
+        share.map(|(hits, queries)| hits / queries * 100.0),
+    );
+    if let [Some(before), Some(after)] = server.largest(Figure::KvCacheUsage) {
+        let usage = format!("{:.1}, {:.1}", before * 100.0, after * 100.0);
+        block.line("Server KV cache, before, after (%):", Some(usage));
+    }
+    for told in &server.targets {
+        if let Some(lost) = &told.lost {
+            block.prose(&format!(
+                "{} did not tell its metrics afterwards: {lost}",
+                told.url
+            ));
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::config_json;
 use crate::arrival::{self, Shape, Spread, Think, ThinkSpread, Trace, length_for};
 use crate::drive::Timeouts;
 use crate::metric::Objective;
-use crate::plan::{Amount, Load, PlannedFile, RequestOptions};
+use crate::plan::{Amount, Controls, Load, PlannedFile, RequestOptions};
 use crate::plugin::sandbox::Limits;
 use crate::scenario::{self, Arrival, Ramp, Said, Scenario, Size, Stage};
 use crate::units::Nanos;
@@ -98,6 +98,14 @@ fn arrival_of(
                 peak: trace.peak(time_scale) as f64,
             }
         }),
+        // Its samples are read when all else is known: see `Resolution::planned_arrivals`.
+        Arrival::Dataset => arrival::Arrival::Dataset {
+            time_scale: value(&load.trace.time_scale, 1.0),
+            timestamps: 0,
+            first: Nanos::ZERO,
+            length: 0.0,
+            peak: 0.0,
+        },
         Arrival::Inf => arrival::Arrival::Inf,
     }
 }
@@ -152,12 +160,32 @@ fn narrow(number: u64) -> u32 {
 /// What is asked of every request: streamed and as long as asked, unless said otherwise.
 pub fn request_options(scenario: &Scenario) -> RequestOptions {
     let request = &scenario.request;
+    let value = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
+    let whole = |said: &Option<Said<u64>>| said.as_ref().map(|said| narrow(said.value));
     RequestOptions {
         stream: request.stream.as_ref().is_none_or(|said| said.value),
         ignore_eos: request.ignore_eos.as_ref().is_none_or(|said| said.value),
-        temperature: request.temperature.as_ref().map(|said| said.value),
+        output_tokens: whole(&request.output_tokens),
+        min_output_tokens: whole(&request.min_output_tokens),
+        temperature: value(&request.temperature),
+        top_p: value(&request.top_p),
+        top_k: whole(&request.top_k),
+        min_p: value(&request.min_p),
+        frequency_penalty: value(&request.frequency_penalty),
+        presence_penalty: value(&request.presence_penalty),
+        repetition_penalty: value(&request.repetition_penalty),
+        sampling_seed: request.sampling_seed.as_ref().map(|said| said.value),
+        stop: texts(&request.stop),
+        adapters: texts(&request.adapters),
+        adapter_assignment: (request.adapter_assignment.as_ref())
+            .map_or_else(Default::default, |said| said.value),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
     }
+}
+
+fn texts(said: &Option<Said<Vec<Said<String>>>>) -> Vec<String> {
+    let said = said.iter().flat_map(|list| &list.value);
+    said.map(|text| text.value.clone()).collect()
 }
 
 /// When to give up.
@@ -172,6 +200,18 @@ pub fn timeouts(scenario: &Scenario) -> Timeouts {
         first_token: said.first_token.as_ref().map(|said| said.value.0.into()),
         token_gap: or(&said.token_gap, 600),
         request: or(&said.request, 6 * 3600),
+    }
+}
+
+/// What targets are asked beside answers: nothing, unless said otherwise.
+pub fn controls(scenario: &Scenario) -> Controls {
+    let yes = |said: &Option<Said<bool>>| said.as_ref().is_some_and(|said| said.value);
+    Controls {
+        wait_ready: (scenario.target.wait_ready.as_ref())
+            .map(|said| said.value.0.into())
+            .filter(|limit| *limit > Nanos::ZERO),
+        flush_cache: yes(&scenario.load.flush_cache),
+        server_metrics: yes(&scenario.report.server_metrics),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Resolution;
 use super::ahead::seen;
 use crate::plan::Wiring;
-use crate::plugin::backend::Backend;
+use crate::plugin::backend::{Backend, Control};
 use crate::scenario::{Place, Problem};
 use crate::target::{Secrets, Target, TargetError};
 use crate::transport::dial::Trust;
@@ -54,6 +54,42 @@ impl Resolution<'_> {
             .map(|url| self.target(&url.value, Some(&url.place)))
             .collect();
         targets.into_iter().collect()
+    }
+
+    /// Whether the backend knows how to ask what is to be asked beside answers.
+    pub(super) fn questions(&mut self, backend: &Backend) {
+        let scenario = &self.source.scenario;
+        let flush = (
+            &scenario.load.flush_cache,
+            Control::FlushCache,
+            "flush the prefix cache",
+        );
+        let metrics = (
+            &scenario.report.server_metrics,
+            Control::Metrics,
+            "tell its metrics",
+        );
+        for (said, what, to) in [flush, metrics] {
+            let Some(said) = said.as_ref().filter(|said| said.value) else {
+                continue;
+            };
+            let asked = backend.open().and_then(|mut dialect| dialect.control(what));
+            match asked {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let name = &backend.plugin().asked;
+                    let problem = Problem::new(format!(
+                        "the backend `{name}` knows no way to ask a server to {to}"
+                    ));
+                    self.faults.scenario.push(
+                        problem
+                            .at(said.place.clone(), "not with this backend")
+                            .help("leave it out, or take the engine's own backend"),
+                    );
+                }
+                Err(error) => self.faults.add(error, None),
+            }
+        }
     }
 
     fn target(&mut self, url: &str, place: Option<&Place>) -> Option<Target> {

@@ -1,4 +1,5 @@
-//! The file that says when requests are due: read once, for its instants and its digest alike.
+//! What says when requests are due: a file, read once for its instants and its digest alike, or the dataset's
+//! samples.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -8,10 +9,42 @@ use sha2::{Digest, Sha256};
 
 use super::ahead::seen;
 use super::{Resolution, hex};
-use crate::arrival::{Trace, TraceError};
-use crate::plan::PlannedFile;
+use crate::arrival::{Arrival, Trace, TraceError};
+use crate::plan::{Plan, PlannedFile};
+use crate::plugin::dataset::Dataset;
+use crate::prepare::arrivals;
 
 impl Resolution<'_> {
+    /// When the dataset has its samples due, where the plan leaves that to it; else nothing. What the plan says
+    /// of it is filled in.
+    pub(super) fn planned_arrivals(&mut self, plan: &mut Plan, dataset: &Dataset) -> Trace {
+        if !matches!(plan.load.arrival, Arrival::Dataset { .. }) {
+            return Trace::default();
+        }
+        let trace = match arrivals(plan, dataset) {
+            Ok(arrivals) => Trace::of(&arrivals),
+            Err(error) => {
+                let place = self.source.scenario.load.arrival.as_ref();
+                self.faults.add(error, place.map(|said| &said.place));
+                return Trace::default();
+            }
+        };
+        if let Arrival::Dataset {
+            time_scale,
+            timestamps,
+            first,
+            length,
+            peak,
+        } = &mut plan.load.arrival
+        {
+            *timestamps = trace.len() as u64;
+            *first = trace.first(*time_scale);
+            *length = trace.length(*time_scale);
+            *peak = trace.peak(*time_scale) as f64;
+        }
+        trace
+    }
+
     /// The trace that the scenario names, and what the plan says of its file.
     pub(super) fn trace(&mut self) -> Option<(PlannedFile, Trace)> {
         let said = self.source.scenario.load.trace.file.as_ref()?;

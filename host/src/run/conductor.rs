@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
 
+use super::aside::Aside;
 use super::{Control, RunError, SPARE_CONNECTIONS};
 use crate::arrival::{Arrival, Due, Trace};
 use crate::clock::Clock;
@@ -40,7 +41,11 @@ pub(super) struct Conductor<'r> {
 
 impl Conductor<'_> {
     /// Runs the phases; returns when every reply has ended.
-    pub(super) async fn conduct(&self, mut preparation: Preparation) -> Result<(), RunError> {
+    pub(super) async fn conduct(
+        &self,
+        mut preparation: Preparation,
+        mut aside: Option<Aside<'_>>,
+    ) -> Result<(), RunError> {
         let framing = preparation.framing();
         let warmup = preparation.warmup()?;
         let wanted = self.ready();
@@ -60,6 +65,18 @@ impl Conductor<'_> {
             self.phase(None, all_at_once, || items.next(), framing, &mut key)
                 .await;
         }
+        let asks = &self.plan.control;
+        let mut server = None;
+        if let Some(aside) = &mut aside
+            && !self.control.signal.is_stopped()
+        {
+            if asks.flush_cache {
+                aside.flush(self).await?;
+            }
+            if asks.server_metrics {
+                server = Some(aside.before(self).await?);
+            }
+        }
         if !self.control.signal.is_stopped() {
             let duration = match self.plan.load.amount {
                 Amount::Requests(_) => None,
@@ -78,8 +95,18 @@ impl Conductor<'_> {
             if let Some(client) = watch.and_then(Watch::finish) {
                 let _ = self.control.live.client.set(client);
             }
+            if let (Some(aside), Some(mut server)) = (&mut aside, server) {
+                aside.after(self, &mut server).await?;
+                let _ = self.control.live.server.set(server);
+            }
         }
         Ok(())
+    }
+
+    /// Waits so long, while nothing is due. May return early.
+    pub(super) async fn rest(&self, span: Nanos) {
+        let until = self.clock.now() + span;
+        self.control.signal.wait(&self.clock, Some(until)).await;
     }
 
     /// How many requests must lie ready before the first is due: all that may be sent at once.
@@ -112,8 +139,7 @@ impl Conductor<'_> {
         }
         let settled = || self.opened.settled.load(Ordering::Acquire);
         while settled() < wanted && !self.control.signal.is_stopped() {
-            let glance = self.clock.now() + Nanos(1_000_000);
-            self.control.signal.wait(&self.clock, Some(glance)).await;
+            self.rest(Nanos(1_000_000)).await;
         }
         let failed = self.opened.failed.load(Ordering::Acquire);
         if failed > 0 && failed == settled() {

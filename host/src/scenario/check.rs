@@ -16,8 +16,7 @@ use crate::metric::Objective;
 use crate::transport::Version;
 
 mod load;
-
-pub use load::gaps;
+mod request;
 
 /// Header fields that the host writes itself.
 const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
@@ -28,16 +27,8 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
     target(&scenario.target, &mut problems);
     load::values(&scenario.load, &mut problems);
 
+    request::values(&scenario.request, &mut problems);
     let mut check = |problem: Option<Problem>| problems.extend(problem);
-    let temperature = &scenario.request.temperature;
-    let usable = |t: &f64| t.is_finite() && *t >= 0.0;
-    check(unless(
-        "request.temperature",
-        temperature,
-        "a number of at least 0",
-        usable,
-    ));
-
     let (timeouts, sandbox) = (&scenario.timeouts, &scenario.sandbox);
     for (name, span) in [
         ("timeouts.connect", &timeouts.connect),
@@ -171,6 +162,13 @@ fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Prob
     Problem::new(message).at(place.clone(), format!("expected {expected}"))
 }
 
+/// What arrivals and other keys cannot do without.
+pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
+    let mut problems = load::gaps(scenario);
+    request::gaps(&scenario.request, &mut problems);
+    problems
+}
+
 /// Pairs of which at most one can hold.
 pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
     let load = &scenario.load;
@@ -194,52 +192,6 @@ pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
         );
     }
     load::contradictions(load, &mut problems);
-    body(scenario, &mut problems);
+    request::contradictions(scenario, &mut problems);
     problems
-}
-
-/// Fields of the request's body that have a key of their own.
-fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
-    let request = &scenario.request;
-    let twins: [(&str, &str, Option<&Place>); 4] = [
-        (
-            "stream",
-            "request.stream",
-            request.stream.as_ref().map(|said| &said.place),
-        ),
-        (
-            "ignore_eos",
-            "request.ignore-eos",
-            request.ignore_eos.as_ref().map(|said| &said.place),
-        ),
-        (
-            "temperature",
-            "request.temperature",
-            request.temperature.as_ref().map(|said| &said.place),
-        ),
-        (
-            "model",
-            "target.model",
-            scenario.target.model.as_ref().map(|said| &said.place),
-        ),
-    ];
-    for (field, key, said) in twins {
-        let Some(entry) = request.extra_body.get(field) else {
-            continue;
-        };
-        let at = entry.key.place.clone();
-        let name = format!("`request.extra-body.{field}`");
-        let problem = match said {
-            Some(place) => Problem::new(format!("{name} contradicts `{key}`"))
-                .at(at, "this")
-                .at(place.clone(), "against this")
-                .help(format!("say it once, with `{key}`")),
-            // How a reply is read depends on it, so it cannot be said behind the runner's back.
-            None if field == "stream" => Problem::new(format!("{name}: say it with `{key}`"))
-                .at(at, "not here")
-                .help("how replies are read depends on it"),
-            None => continue,
-        };
-        problems.push(problem);
-    }
 }

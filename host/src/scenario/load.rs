@@ -55,6 +55,9 @@ pub struct Load {
     /// How many requests are sent before the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Said<u64>>,
+    /// Whether the server forgets its prefix cache between the warm-up and the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_cache: Option<Said<bool>>,
     /// What every random choice comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Said<u64>>,
@@ -136,18 +139,21 @@ pub enum Arrival {
     Gamma,
     /// When a file says.
     Trace,
+    /// When the dataset's samples say.
+    Dataset,
     /// Each when an earlier one is answered: a closed loop.
     Closed,
 }
 
 impl Arrival {
     /// Every arrival, in the order in which they are told.
-    pub const ALL: [Arrival; 6] = [
+    pub const ALL: [Arrival; 7] = [
         Arrival::Inf,
         Arrival::Constant,
         Arrival::Poisson,
         Arrival::Gamma,
         Arrival::Trace,
+        Arrival::Dataset,
         Arrival::Closed,
     ];
 
@@ -159,6 +165,7 @@ impl Arrival {
             Arrival::Poisson => "poisson",
             Arrival::Gamma => "gamma",
             Arrival::Trace => "trace",
+            Arrival::Dataset => "dataset",
             Arrival::Closed => "closed",
         }
     }

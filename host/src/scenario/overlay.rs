@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, RequestOptions, Sandbox, Scenario,
-    Target, Timeouts, Tokenizer, Trace,
+    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, Sandbox, Scenario, Target, Timeouts,
+    Tokenizer, Trace,
 };
 
 impl Scenario {
@@ -37,12 +37,7 @@ impl Scenario {
                 files: merged(self.dataset.files, over.dataset.files),
             },
             load: load(self.load, over.load),
-            request: RequestOptions {
-                stream: over.request.stream.or(self.request.stream),
-                ignore_eos: over.request.ignore_eos.or(self.request.ignore_eos),
-                temperature: over.request.temperature.or(self.request.temperature),
-                extra_body: self.request.extra_body.overlay(over.request.extra_body),
-            },
+            request: self.request.overlay(over.request),
             connection: Connection {
                 http: over.connection.http.or(self.connection.http),
                 reuse: over.connection.reuse.or(self.connection.reuse),
@@ -59,6 +54,7 @@ impl Scenario {
             scorers: over.scorers.or(self.scorers),
             report: Report {
                 percentiles: over.report.percentiles.or(self.report.percentiles),
+                server_metrics: over.report.server_metrics.or(self.report.server_metrics),
             },
             goodput: merged(self.goodput, over.goodput),
             sandbox: Sandbox {
@@ -87,6 +83,7 @@ fn target(below: Target, over: Target) -> Target {
         base_url: over.base_url.or(below.base_url),
         model: over.model.or(below.model),
         api_key_env: over.api_key_env.or(below.api_key_env),
+        wait_ready: over.wait_ready.or(below.wait_ready),
         headers: merged(below.headers, headers),
     }
 }
@@ -106,7 +103,12 @@ fn load(mut below: Load, over: Load) -> Load {
     if over.duration.is_some() {
         below.requests = None;
     }
-    if let Some(means) = over.meant_arrival() {
+    // A time scale fits whatever is played below, a trace or the dataset's own times.
+    let only_scales = over.arrival.is_none()
+        && over.trace.file.is_none()
+        && over.trace.time_scale.is_some()
+        && below.meant_arrival() == Some(Arrival::Dataset);
+    if let Some(means) = over.meant_arrival().filter(|_| !only_scales) {
         give_way(&mut below, &over, means);
     }
     Load {
@@ -132,6 +134,7 @@ fn load(mut below: Load, over: Load) -> Load {
         think_spread: over.think_spread.or(below.think_spread),
         max_in_flight: over.max_in_flight.or(below.max_in_flight),
         warmup: over.warmup.or(below.warmup),
+        flush_cache: over.flush_cache.or(below.flush_cache),
         seed: over.seed.or(below.seed),
     }
 }
@@ -156,8 +159,10 @@ fn give_way(below: &mut Load, over: &Load, means: Arrival) {
     if !matches!(spread, Arrival::Gamma | Arrival::Poisson) {
         below.normalise = None;
     }
-    if means != Arrival::Trace {
-        below.trace = Trace::default();
+    match means {
+        Arrival::Trace => {}
+        Arrival::Dataset => below.trace.file = None,
+        _ => below.trace = Trace::default(),
     }
     if means == Arrival::Closed {
         below.max_in_flight = None;

@@ -16,6 +16,7 @@ impl Scenario {
             ["target", "base-url"] => at(&self.target.base_url),
             ["target", "model"] => at(&self.target.model),
             ["target", "api-key-env"] => at(&self.target.api_key_env),
+            ["target", "wait-ready"] => at(&self.target.wait_ready),
             ["target", "headers", name] => {
                 Some(&self.target.headers.get(&name.to_ascii_lowercase())?.place)
             }
@@ -47,11 +48,9 @@ impl Scenario {
             ["load", "think-spread"] => at(&self.load.think_spread),
             ["load", "max-in-flight"] => at(&self.load.max_in_flight),
             ["load", "warmup"] => at(&self.load.warmup),
+            ["load", "flush-cache"] => at(&self.load.flush_cache),
             ["load", "seed"] => at(&self.load.seed),
-            ["request", "stream"] => at(&self.request.stream),
-            ["request", "ignore-eos"] => at(&self.request.ignore_eos),
-            ["request", "temperature"] => at(&self.request.temperature),
-            ["request", "extra-body", within @ ..] => self.request.extra_body.place_of(within),
+            ["request", key, within @ ..] => self.request.place_of(key, within),
             ["connection", "http"] => at(&self.connection.http),
             ["connection", "reuse"] => at(&self.connection.reuse),
             ["connection", "ca-cert"] => at(&self.connection.ca_cert),
@@ -70,6 +69,7 @@ impl Scenario {
                 let index: usize = index.parse().ok()?;
                 Some(&self.report.percentiles.as_ref()?.value.get(index)?.place)
             }
+            ["report", "server-metrics"] => at(&self.report.server_metrics),
             ["goodput", metric] => Some(&self.goodput.get(*metric)?.place),
             ["sandbox", "component"] => at(&self.sandbox.component),
             ["sandbox", "functions"] => at(&self.sandbox.functions),

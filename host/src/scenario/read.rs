@@ -35,7 +35,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("warmup-requests", "warmup"),
     ("url", "base-url"),
     ("api-key", "api-key-env"),
+    ("ready-check-timeout-sec", "wait-ready"),
     ("extra-request-body", "extra-body"),
+    ("lora-modules", "adapters"),
+    ("lora-assignment", "adapter-assignment"),
     ("extra-args", "extra-body"),
 ];
 
@@ -100,6 +103,7 @@ fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
         scorers: root.tables("scorers", |t, _| plugin(t)),
         report: root.table("report", |t| Report {
             percentiles: t.numbers("percentiles"),
+            server_metrics: t.boolean("server-metrics"),
         }),
         sandbox: root.table("sandbox", sandbox),
         goodput: root.table("goodput", goodput),
@@ -112,6 +116,7 @@ fn target(t: &mut Reader<'_, '_>) -> Target {
         base_url: t.one_or_more("base-url"),
         model: t.string("model"),
         api_key_env: t.string("api-key-env"),
+        wait_ready: span(t, "wait-ready"),
         headers: t
             .strings("headers", |text| Ok(text.to_owned()))
             .map(|(name, value)| (name.to_ascii_lowercase(), value))
@@ -169,6 +174,7 @@ fn load(t: &mut Reader<'_, '_>) -> Load {
         think_spread: one_of(t, "think-spread", &THINK_SPREADS),
         max_in_flight: t.integer("max-in-flight"),
         warmup: t.integer("warmup"),
+        flush_cache: t.boolean("flush-cache"),
         seed: t.integer("seed"),
     }
 }
@@ -177,7 +183,19 @@ fn request(t: &mut Reader<'_, '_>) -> RequestOptions {
     RequestOptions {
         stream: t.boolean("stream"),
         ignore_eos: t.boolean("ignore-eos"),
+        output_tokens: t.integer("output-tokens"),
+        min_output_tokens: t.integer("min-output-tokens"),
         temperature: t.number("temperature", "a number"),
+        top_p: t.number("top-p", "a number"),
+        top_k: t.integer("top-k"),
+        min_p: t.number("min-p", "a number"),
+        frequency_penalty: t.number("frequency-penalty", "a number"),
+        presence_penalty: t.number("presence-penalty", "a number"),
+        repetition_penalty: t.number("repetition-penalty", "a number"),
+        sampling_seed: t.integer("sampling-seed"),
+        stop: t.one_or_more("stop"),
+        adapters: t.one_or_more("adapters"),
+        adapter_assignment: t.word("adapter-assignment"),
         extra_body: t.config("extra-body"),
     }
 }

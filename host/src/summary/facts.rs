@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::client::Client;
 use super::column::Column;
+use super::server::Server;
 use crate::metric::Objective;
 use crate::units::Nanos;
 
@@ -97,6 +98,9 @@ pub struct RunFacts {
     /// How the client fared, where it was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
+    /// What the server counted of itself, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
 }
 
 impl From<Run> for RunFacts {
@@ -107,6 +111,7 @@ impl From<Run> for RunFacts {
             scores: BTreeMap::new(),
             run_scores: BTreeMap::new(),
             client: None,
+            server: None,
         }
     }
 }

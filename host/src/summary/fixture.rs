@@ -89,6 +89,7 @@ pub(crate) fn output_usage(tokens: u32) -> Option<Usage> {
 pub(crate) fn failed(mut exchange: Exchange, class: FailureClass, message: &str) -> Exchange {
     exchange.outcome = Outcome::Failed {
         class,
+        reason: None,
         message: message.into(),
     };
     exchange

@@ -108,11 +108,15 @@ impl<'a> Gather<'a> {
             .is_some_and(|granted| granted.since(exchange.due) > WAITED);
         match &exchange.outcome {
             Outcome::Ok => self.requests.successful += 1,
-            Outcome::Failed { class, message } => {
+            Outcome::Failed {
+                class,
+                reason,
+                message,
+            } => {
                 self.requests.failed += 1;
                 held_back |= *class == FailureClass::NotSent;
                 let messages = self.messages.entry(*class).or_default();
-                messages.add(exchange.index, message);
+                messages.add(exchange.index, *reason, message);
             }
         }
         self.held_back += u64::from(held_back);
@@ -177,6 +181,7 @@ impl<'a> Gather<'a> {
                 Err(absent) => absent,
             }),
             client: self.facts.client.clone(),
+            server: self.facts.server.clone(),
             metrics: metrics.collect(),
             scores: self.facts.scores.clone(),
             run_scores: self.facts.run_scores.clone(),

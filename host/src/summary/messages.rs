@@ -1,7 +1,10 @@
 //! What failures of one class said: how many there were, and the first few distinct messages, in
 //! memory that does not grow with them.
 
+use std::collections::BTreeMap;
+
 use super::Failures;
+use crate::exchange::Reason;
 
 /// How many distinct messages of a class are kept.
 const KEPT: usize = 3;
@@ -10,6 +13,7 @@ const KEPT: usize = 3;
 #[derive(Default)]
 pub(super) struct Messages {
     count: u64,
+    reasons: BTreeMap<Reason, u64>,
     first: Option<u64>,
     /// The distinct messages that occurred first, with the lowest index at which each did, in the
     /// order of these. A message that fell out had `KEPT` others before it, whatever came since.
@@ -17,8 +21,11 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub(super) fn add(&mut self, index: u64, message: &str) {
+    pub(super) fn add(&mut self, index: u64, reason: Option<Reason>, message: &str) {
         self.count += 1;
+        if let Some(reason) = reason {
+            *self.reasons.entry(reason).or_default() += 1;
+        }
         self.first = Some(self.first.map_or(index, |first| first.min(index)));
         match self.messages.iter_mut().find(|(_, text)| text == message) {
             Some((first, _)) => *first = index.min(*first),
@@ -31,6 +38,7 @@ impl Messages {
     pub(super) fn finish(self) -> Failures {
         Failures {
             count: self.count,
+            reasons: self.reasons,
             first: self.first.unwrap_or_default(),
             messages: self.messages.into_iter().map(|(_, text)| text).collect(),
         }

@@ -7,7 +7,7 @@ use clap::builder::FalseyValueParser;
 use super::said;
 use crate::arrival;
 use crate::duration::Span;
-use crate::scenario::{Load, SHAPES, Said};
+use crate::scenario::{Arrival, Load, SHAPES, Said};
 
 /// How an open loop's load is shaped.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -56,7 +56,10 @@ pub struct Shape {
     /// Send when a file says: lines with a `timestamp` in milliseconds in JSON, or numbers of seconds
     #[arg(long, value_name = "FILE", env = "RUNNER_TRACE", help_heading = "Load")]
     trace: Option<PathBuf>,
-    /// How many times as fast the trace is played
+    /// Send when the dataset's samples say; short for --arrival dataset
+    #[arg(long, env = "RUNNER_USE_TRACE_TIMESTAMPS", value_parser = FalseyValueParser::new(), conflicts_with = "arrival", help_heading = "Load")]
+    use_trace_timestamps: bool,
+    /// How many times as fast the trace, or the dataset, is played
     #[arg(
         long,
         value_name = "FACTOR",
@@ -82,6 +85,9 @@ impl Shape {
         load.ramp.from = said("--ramp-up-start-rps", &self.ramp_up_start_rps);
         load.ramp.to = said("--ramp-up-end-rps", &self.ramp_up_end_rps);
         load.ramp.over = said("--ramp-up-over", &self.ramp_up_over);
+        if self.use_trace_timestamps {
+            load.arrival = Some(Said::flag("--use-trace-timestamps", Arrival::Dataset));
+        }
         load.trace.file = said("--trace", &self.trace);
         load.trace.time_scale = said("--time-scale", &self.time_scale);
     }

@@ -127,6 +127,9 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
             (false, _) if arrival.value == Arrival::Trace => Some(
                 "a trace says itself when requests are due; play it faster with `time-scale` in [load.trace]",
             ),
+            (false, _) if arrival.value == Arrival::Dataset => Some(
+                "the dataset says itself when requests are due; play it faster with `time-scale` in [load.trace]",
+            ),
             (false, false) => {
                 Some("a rate belongs to `arrival` = \"constant\", \"poisson\" or \"gamma\"")
             }
@@ -164,7 +167,10 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
             "a closed loop has never more in flight than its `concurrency`; drop `max-in-flight`";
         clash("max-in-flight", place(&load.max_in_flight), help);
     }
-    if meant != Some(Arrival::Trace) {
+    if meant == Some(Arrival::Dataset) {
+        let help = "the dataset says itself when requests are due; keep one of the two";
+        clash("trace.file", place(&load.trace.file), help);
+    } else if meant != Some(Arrival::Trace) {
         let help = "a trace says itself when requests are due; drop [load.trace], or say `arrival` = \"trace\"";
         clash("trace", load.trace.place(), help);
     }

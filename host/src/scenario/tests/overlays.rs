@@ -371,3 +371,31 @@ fn nothing_laid_over_changes_nothing() {
     );
     assert_eq!(said(&full.clone().overlay(full.clone())), said(&full));
 }
+
+#[test]
+fn a_time_scale_fits_whatever_is_played() {
+    let faster = || Load {
+        trace: Trace {
+            time_scale: Some(Said::flag("--time-scale", 2.0)),
+            ..Trace::default()
+        },
+        ..Load::default()
+    };
+    assert_eq!(
+        load_over("[load]\narrival = \"dataset\"", faster()),
+        json!({"arrival": "dataset", "trace": {"time-scale": 2.0}})
+    );
+    assert_eq!(
+        load_over("[load.trace]\nfile = \"a\"\n", faster()),
+        json!({"trace": {"file": "a", "time-scale": 2.0}})
+    );
+    // A trace takes the place of the dataset's own times, and the other way round.
+    assert_eq!(
+        load_over("[load]\narrival = \"dataset\"", trace("a")),
+        json!({"trace": {"file": "a"}})
+    );
+    assert_eq!(
+        load_over("[load.trace]\nfile = \"a\"\n", arrival(Arrival::Dataset)),
+        json!({"arrival": "dataset"})
+    );
+}

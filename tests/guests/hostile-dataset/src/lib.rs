@@ -23,6 +23,10 @@ pub struct Config {
     mark: Option<u64>,
     /// Samples belong to so many conversations, in turn.
     sessions: Option<u64>,
+    /// When samples are due, in milliseconds; those beyond the last are due at no time.
+    arrivals: Vec<u64>,
+    /// The adapter of every sample.
+    adapter: Option<String>,
     /// A file to read; what it holds is the first prompt.
     file: Option<String>,
     /// From where to read it.
@@ -59,6 +63,8 @@ enum Answer {
     Huge,
     /// A reference that is no JSON.
     BadReference,
+    /// The id of the first sample.
+    SameId,
 }
 
 /// The samples.
@@ -158,6 +164,10 @@ impl Hostile {
             (_, Some(first)) => first,
             _ => format!("sample {number}{mark}"),
         };
+        let id = match answer {
+            Some(Answer::SameId) => "sample-0".to_owned(),
+            _ => format!("sample-{number}"),
+        };
         Sample {
             input_tokens: None,
             output_tokens: u32::try_from(prompt.len()).ok(),
@@ -169,7 +179,11 @@ impl Hostile {
                 session: format!("session-{}", number % of),
                 index: u32::try_from(number / of).unwrap_or(u32::MAX),
             }),
-            ..Sample::new(format!("sample-{number}"), Prompt::Text(prompt))
+            arrival: (usize::try_from(number).ok())
+                .and_then(|number| self.config.arrivals.get(number))
+                .map(|milliseconds| milliseconds * 1_000_000),
+            adapter: self.config.adapter.clone(),
+            ..Sample::new(id, Prompt::Text(prompt))
         }
     }
 }

@@ -1,0 +1,202 @@
+//! What servers are asked beside answers: whether they serve, to flush their caches, and what they count.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runner::clock::Clock;
+use runner::finding::Id;
+use runner::preflight::{PreflightError, wait_ready};
+use runner::run::RunError;
+use runner::summary::server::Figure;
+use runner::units::Nanos;
+
+use super::BASE;
+use crate::support::memory::Memory;
+use crate::support::raw::{Act, Raw, whole};
+use crate::support::trial::Trial;
+
+const ASKED: &str = "load = { warmup = 2, flush-cache = true }\nreport.server-metrics = true\n";
+
+/// vLLM's metrics after so many requests of 40 tokens each.
+fn metrics(requests: u64, hits: u64) -> Vec<Act> {
+    let tokens = requests * 40;
+    whole(
+        "200 OK",
+        &format!(
+            "vllm:request_success_total{{finished_reason=\"length\"}} {requests}.0\n\
+             vllm:prompt_tokens_total {tokens}.0\n\
+             vllm:prefix_cache_queries_total {tokens}.0\n\
+             vllm:prefix_cache_hits_total {hits}.0\n\
+             vllm:kv_cache_usage_perc 0.125\n"
+        ),
+    )
+}
+
+/// A server that counts so many requests from the one reading to the other.
+fn counting(before: u64, after: u64) -> Arc<Raw> {
+    Raw::routing([
+        ("GET /metrics", vec![metrics(before, 0), metrics(after, 30)]),
+        ("POST /reset_prefix_cache", vec![whole("200 OK", "")]),
+    ])
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_are_flushed_and_counts_read_around_the_measurement() {
+    let raw = counting(7, 12);
+    let trial = Trial::of(BASE).with(ASKED).api_key("sesame");
+    let ran = trial.against_raw(&raw).run().await;
+    ran.ended.as_ref().unwrap();
+    let requests = raw.requests();
+    let lines: Vec<_> = requests
+        .iter()
+        .map(|request| {
+            request
+                .lines()
+                .next()
+                .unwrap()
+                .trim_end_matches(" HTTP/1.1")
+        })
+        .collect();
+    let (ask, flush, look) = (
+        "POST /v1/completions",
+        "POST /reset_prefix_cache",
+        "GET /metrics",
+    );
+    assert_eq!(
+        lines,
+        [ask, ask, flush, look, ask, ask, ask, ask, ask, look]
+    );
+    for request in &requests {
+        assert!(
+            request
+                .to_lowercase()
+                .contains("authorization: bearer sesame"),
+            "{request}"
+        );
+    }
+
+    let server = ran.summary.server.as_ref().unwrap();
+    assert_eq!(server.targets.len(), 1);
+    assert_eq!(server.targets[0].before[&Figure::FinishedRequests], 7.0);
+    assert_eq!(server.counted(Figure::FinishedRequests), Some(5.0));
+    assert_eq!(server.counted(Figure::InputTokens), Some(200.0));
+    assert_eq!(
+        server.counted(Figure::OutputTokens),
+        None,
+        "it does not say"
+    );
+    for line in [
+        "Server finished requests:                5\n",
+        "Server input tokens:                     200\n",
+        "Server prefix cache hits (%):            15.00\n",
+        "Server KV cache, before, after (%):      12.5, 12.5\n",
+    ] {
+        assert!(ran.text.contains(line), "{line}{}", ran.text);
+    }
+    let told = |id| ran.summary.findings.iter().any(|finding| finding.id == id);
+    assert!(!told(Id::ServerCountsDisagree), "{}", ran.text);
+    let kept = std::fs::read_to_string(ran.folder().join("server.json")).unwrap();
+    assert!(kept.contains("\"finished-requests\": 12.0"), "{kept}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_served_somebody_else_is_found_out() {
+    let trial = Trial::of(BASE).with("report.server-metrics = true");
+    let ran = trial.against_raw(&counting(0, 6)).run().await;
+    let found = (ran.summary.findings.iter())
+        .find(|finding| finding.id == Id::ServerCountsDisagree)
+        .unwrap_or_else(|| panic!("{}", ran.text));
+    assert_eq!(
+        found.seen,
+        "while it was measured, the server counted 6 requests instead of 5, 240 input tokens instead of 200"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_does_not_say_afterwards_costs_no_measurement() {
+    let raw = Raw::routing([(
+        "GET /metrics",
+        vec![metrics(1, 0), whole("500 Internal Server Error", "gone")],
+    )]);
+    let trial = Trial::of(BASE).with("report.server-metrics = true");
+    let ran = trial.against_raw(&raw).run().await;
+    ran.ended.as_ref().unwrap();
+    assert_eq!(ran.summary.requests.successful, 5);
+    let server = ran.summary.server.as_ref().unwrap();
+    assert_eq!(server.targets[0].after, None);
+    assert_eq!(server.targets[0].lost.as_deref(), Some("HTTP 500: gone"));
+    assert!(
+        ran.text
+            .contains("did not tell its metrics afterwards: HTTP 500: gone\n")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_keeps_its_cache_is_not_measured() {
+    let flush = "POST /reset_prefix_cache";
+    let busy = || whole("409 Conflict", "requests are running");
+    // It may need a moment after the warm-up.
+    let raw = Raw::routing([(flush, vec![busy(), busy(), whole("200 OK", "")])]);
+    let trial = Trial::of(BASE).with("load.flush-cache = true");
+    let ran = trial.clone().against_raw(&raw).run().await;
+    ran.ended.as_ref().unwrap();
+    assert_eq!(ran.summary.requests.successful, 5);
+
+    let raw = Raw::routing([(flush, vec![busy()])]);
+    let ran = trial.against_raw(&raw).run().await;
+    let Err(error @ RunError::Flush { .. }) = &ran.ended else {
+        panic!("{:?}", ran.ended);
+    };
+    let error = error.to_string();
+    assert!(error.contains("HTTP 409: requests are running"), "{error}");
+    assert!(error.contains("leave --flush-cache out"), "{error}");
+    assert_eq!(ran.measured().count(), 0);
+}
+
+/// Waits for a server to serve, for so long at most; and what was told while waiting.
+async fn waited(
+    raw: &Arc<Raw>,
+    limit: u64,
+) -> (Result<(), PreflightError>, Vec<(Duration, String)>) {
+    let resolved = Trial::of(BASE).resolve();
+    let mut dialect = resolved.parts.backend.open().unwrap();
+    let mut told = Vec::new();
+    let ended = wait_ready(
+        &Memory::to_raw(raw),
+        Clock::start(),
+        &resolved.plan.timeouts,
+        (0, &resolved.parts.targets[0]),
+        &resolved.parts.secrets,
+        &mut dialect,
+        Nanos(limit * 1_000_000),
+        |waited, seen| told.push((waited, seen.to_owned())),
+    );
+    (ended.await, told)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_loads_its_model_is_waited_for() {
+    let loading = || whole("503 Service Unavailable", "loading");
+    let raw = Raw::routing([(
+        "GET /health",
+        vec![loading(), loading(), whole("200 OK", "")],
+    )]);
+    let (ended, told) = waited(&raw, 60_000).await;
+    ended.unwrap();
+    let seen = "HTTP 503: loading".to_owned();
+    let second = Duration::from_secs(1);
+    assert_eq!(told, [(Duration::ZERO, seen.clone()), (second, seen)]);
+
+    let raw = Raw::routing([("GET /health", vec![loading()])]);
+    let (ended, told) = waited(&raw, 2_500).await;
+    assert_eq!(told.len(), 3);
+    let error = ended.unwrap_err().to_string();
+    assert!(
+        error
+            .contains("does not serve after 2.5s; the last that was seen of it: HTTP 503: loading"),
+        "{error}"
+    );
+    // Who refuses the key serves; what is wrong with the key is another question's to tell.
+    let raw = Raw::routing([("GET /health", vec![whole("401 Unauthorized", "")])]);
+    waited(&raw, 1_000).await.0.unwrap();
+}
