@@ -161,8 +161,9 @@ async fn waited(
     let resolved = Trial::of(BASE).resolve();
     let mut dialect = resolved.parts.backend.open().unwrap();
     let mut told = Vec::new();
+    let memory = Memory::to_raw(raw);
     let ended = wait_ready(
-        &Memory::to_raw(raw),
+        &memory,
         Clock::start(),
         &resolved.plan.timeouts,
         (0, &resolved.parts.targets[0]),
