@@ -3,6 +3,7 @@
 //! Transcripts lie in `command_line/snapshots`; `INSTA_UPDATE=always` writes them anew, to be read
 //! as a user would before they are kept.
 
+mod authors;
 mod help;
 mod plugins;
 mod reports;
@@ -11,7 +12,7 @@ mod wrong_input;
 
 /// Compares a transcript with the one that is kept.
 #[track_caller]
-fn transcript(name: &str, text: &str) {
+pub fn transcript(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(concat!(
         env!("CARGO_MANIFEST_DIR"),

@@ -1,18 +1,24 @@
 //! Tests of the whole: real components, real HTTP, whole runs. One binary, so the sandbox is
 //! linked once. What is tested where:
 //!
+//! - `authoring`: from `runner plugin new` to a component that is let in.
 //! - `whole_runs`: runs on virtual time against the mock engine in memory, with exact numbers.
 //! - `invariants`: what `ARCHITECTURE.md` promises, each a test.
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
+//! - `guide`: the plugin author's guide, followed to the letter.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
+//! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
 //! - `versions`: components of earlier versions of the contract, as they were built then.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
+mod authoring;
 mod command_line;
 mod endings;
+mod guide;
 mod hostile_guests;
 mod invariants;
+mod plugin_cases;
 mod sockets;
 mod support;
 mod versions;

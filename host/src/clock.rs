@@ -20,6 +20,11 @@ pub fn since_process_began() -> Nanos {
         .into()
 }
 
+/// The system's date, for those of files.
+pub fn date() -> SystemTime {
+    SystemTime::now()
+}
+
 /// Time since the run's origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {

@@ -167,7 +167,8 @@ impl Frames {
         self.unfinished = later.unfinished;
     }
 
-    fn push(&mut self, at: Nanos, name: Option<String>, data: &[u8]) {
+    /// Appends a frame.
+    pub fn push(&mut self, at: Nanos, name: Option<String>, data: &[u8]) {
         self.bytes.extend_from_slice(data);
         if let Some(name) = name {
             self.names.push((self.len() as u32, name));

@@ -3,8 +3,9 @@
 //! tokio's paused clock, where a TTFT of 120 ms is 120 ms exactly.
 //!
 //! Routes: OpenAI's `/v1/completions` and `/v1/chat/completions`, `/generate` of SGLang or LMDeploy,
-//! `/v1/models`, `/health`, `/version` and `/metrics`. A token is one byte of text. Each is served over
-//! HTTP/1.1 and over HTTP/2, with TLS or without.
+//! `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and SGLang's `/flush_cache`; and
+//! those that the script defines, for engines that are not spoken here. A token is one byte of text. Each is
+//! served over HTTP/1.1 and over HTTP/2, with TLS or without.
 //!
 //! Responsible for being a server. It shares no code with the runner's own reading of replies, so
 //! that one can check the other; what it knows of formats comes from captured replies of engines.
@@ -14,7 +15,11 @@
 
 mod answer;
 mod ask;
+mod control;
+mod dialect;
 mod fault;
+mod metrics;
+mod prefix;
 mod reply;
 mod script;
 mod serve;
@@ -31,6 +36,7 @@ use std::time::SystemTime;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+pub use dialect::ScriptedRoute;
 pub use fault::{Breakdown, Fault, On, What};
 pub use script::{
     Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
@@ -51,6 +57,7 @@ pub struct Engine {
     /// Where the script has a limit of concurrency: the places.
     slots: Option<Arc<Semaphore>>,
     counters: truth::Counters,
+    prefixes: prefix::PrefixCache,
     keeps_truth: bool,
     truths: Mutex<Vec<Truth>>,
 }
@@ -79,6 +86,7 @@ impl Engine {
             created: since_1970.unwrap_or_default().as_secs(),
             slots,
             counters: truth::Counters::default(),
+            prefixes: prefix::PrefixCache::default(),
             keeps_truth,
             truths: Mutex::default(),
         }))

@@ -5,15 +5,23 @@
 
 pub mod artifacts;
 pub mod backend;
+pub mod case;
 pub mod dataset;
+pub mod examine;
+pub mod imports;
 pub mod load;
+pub mod outline;
+pub mod sandbox;
 pub mod scorer;
 
 mod bindings;
+mod compile;
 mod contract;
 mod error;
 mod instance;
-pub mod sandbox;
+mod limits;
+mod locate;
+mod wasi;
 
 pub use contract::Contract;
 pub use error::PluginError;

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod defaults;
+mod remarks;
 mod targets;
 mod trace;
 
@@ -59,6 +60,8 @@ pub struct Resolved {
     pub tokenizer: Arc<Tokenizer>,
     /// What plugins have logged.
     pub log: LogBook,
+    /// What the user should know of how plugins were loaded, a line each.
+    pub remarks: Vec<String>,
     /// How the start went so far.
     pub timings: Arc<Timings>,
 }
@@ -88,9 +91,10 @@ impl Faults {
     /// Files a plugin's complaint: about what it was given, or about itself.
     fn add(&mut self, error: PluginError, place: Option<&Place>) {
         match error {
-            PluginError::Config { .. } | PluginError::Input { .. } => self
-                .scenario
-                .push(Problem::new(error.to_string()).at(place.cloned(), "here")),
+            PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
+                self.scenario
+                    .push(Problem::new(error.to_string()).at(place.cloned(), "here"))
+            }
             other => self.plugins.push(other),
         }
     }
@@ -111,6 +115,7 @@ pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
         source,
         faults: Faults::default(),
         loaded: plugins,
+        remarks: Vec::new(),
     }
     .run(tokenizer, files, timings)
 }
@@ -120,6 +125,7 @@ struct Resolution<'s> {
     faults: Faults,
     /// Plugins that were loaded and not yet asked for.
     loaded: BTreeMap<String, Result<Plugin, PluginError>>,
+    remarks: Vec<String>,
 }
 
 /// The plugins of a run, with where each was named and what it is told.
@@ -156,6 +162,7 @@ impl<'s> Resolution<'s> {
             log: log.clone(),
             files: Arc::new(paths),
             tokenizer: Arc::clone(&tokenizer),
+            seed: load_of(scenario, None).seed,
         };
 
         let backend = chosen.backend.and_then(|(plugin, place)| {
@@ -251,6 +258,7 @@ impl<'s> Resolution<'s> {
             scorers,
             tokenizer,
             log,
+            remarks: self.remarks,
             timings,
         })
     }
@@ -267,7 +275,7 @@ impl<'s> Resolution<'s> {
         let mut extra_scorers = Vec::new();
         let mut failed = false;
         for said in &source.plugins {
-            let Some(plugin) = self.load(&said.value) else {
+            let Some(plugin) = self.load(said) else {
                 failed = true;
                 continue;
             };
@@ -306,12 +314,21 @@ impl<'s> Resolution<'s> {
         chosen
     }
 
-    fn load(&mut self, asked: &str) -> Option<Plugin> {
-        let loaded = self.loaded.remove(asked);
-        loaded
-            .unwrap_or_else(|| load::load(asked, &ahead::search(self.source)))
-            .map_err(|error| self.faults.plugins.push(error))
-            .ok()
+    fn load(&mut self, said: &Said<String>) -> Option<Plugin> {
+        let loaded = self.loaded.remove(&said.value).unwrap_or_else(|| {
+            let search = ahead::search(self.source);
+            load::load_within(&said.value, &search, &limits(&self.source.scenario))
+        });
+        match loaded {
+            Ok(plugin) => {
+                self.remarks.extend(remarks::of(&plugin));
+                Some(plugin)
+            }
+            Err(error) => {
+                self.faults.add(error, Some(&said.place));
+                None
+            }
+        }
     }
 
     /// The plugin the scenario names for a place, which must be of the place's kind.
@@ -340,7 +357,7 @@ impl<'s> Resolution<'s> {
             }
             return None;
         };
-        let plugin = self.load(&said.value)?;
+        let plugin = self.load(said)?;
         if plugin.kind != kind {
             self.faults.plugins.push(PluginError::WrongKind {
                 plugin: plugin.asked,

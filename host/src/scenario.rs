@@ -38,6 +38,8 @@ mod words;
 pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
 pub use load::{Arrival, Load, Ramp, SHAPES, Stage, THINK_SPREADS, Trace};
 pub use problem::{Problem, ScenarioError};
+pub(crate) use read::parse_table;
+pub(crate) use reader::Reader;
 pub use request::RequestOptions;
 pub use said::{Place, Said, Source};
 pub use schema::check_config;
@@ -197,6 +199,21 @@ pub struct Report {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Sandbox {
+    /// Size of a component's file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub component: Option<Said<Size>>,
+    /// Functions of a component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub functions: Option<Said<u64>>,
+    /// Elements of all tables of one instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<Said<u64>>,
+    /// How deep modules and components may lie in each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nesting: Option<Said<u64>>,
+    /// Time to compile a component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compile: Option<Said<Span>>,
     /// Memory of one instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Said<Size>>,

@@ -7,6 +7,7 @@ mod byte_level;
 mod class;
 mod merge;
 mod normalize;
+mod pairs;
 mod read;
 mod split;
 mod spread;
@@ -28,6 +29,7 @@ enum Model {
     HuggingFace(Box<tokenizers::Tokenizer>),
     ByteLevel(Box<ByteLevel>),
     Bytes,
+    Pairs,
 }
 
 /// A model as read from its file.
@@ -123,7 +125,16 @@ impl Tokenizer {
         }
     }
 
-    /// Its path as given, or `bytes`.
+    /// The tokenizer of data sets' cases: see `tokenizer/pairs.rs`.
+    pub fn pairs() -> Self {
+        Tokenizer {
+            name: "pairs".to_owned(),
+            facts: pairs::facts(),
+            model: Model::Pairs,
+        }
+    }
+
+    /// Its path as given, or `bytes`, or `pairs`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -142,6 +153,10 @@ impl Tokenizer {
             Model::Bytes => Ok(texts
                 .iter()
                 .map(|text| text.bytes().map(u32::from).collect())
+                .collect()),
+            Model::Pairs => Ok(texts
+                .iter()
+                .map(|text| pairs::encode(text, special))
                 .collect()),
             Model::ByteLevel(model) => Ok(spread(texts, String::len, |text| {
                 let mut ids = Vec::with_capacity(text.len() / 4);
@@ -169,7 +184,7 @@ impl Tokenizer {
                 model.encode(text, special, |some| count += some.len() as u32);
                 count
             })),
-            Model::HuggingFace(_) => Ok(self
+            Model::HuggingFace(_) | Model::Pairs => Ok(self
                 .encode(texts, special)?
                 .iter()
                 .map(|ids| ids.len() as u32)
@@ -191,6 +206,7 @@ impl Tokenizer {
                     String::from_utf8_lossy(&bytes).into_owned()
                 })
                 .collect()),
+            Model::Pairs => Ok(tokens.iter().map(|ids| pairs::decode(ids)).collect()),
             Model::ByteLevel(model) => Ok(tokens.iter().map(|ids| model.decode(ids)).collect()),
             Model::HuggingFace(model) => tokens
                 .iter()

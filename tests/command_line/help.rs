@@ -5,11 +5,24 @@ use clap::CommandFactory;
 use super::transcript;
 use crate::support::process::{run, runner};
 
+/// Every command but the first, by its words, with what clap knows of it.
+fn commands(cli: &clap::Command) -> Vec<(Vec<String>, clap::Command)> {
+    let mut found = Vec::new();
+    for command in cli.get_subcommands() {
+        let word = command.get_name().to_owned();
+        found.push((vec![word.clone()], command.clone()));
+        for (words, nested) in commands(command) {
+            found.push(([vec![word.clone()], words].concat(), nested));
+        }
+    }
+    found
+}
+
 #[test]
 fn help_of_every_subcommand() {
     let mut pages = vec![vec![]];
     let cli = runner::cli::Cli::command();
-    pages.extend(cli.get_subcommands().map(|sub| vec![sub.get_name()]));
+    pages.extend(commands(&cli).into_iter().map(|(words, _)| words));
     for page in pages {
         let name = ["help", &page.join("-")].join("-");
         let ended = run(runner().args(&page).arg("--help")).with_code(0);
@@ -21,7 +34,8 @@ fn help_of_every_subcommand() {
 #[test]
 fn every_flag_has_a_variable() {
     let cli = runner::cli::Cli::command();
-    for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
+    let nested = commands(&cli).into_iter().map(|(_, command)| command);
+    for command in nested.chain([cli.clone()]) {
         for flag in command.get_arguments().filter(|arg| !arg.is_positional()) {
             let id = flag.get_id().as_str();
             if ["help", "version"].contains(&id) {

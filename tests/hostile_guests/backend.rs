@@ -159,6 +159,26 @@ fn an_answer_above_the_limit_is_not_taken() {
 }
 
 #[test]
+fn a_text_that_is_none_is_not_taken() {
+    for (call, made) in [
+        (
+            "default-url",
+            (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
+        ),
+        ("decode", |dialect| {
+            fails(dialect.decode(&[], &frames(&["!"])))
+        }),
+    ] {
+        let config = json!({"call": call, "answer": "no-text"});
+        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        for _ in 0..2 {
+            let cause = "invalid utf-8 sequence of 1 bytes from index 1";
+            trapped(&made(&mut dialect), BACKEND, call, cause);
+        }
+    }
+}
+
+#[test]
 fn a_flood_of_log_lines_is_bounded_however_many_instances_write_it() {
     let config = json!({"call": "decode", "misbehave": "flood-log-and-panic", "only-on": "!"});
     let grants = grants(&config);
@@ -229,16 +249,25 @@ fn events_must_follow_the_frames() {
     }
 }
 
-/// What the error says of a request that the backend may not write.
+/// What the error says of a request that the backend may not write, whatever it is for.
 fn refusal(config: &Value) -> String {
     let mut dialect = backend(config, grants(config)).open().unwrap();
-    match fails(dialect.encode(&sample("x"), &settings())) {
-        PluginError::Contract {
-            plugin,
-            call: "encode",
-            what,
-        } if plugin == BACKEND => what,
-        error => panic!("{config}: {error:?}"),
+    let asking = fails(dialect.encode(&sample("x"), &settings()));
+    let controlling = fails(dialect.control(Control::FlushCache));
+    match (asking, controlling) {
+        (
+            PluginError::Contract {
+                plugin,
+                call: "encode",
+                what,
+            },
+            PluginError::Contract {
+                call: "control",
+                what: other,
+                ..
+            },
+        ) if plugin == BACKEND && what == other => what,
+        errors => panic!("{config}: {errors:?}"),
     }
 }
 
@@ -332,5 +361,24 @@ fn the_hosts_headers_are_the_hosts() {
                 name.escape_debug()
             )
         );
+    }
+}
+
+/// How many threads of this process have that name.
+fn threads(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // A thread that has just ended has no name any more.
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|found| found.trim_end() == name).count()
+}
+
+#[test]
+fn a_hundred_dead_instances_leave_no_thread_behind() {
+    let config = json!({"call": "encode", "misbehave": "abort"});
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    for _ in 0..100 {
+        fails(dialect.encode(&sample("x"), &settings()));
+        assert_eq!(threads("sandbox-ticker"), 1);
     }
 }

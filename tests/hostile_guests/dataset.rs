@@ -191,6 +191,33 @@ fn reading_past_the_end_gives_nothing() {
     }
 }
 
+/// How many descriptors of this process lead to the file.
+fn descriptors(path: &Path) -> usize {
+    let entries = std::fs::read_dir("/proc/self/fd").unwrap();
+    let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    targets.filter(|target| target == path).count()
+}
+
+#[test]
+fn files_opened_without_end_end_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("questions.txt");
+    std::fs::write(&path, "why?").unwrap();
+    let config = json!({"file": "questions", "open-more": 10});
+    let samples = dataset(&config, with_file(&config, &path))
+        .open(1, None)
+        .unwrap();
+    assert_eq!(descriptors(&path), 10);
+    drop(samples);
+    assert_eq!(descriptors(&path), 0);
+    let config = json!({"file": "questions", "open-more": 1_000_000});
+    for _ in 0..3 {
+        let error = fails(dataset(&config, with_file(&config, &path)).open(1, None));
+        trapped(&error, DATASET, "open", "it holds more than 64 files open");
+        assert_eq!(descriptors(&path), 0);
+    }
+}
+
 #[test]
 fn one_read_gives_at_most_4_mib() {
     let folder = tempfile::tempdir().unwrap();

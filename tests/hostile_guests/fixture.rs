@@ -1,13 +1,13 @@
 //! The hostile guests, loaded, with limits small enough for quick tests.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use runner::frame::{Framer, Frames, Framing};
 use runner::plugin::backend::{Backend, Prompt, Sample, Sampling, Settings};
 use runner::plugin::dataset::Dataset;
-use runner::plugin::load::{SearchPath, load};
+use runner::plugin::load::{SearchPath, load, load_within};
 use runner::plugin::sandbox::{Grants, Limits, LogBook};
 use runner::plugin::scorer::{Exchange, Scorer};
 use runner::plugin::{Plugin, PluginError};
@@ -19,6 +19,8 @@ use serde_json::Value;
 pub const BACKEND: &str = "guests/hostile-backend.wasm";
 pub const DATASET: &str = "guests/hostile-dataset.wasm";
 pub const SCORER: &str = "guests/hostile-scorer.wasm";
+/// The name of the scorer that asks WASI for things.
+pub const CURIOUS: &str = "guests/wasi-scorer.wasm";
 
 /// What every deed that a guest can do to itself must be called in the error.
 pub const DEEDS: [(&str, &str); 7] = [
@@ -56,6 +58,40 @@ pub fn bytes(name: &str) -> Vec<u8> {
     })
 }
 
+/// The component with every occurrence of a name changed.
+pub fn patched(component: &str, from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = bytes(component);
+    let mut found = 0;
+    for at in 0..bytes.len() - from.len() {
+        if bytes[at..].starts_with(from.as_bytes()) {
+            bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+            found += 1;
+        }
+    }
+    assert!(found > 0, "{component} does not hold {from}");
+    bytes
+}
+
+/// Loads a file of these bytes; its name is `plugin.wasm`.
+pub fn load_bytes(folder: &Path, bytes: &[u8]) -> Result<Plugin, PluginError> {
+    load_bytes_within(folder, bytes, &Limits::default())
+}
+
+/// The same, within limits.
+pub fn load_bytes_within(
+    folder: &Path,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<Plugin, PluginError> {
+    std::fs::write(folder.join("plugin.wasm"), bytes).unwrap();
+    let search = SearchPath {
+        scenario: Some(folder.to_owned()),
+        folders: Vec::new(),
+    };
+    load_within("plugin.wasm", &search, limits)
+}
+
 fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
     slot.get_or_init(|| {
         bytes(name);
@@ -82,10 +118,12 @@ pub fn grants(config: &Value) -> Grants {
             backend_call_ms: call_ms,
             dataset_call_ms: call_ms,
             scorer_call_ms: call_ms,
+            ..Limits::default()
         },
         log: LogBook::default(),
         files: Arc::new(BTreeMap::new()),
         tokenizer: Arc::new(Tokenizer::bytes()),
+        seed: 1,
     }
 }
 
@@ -112,6 +150,12 @@ pub fn dataset(config: &Value, grants: Grants) -> Dataset {
 pub fn scorer(config: &Value, grants: Grants) -> Scorer {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Scorer::new(loaded(SCORER, &PLUGIN), config, grants).unwrap()
+}
+
+/// The scorer that asks WASI for things.
+pub fn curious(config: &Value, grants: Grants) -> Scorer {
+    static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+    Scorer::new(loaded(CURIOUS, &PLUGIN), config, grants).unwrap()
 }
 
 /// Something to ask.

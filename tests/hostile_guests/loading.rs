@@ -2,39 +2,14 @@
 //! a name in it changed to another of the same length.
 
 use std::fs;
-use std::path::Path;
 
 use runner::plugin::backend::Backend;
 use runner::plugin::load::{SearchPath, load};
-use runner::plugin::{Plugin, PluginError};
+use runner::plugin::outline::Outline;
+use runner::plugin::{PluginError, imports};
 use serde_json::json;
 
-use super::fixture::{self, BACKEND, DATASET, bytes, fails};
-
-/// Loads a file of these bytes; its name is `plugin.wasm`.
-fn load_bytes(folder: &Path, bytes: &[u8]) -> Result<Plugin, PluginError> {
-    fs::write(folder.join("plugin.wasm"), bytes).unwrap();
-    let search = SearchPath {
-        scenario: Some(folder.to_owned()),
-        folders: Vec::new(),
-    };
-    load("plugin.wasm", &search)
-}
-
-/// The component with every occurrence of a name changed.
-fn patched(component: &str, from: &str, to: &str) -> Vec<u8> {
-    assert_eq!(from.len(), to.len());
-    let mut bytes = bytes(component);
-    let mut found = 0;
-    for at in 0..bytes.len() - from.len() {
-        if bytes[at..].starts_with(from.as_bytes()) {
-            bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
-            found += 1;
-        }
-    }
-    assert!(found > 0, "{component} does not hold {from}");
-    bytes
-}
+use super::fixture::{self, BACKEND, DATASET, bytes, fails, load_bytes, patched};
 
 #[test]
 fn what_is_no_component_is_told_apart() {
@@ -67,8 +42,14 @@ fn what_is_no_component_is_told_apart() {
 fn a_component_cut_anywhere_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let whole = bytes(BACKEND);
-    for cut in [12, whole.len() / 2, whole.len() - 1] {
+    let cuts = (8..whole.len()).step_by(whole.len() / 50);
+    for cut in cuts.chain([9, 12, whole.len() - 2, whole.len() - 1]) {
         let error = fails(load_bytes(folder.path(), &whole[..cut]));
+        if cut == 8 {
+            // The beginning alone is a component with nothing in it.
+            assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
+            continue;
+        }
         assert!(
             matches!(&error, PluginError::NotComponent { plugin, what }
                 if plugin == "plugin.wasm" && what.starts_with("is not a valid WebAssembly component: ")),
@@ -111,25 +92,73 @@ fn another_version_says_who_should_update() {
     }
 }
 
+/// The name that is changed into that of another import, of the same length.
+const LOG: &str = "runner:plugin/log@0.2.0";
+
 #[test]
 fn an_import_beyond_the_contract_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let bytes = patched(
-        BACKEND,
-        "runner:plugin/log@0.2.0",
-        "wasi:clocks/clock@0.2.0",
-    );
-    let plugin = load_bytes(folder.path(), &bytes).unwrap();
-    let grants = fixture::grants(&json!({}));
-    let backend = Backend::new(plugin, &json!({}), grants).unwrap();
-    for error in [fails(backend.describe()), fails(backend.open())] {
+    for (import, why) in [
+        (
+            "wasi:http/handler@0.2.0",
+            "a plugin has no network, and requests are the runner's to send; its author must build it without",
+        ),
+        (
+            "wasi:nn/inference@0.2.0",
+            "this runner offers the interfaces of runner:plugin, and WASI 0.2 with nothing in it; its author must build it without",
+        ),
+        (
+            "wasi:clocks/clock@0.3.0",
+            "of WASI this runner has version 0.2 alone; its author must build it against that",
+        ),
+        (
+            "runner:plugin/lag@0.2.0",
+            "this runner has no such interface",
+        ),
+        (
+            "runner:plugin/log@9.2.0",
+            "this runner does not speak that version of it",
+        ),
+    ] {
+        let bytes = patched(BACKEND, LOG, import);
+        let error = fails(load_bytes(folder.path(), &bytes));
         assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
         assert_eq!(
             error.to_string(),
-            "plugin `plugin.wasm` imports `wasi:clocks/clock@0.2.0`, which a backend may not use: \
-             plugins see no clock, socket, path, variable or randomness; its author must build it without"
+            format!("plugin `plugin.wasm` imports `{import}`, which is refused: {why}")
         );
     }
+}
+
+#[test]
+fn imports_are_told_with_why() {
+    let listed = |bytes: &[u8]| {
+        let imports = imports::of(&Outline::read(bytes).unwrap());
+        let line = |import: imports::Import| {
+            let verdict = if import.allowed { "allowed" } else { "refused" };
+            format!("{} {verdict}: {}", import.name, import.why)
+        };
+        imports.into_iter().map(line).collect::<Vec<_>>()
+    };
+    let socket = "wasi:sockets/udps@0.2.0";
+    assert_eq!(
+        listed(&patched(BACKEND, LOG, socket)),
+        [
+            "runner:plugin/types@0.2.0 allowed: it is part of the plugin interface",
+            "wasi:sockets/udps@0.2.0 allowed: there is no network: every call of it ends the plugin's call",
+        ]
+    );
+    let files = "runner:plugin/files@0.1";
+    let lines = listed(&patched(BACKEND, LOG, files));
+    assert_eq!(
+        lines[1],
+        "runner:plugin/files@0.1 refused: only a dataset is given files"
+    );
+    assert!(
+        listed(&bytes(DATASET))
+            .iter()
+            .all(|line| line.contains("allowed"))
+    );
 }
 
 #[test]
@@ -138,8 +167,7 @@ fn an_interface_with_other_functions_does_not_fit() {
     let bytes = patched(BACKEND, "codec.default-url", "codec.default-uri");
     let plugin = load_bytes(folder.path(), &bytes).unwrap();
     let grants = fixture::grants(&json!({}));
-    let backend = Backend::new(plugin, &json!({}), grants).unwrap();
-    let error = fails(backend.open());
+    let error = fails(Backend::new(plugin, &json!({}), grants));
     assert!(
         matches!(&error, PluginError::WrongWorld { plugin, what } if plugin == "plugin.wasm"
             && what.starts_with("does not fit the world `backend-plugin`: ")

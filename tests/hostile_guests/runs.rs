@@ -1,6 +1,7 @@
 //! Whole runs of the built binary against the mock engine, which repeats each prompt.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,13 +20,13 @@ const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 const KEY: &str = "sk-kept-from-every-plugin-4711";
 
 /// A mock engine in a process of its own.
-struct Mock {
+pub struct Mock {
     process: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Mock {
-    fn start(flags: &[&str]) -> Self {
+    pub fn start(flags: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_runner"))
             .args([
                 "mock", "--port", "0", "--echo", "--ttft", "1ms", "--itl", "1ms",
@@ -55,10 +56,10 @@ impl Drop for Mock {
 }
 
 /// A run that is over.
-struct Ran {
-    code: i32,
+pub struct Ran {
+    pub code: i32,
     stdout: String,
-    stderr: String,
+    pub stderr: String,
     folder: RunFolder,
     _home: TempDir,
 }
@@ -88,8 +89,32 @@ impl Ran {
     }
 }
 
+/// A short run in which nothing is wrong, with compiled plugins kept in a folder.
+pub fn run_with(url: &str, kept: &Path) -> Ran {
+    run_told(
+        url,
+        "",
+        "",
+        2,
+        "",
+        &["--cache-dir".as_ref(), kept.as_os_str()],
+    )
+}
+
 /// Runs a scenario of the hostile backend and dataset; `more` follows its `[load]` table.
 fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ran {
+    run_told(url, backend, dataset, requests, more, &[])
+}
+
+/// The same, with flags.
+fn run_told(
+    url: &str,
+    backend: &str,
+    dataset: &str,
+    requests: u32,
+    more: &str,
+    flags: &[&OsStr],
+) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let scenario = home.path().join("hostile.toml");
     fs::write(
@@ -109,6 +134,7 @@ fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ra
         .arg(&scenario)
         .arg("--output-dir")
         .arg(&runs)
+        .args(flags)
         .env("RUNNER_PLUGIN_PATH", components())
         .env(KEY_VARIABLE, KEY)
         .stdin(Stdio::null())
@@ -163,7 +189,9 @@ fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
         ("answer = 'large-state'", "65537 bytes of state"),
     ] {
         let backend = format!("call = 'decode', only-on = '!', {misdeed}");
-        let ran = run(&mock.url, &backend, "mark = 3", 12, "");
+        // Memory takes its time to be had where the machine is busy.
+        let sandbox = "[sandbox]\nmemory = '32MiB'\nbackend-call = '60s'\n";
+        let ran = run(&mock.url, &backend, "mark = 3", 12, sandbox);
         let spoilt = all_but_one(&ran);
         let (class, message) = failure(&spoilt);
         assert_eq!(class, FailureClass::Plugin);

@@ -132,7 +132,7 @@ fn threads_and_real_time_change_neither() {
 
 /// A mock engine on a thread of its own, until the sender is dropped.
 fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()>) {
-    let script = toml::from_str(script).unwrap();
+    let script = script.parse().unwrap();
     let (ready, address) = std::sync::mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     std::thread::spawn(move || {

@@ -10,6 +10,12 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes, on however busy a machine: it ends hanging, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The same for what compiles a standard library, perhaps.
+const COMPILING: Duration = Duration::from_secs(1_800);
+
+/// Where cargo leaves what it makes of authors' projects: what they depend on is compiled once.
+pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
+
 /// The binary with nothing of the caller's environment that it listens to.
 pub fn runner() -> Command {
     cleaned(Command::new(env!("CARGO_BIN_EXE_runner")))
@@ -50,7 +56,7 @@ pub struct Ended {
     pub code: Option<i32>,
     /// All of its stdout.
     pub stdout: String,
-    /// All of its stderr.
+    /// All of its stderr, but for lines about plugins that took long to compile: how long is the machine's doing.
     pub stderr: String,
 }
 
@@ -125,14 +131,19 @@ impl Process {
 
     /// Waits for its end.
     #[track_caller]
-    pub fn end(mut self) -> Ended {
+    pub fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    #[track_caller]
+    fn end_within(mut self, patience: Duration) -> Ended {
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
             assert!(
-                began.elapsed() < PATIENCE,
+                began.elapsed() < patience,
                 "it does not end: {}",
                 self.stderr()
             );
@@ -144,7 +155,9 @@ impl Process {
         Ended {
             code: status.code(),
             stdout: text(&self.stdout),
-            stderr: text(&self.stderr),
+            stderr: (text(&self.stderr).split_inclusive('\n'))
+                .filter(|line| !line.starts_with("compiled plugin "))
+                .collect(),
         }
     }
 }
@@ -178,6 +191,12 @@ fn text(bytes: &Mutex<Vec<u8>>) -> String {
 #[track_caller]
 pub fn run(command: &mut Command) -> Ended {
     Process::start(command).end()
+}
+
+/// Runs what calls a compiler.
+#[track_caller]
+pub fn run_patiently(command: &mut Command) -> Ended {
+    Process::start(command).end_within(COMPILING)
 }
 
 /// `runner mock` as a process of its own, on a port of its own.

@@ -161,7 +161,7 @@ impl Trial {
     pub async fn run(&self) -> Ran {
         let mut resolved = self.resolve();
         let script = format!("{SPEED}{}", self.script);
-        let script = toml::from_str(&script).unwrap_or_else(|error| panic!("{error}\n{script}"));
+        let script = (script.parse()).unwrap_or_else(|error| panic!("{error}\n{script}"));
         let engine = Engine::with_truth(script).unwrap();
         let memory = match &self.raw {
             Some(raw) => Memory::to_raw(raw),

@@ -162,6 +162,7 @@ async fn waited(
     let mut dialect = resolved.parts.backend.open().unwrap();
     let memory = Memory::to_raw(raw);
     let mut told = Vec::new();
+    let memory = Memory::to_raw(raw);
     let ended = wait_ready(
         &memory,
         Clock::start(),

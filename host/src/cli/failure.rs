@@ -4,7 +4,9 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use crate::author::AuthorError;
 use crate::folder::FolderError;
+use crate::mock::ScriptError;
 use crate::plugin::PluginError;
 use crate::preflight::PreflightError;
 use crate::record::RecordError;
@@ -49,6 +51,14 @@ impl Failure {
         Failure {
             exit: exit as u8,
             words: Words::Plain(vec![words.into()]),
+        }
+    }
+
+    /// Several of one kind at once, a sentence each.
+    pub fn several(exit: Exit, words: Vec<String>) -> Self {
+        Failure {
+            exit: exit as u8,
+            words: Words::Plain(words),
         }
     }
 
@@ -127,8 +137,25 @@ impl From<Faults> for Failure {
 impl From<PluginError> for Failure {
     fn from(error: PluginError) -> Self {
         let exit = match error {
-            PluginError::Config { .. } | PluginError::Input { .. } => Exit::Input,
+            PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
+                Exit::Input
+            }
             _ => Exit::Plugin,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<AuthorError> for Failure {
+    fn from(error: AuthorError) -> Self {
+        let exit = match error {
+            AuthorError::Missing(_)
+            | AuthorError::Toolchain(_)
+            | AuthorError::Tool { .. }
+            | AuthorError::Nothing { .. }
+            | AuthorError::Encode { .. } => Exit::Plugin,
+            AuthorError::NoTemplate { .. } => Exit::CommandLine,
+            _ => Exit::Input,
         };
         Failure::new(exit, error.to_string())
     }
@@ -174,9 +201,13 @@ impl From<FolderError> for Failure {
 
 impl From<super::mock::Error> for Failure {
     fn from(error: super::mock::Error) -> Self {
-        Failure {
-            exit: error.exit_code(),
-            words: Words::Plain(vec![error.to_string().trim_end().to_owned()]),
-        }
+        let exit = error.exit_code();
+        let words = match error {
+            super::mock::Error::Script(ScriptError::Wrong(error)) => {
+                Words::Faults(Faults::of(&error))
+            }
+            error => Words::Plain(vec![error.to_string().trim_end().to_owned()]),
+        };
+        Failure { exit, words }
     }
 }

@@ -28,6 +28,7 @@ pub struct Flags {
     ///
     /// A path, or the name of one that ships inside: backends/{openai,vllm,sglang,lmdeploy}.wasm,
     /// datasets/{random,sharegpt}.wasm, scorers/{exact-match,output-length}.wasm.
+    /// With @sha256: and a digest behind it, that very file and no other.
     #[arg(
         long = "plugin",
         value_name = "WASM",

@@ -17,13 +17,15 @@ use crate::mock::{
     Tls, TlsError, UsageIn,
 };
 
-/// Serve a scripted engine: OpenAI completions and chat, SGLang's or LMDeploy's /generate
+/// Serve a scripted engine: OpenAI completions and chat, SGLang's or LMDeploy's /generate, or its own
 ///
 /// It answers exactly when its script says and fails as it says. A token is one byte of text. HTTP/2 is
-/// spoken with clients that begin with it. Flags override what the script file says.
+/// spoken with clients that begin with it. Flags override what the script file says. Other engines' wire formats
+/// can be defined in the script.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = include_str!("mock/routes.txt"))]
 pub struct Args {
-    /// A TOML file with any of the settings below, faults included
+    /// A TOML file with any of the settings below, faults and routes included
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_SCRIPT", value_hint = ValueHint::FilePath)]
     script: Option<PathBuf>,
 
@@ -83,6 +85,9 @@ pub struct Args {
         help_heading = "Speed"
     )]
     max_concurrency: Option<NonZeroUsize>,
+    /// Remember prefixes of prompts, and tell what was found of them
+    #[arg(long, env = "RUNNER_MOCK_PREFIX_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
+    prefix_cache: bool,
     /// When a stream's HTTP headers are sent [default: at-once]
     #[arg(
         long,
@@ -287,6 +292,7 @@ impl Args {
             &mut script.models,
             (!self.models.is_empty()).then_some(self.models),
         );
+        set(&mut script.prefix_cache, self.prefix_cache.then_some(true));
         set(&mut script.context_limit, self.context_limit);
         script.faults.extend(self.faults);
         Ok(script)

@@ -8,6 +8,7 @@ pub mod failure;
 pub mod flags;
 pub mod interrupt;
 pub mod mock;
+pub mod plugin;
 pub mod progress;
 pub mod report;
 pub mod run;
@@ -36,7 +37,8 @@ use failure::{Failure, tell};
         runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
         runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
-        runner report runs/20260102-030405-quick-start  redraw a result from its records\n\n\
+        runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
+        runner plugin new backend my-engine             a plugin of your own\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
         5 target not reachable or every request failed, 130 interrupted (what was measured is saved)"
 )]
@@ -53,6 +55,7 @@ enum Command {
     Demo(demo::Args),
     Report(report::Args),
     Mock(Box<mock::Args>),
+    Plugin(plugin::Args),
     Schema(schema::Args),
     Completions(completions::Args),
 }
@@ -85,6 +88,7 @@ impl Cli {
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
+            Some(Command::Plugin(args)) => plugin::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),
             Some(Command::Completions(args)) => completions::exec(&args),
         }
@@ -102,7 +106,12 @@ fn variable_for(flag: &str) -> Option<String> {
         return None;
     }
     let cli = Cli::command();
-    let commands = std::iter::once(&cli).chain(cli.get_subcommands());
+    let nested = cli
+        .get_subcommands()
+        .flat_map(clap::Command::get_subcommands);
+    let commands = std::iter::once(&cli)
+        .chain(cli.get_subcommands())
+        .chain(nested);
     let variables = commands.flat_map(clap::Command::get_arguments);
     variables
         .filter(|argument| argument.get_long() == Some(long))

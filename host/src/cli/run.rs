@@ -102,6 +102,7 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
     let interrupt = Interrupt::listen()
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))?;
     let several = runs.len() > 1;
+    runs.iter().flat_map(|run| &run.remarks).for_each(tell);
     let mut first_failure: Option<ExitCode> = None;
     for resolved in runs {
         if several {
@@ -132,6 +133,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
         scorers,
         tokenizer,
         log,
+        remarks: _,
         timings,
     } = resolved;
     let descriptors = raise_descriptors(&plan);

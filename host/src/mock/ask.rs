@@ -3,14 +3,18 @@
 //! Responsible for reading request bodies and for refusing those that an engine refuses; the
 //! refusals' texts are those of vLLM 0.32. A token is a byte of text or one id.
 
-mod body;
+pub(super) mod body;
 
-use body::{Body, chat_prompt, prompt};
+use std::borrow::Cow;
+use std::sync::Arc;
 
+use body::{Body, Counted, chat_prompt, prompt};
+
+use super::dialect::Dialect;
 use super::script::{Generate, Script};
 
 /// A route that generates text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Route {
     /// OpenAI's `/v1/completions`.
     Completions,
@@ -18,14 +22,17 @@ pub(super) enum Route {
     Chat,
     /// SGLang's or LMDeploy's `/generate`.
     Generate(Generate),
+    /// One that the script defines.
+    Scripted(Arc<Dialect>),
 }
 
 impl Route {
-    pub fn path(self) -> &'static str {
+    pub fn path(&self) -> Cow<'static, str> {
         match self {
-            Route::Completions => "/v1/completions",
-            Route::Chat => "/v1/chat/completions",
-            Route::Generate(_) => "/generate",
+            Route::Completions => "/v1/completions".into(),
+            Route::Chat => "/v1/chat/completions".into(),
+            Route::Generate(_) => "/generate".into(),
+            Route::Scripted(dialect) => dialect.path.clone(),
         }
     }
 }
@@ -39,6 +46,8 @@ pub(super) struct Ask {
     pub prompt_tokens: u32,
     /// A hash of the whole prompt.
     pub prompt_hash: u64,
+    /// Hashes of the prompt's beginnings, for the prefix cache.
+    pub prefixes: Vec<u64>,
     /// What an engine that echoes says.
     pub echo: String,
     pub max_tokens: Option<u32>,
@@ -62,7 +71,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    fn bad(message: impl Into<String>, param: Option<&str>) -> Self {
+    pub fn bad(message: impl Into<String>, param: Option<&str>) -> Self {
         Refusal {
             status: 400,
             kind: "BadRequestError",
@@ -84,8 +93,29 @@ impl Refusal {
 }
 
 impl Ask {
+    /// Asks for an answer to a prompt, and nothing else of it.
+    pub fn of(route: Route, prompt: Counted) -> Self {
+        Ask {
+            route,
+            stream: false,
+            model: None,
+            prompt_tokens: u32::try_from(prompt.tokens).unwrap_or(u32::MAX),
+            prompt_hash: prompt.hash.0,
+            prefixes: prompt.prefixes,
+            echo: prompt.last,
+            max_tokens: None,
+            min_tokens: 0,
+            ignore_eos: false,
+            include_usage: false,
+            continuous_usage: false,
+        }
+    }
+
     /// Understands a request's body.
     pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
+        if let Route::Scripted(dialect) = &route {
+            return dialect.read(body);
+        }
         let body: Body = serde_json::from_slice(body).map_err(|error| Refusal {
             status: 400,
             kind: "Bad Request",
@@ -95,7 +125,7 @@ impl Ask {
         let sampling = body.sampling_params.unwrap_or_default();
         let prompt = match route {
             Route::Chat => chat_prompt(body.messages)?,
-            Route::Completions => prompt(body.prompt, "prompt")?,
+            Route::Completions | Route::Scripted(_) => prompt(body.prompt, "prompt")?,
             Route::Generate(Generate::Sglang) => prompt(body.text.or(body.input_ids), "text")?,
             Route::Generate(Generate::Lmdeploy) => {
                 prompt(body.prompt.or(body.input_ids), "prompt")?
@@ -137,17 +167,14 @@ impl Ask {
             _ => body.ignore_eos,
         };
         Ok(Ask {
-            route,
             stream: body.stream.unwrap_or(false),
             model: body.model,
-            prompt_tokens: u32::try_from(prompt.tokens).unwrap_or(u32::MAX),
-            prompt_hash: prompt.hash.0,
-            echo: prompt.last,
             max_tokens,
             min_tokens: u32::try_from(least.max(0)).unwrap_or(u32::MAX),
             ignore_eos: ignore_eos.unwrap_or(false),
             include_usage: options.include_usage.unwrap_or(false),
             continuous_usage: options.continuous_usage_stats.unwrap_or(false),
+            ..Ask::of(route, prompt)
         })
     }
 

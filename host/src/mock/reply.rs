@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::ask::{Refusal, Route};
 use super::fault::{Breakdown, Mishaps};
 use super::script::{RoleChunk, Script};
-use super::wire::{self, DONE, Piece, Wire};
+use super::wire::{self, Piece, Wire};
 
 /// When a step is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,7 +168,7 @@ impl Reply {
                     if self.role_chunk == RoleChunk::AtOnce {
                         self.wire.role(&mut out);
                     }
-                    if out.is_empty() && self.mishaps.ping {
+                    if out.is_empty() && self.pings() {
                         return self.write(When::AtOnce, Vec::new(), 0, false);
                     }
                     When::AtOnce
@@ -217,7 +217,7 @@ impl Reply {
                     } else {
                         Stage::Broken
                     };
-                    out.extend_from_slice(DONE);
+                    self.wire.done(&self.answer, &mut out);
                     self.due(self.sent)
                 }
                 Stage::Ended | Stage::Broken => {
@@ -280,7 +280,7 @@ impl Reply {
             Breakdown::InBandError => {
                 self.stage = Stage::Failed;
                 let mut out = Vec::new();
-                wire::error_event(self.route, &Refusal::internal(500), &mut out);
+                wire::error_event(&self.route, &Refusal::internal(500), &mut out);
                 self.write(when, out, 0, false)
             }
             Breakdown::Cut { reset } => Step {
@@ -294,12 +294,17 @@ impl Reply {
         })
     }
 
+    /// Whether comments are sent.
+    fn pings(&self) -> bool {
+        self.mishaps.ping && !wire::ping(&self.route).is_empty()
+    }
+
     /// An event as it goes out: with a comment before it and other line ends, if the script says so.
     fn write(&self, when: When, mut event: Vec<u8>, tokens: u32, last: bool) -> Step {
-        if self.mishaps.ping {
-            event.splice(0..0, *b": ping\n\n");
+        if self.pings() {
+            event.splice(0..0, wire::ping(&self.route).iter().copied());
         }
-        if self.mishaps.crlf {
+        if self.mishaps.crlf && wire::has_lines(&self.route) {
             // Line feeds stand between lines alone: within JSON they are escaped.
             event = event
                 .split(|byte| *byte == b'\n')
@@ -320,7 +325,7 @@ impl Reply {
 /// The steps of a reply in one piece, and how many bytes its head announces.
 pub(super) fn whole(
     script: &Script,
-    route: Route,
+    route: &Route,
     answer: &Answer,
     wire: &dyn Wire,
     mishaps: &Mishaps,

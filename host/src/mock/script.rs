@@ -1,16 +1,21 @@
 //! The script of a mock engine: how fast it answers, what it says, and what goes wrong.
 //!
-//! Responsible for the notation and for telling a wrong script from a right one. What the script
-//! does to a request is decided in `answer`, `reply` and `serve`.
+//! Responsible for what a script can say and for telling what cannot be played; reading TOML is `read`'s. What
+//! the script does to a request is decided in `answer`, `reply` and `serve`.
+
+mod read;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::dialect::ScriptedRoute;
 use super::fault::Fault;
 use crate::duration::{self, Span};
+use crate::scenario::ScenarioError;
 
 /// The longest time a script may name: a deadline must fit every clock.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -18,9 +23,8 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The most tokens a prompt and its answer may have together; an answer's text is held in memory.
 const CONTEXT_LIMIT: NonZeroU32 = NonZeroU32::new(1 << 24).expect("not zero");
 
-/// How a mock engine behaves. Written as TOML with the field names in kebab case.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+/// How a mock engine behaves. Written as TOML with the field names in kebab case, `[[fault]]` and `[[route]]`.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// From the complete request (or from the free slot, see `max_concurrency`) to the first token.
     pub ttft: Span,
@@ -33,7 +37,6 @@ pub struct Script {
     pub output_tokens: u32,
     /// The answer ends by itself after this many tokens, unless the request says `ignore_eos`
     /// or asks for more with `min_tokens`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_after: Option<u32>,
     /// What the answers say.
     pub answer: Says,
@@ -50,24 +53,25 @@ pub struct Script {
     /// Whether SGLang's `/generate` streams what is new instead of all there is so far.
     pub incremental: bool,
     /// The key that requests must carry as `Authorization: Bearer`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
     /// The models that are served; requests for another are refused. Empty: every name is served.
     pub models: Vec<String>,
     /// Requests that are worked on at a time; further ones wait for a slot in order of arrival.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<NonZeroUsize>,
     /// Tokens that a prompt and its answer may have together.
     pub context_limit: NonZeroU32,
     /// When a stream's HTTP headers are sent.
     pub headers: Headers,
     /// What goes wrong, and for which requests. Of several that end a reply, the first written counts.
-    #[serde(rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// Whether prefixes of prompts are remembered: what is found of them is counted and told as cached tokens.
+    pub prefix_cache: bool,
+    /// Further routes, of engines that are not spoken here. They stand before those that are.
+    pub routes: Vec<ScriptedRoute>,
 }
 
 /// What answers say. A token is one byte of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Says {
     /// English words, the same for the same prompt, as many as are asked for.
@@ -80,8 +84,7 @@ pub enum Says {
 }
 
 /// The name of the field that reasoning stands in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum ReasoningField {
     /// `reasoning`, as vLLM writes it.
@@ -92,8 +95,7 @@ pub enum ReasoningField {
 }
 
 /// When the chunk that holds a role and no text is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum RoleChunk {
     /// Just before the first token, as vLLM and SGLang do.
     #[default]
@@ -105,8 +107,7 @@ pub enum RoleChunk {
 }
 
 /// Where the OpenAI routes report usage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum UsageIn {
     /// In an event after the last choice if the request asks with `stream_options.include_usage`, as vLLM
     /// does; whole replies always hold it.
@@ -123,8 +124,7 @@ pub enum UsageIn {
 }
 
 /// Whose `/generate` is spoken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Generate {
     /// SGLang's.
     #[default]
@@ -134,8 +134,7 @@ pub enum Generate {
 }
 
 /// When a stream's HTTP headers are sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Headers {
     /// As soon as the request is complete, as vLLM does.
     #[default]
@@ -165,6 +164,8 @@ impl Default for Script {
             context_limit: CONTEXT_LIMIT,
             headers: Headers::default(),
             faults: Vec::new(),
+            prefix_cache: false,
+            routes: Vec::new(),
         }
     }
 }
@@ -180,22 +181,9 @@ pub enum ScriptError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// It is not a script.
-    #[error("the script {} is wrong: {source}", path.display())]
-    Toml {
-        /// The file.
-        path: PathBuf,
-        /// Line, key, and what was expected.
-        source: Box<toml::de::Error>,
-    },
-    /// A value in it cannot be played.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Which, and why.
-        source: Box<ScriptError>,
-    },
+    /// It is not a script that can be played.
+    #[error(transparent)]
+    Wrong(#[from] ScenarioError),
     /// A value that cannot be played.
     #[error("the script's `{key}` is wrong: {message}")]
     Value {
@@ -213,17 +201,12 @@ impl Script {
             path: path.to_owned(),
             source,
         })?;
-        let script: Script = toml::from_str(&text).map_err(|source| ScriptError::Toml {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
-        match script.check() {
-            Ok(()) => Ok(script),
-            Err(source) => Err(ScriptError::File {
-                path: path.to_owned(),
-                source: Box::new(source),
-            }),
-        }
+        Ok(Script::parse(&path.to_string_lossy(), &text)?)
+    }
+
+    /// Reads a script from TOML; `name` is what its mistakes are told under.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        read::read(name, text)
     }
 
     /// Says whether every value can be played.
@@ -235,11 +218,10 @@ impl Script {
             .iter()
             .map(|fault| ("fault.for", fault.what.lasting()));
         for (key, span) in spans.into_iter().chain(lasting) {
-            if span.is_some_and(|span| span.0 > LONGEST) {
-                return wrong(
-                    key,
-                    format!("at most {} is possible", duration::format(LONGEST)),
-                );
+            if let Some(span) = span
+                && let Err(message) = possible_span(span)
+            {
+                return wrong(key, message);
             }
         }
         if self.context_limit > CONTEXT_LIMIT {
@@ -265,6 +247,21 @@ impl Script {
     }
 }
 
+fn possible_span(span: Span) -> Result<(), String> {
+    if span.0 > LONGEST {
+        return Err(format!("at most {} is possible", duration::format(LONGEST)));
+    }
+    Ok(())
+}
+
+impl FromStr for Script {
+    type Err = ScenarioError;
+
+    fn from_str(text: &str) -> Result<Self, ScenarioError> {
+        Script::parse("script", text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,8 +269,7 @@ mod tests {
 
     #[test]
     fn a_script_is_read_from_toml() {
-        let script: Script = toml::from_str(
-            r#"
+        let script: Script = r#"
             ttft = "120ms"
             itl = "20ms"
             tokens-per-chunk = 4
@@ -284,8 +280,8 @@ mod tests {
             kind = "cut"
             after-tokens = 3
             every = 2
-            "#,
-        )
+            "#
+        .parse()
         .unwrap();
         assert_eq!(script.ttft, Span(Duration::from_millis(120)));
         assert_eq!(script.tokens_per_chunk.get(), 4);
@@ -308,39 +304,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
-        let script = Script {
-            answer: Says::Echo,
-            api_key: Some("k".to_owned()),
-            faults: vec![
-                "kind = 'stall', after-tokens = 2, for = '1s', requests = [0, 4]"
-                    .parse()
-                    .unwrap(),
-                "kind = 'http-error', status = 503, retry-after = '2s', share = 0.25"
-                    .parse()
-                    .unwrap(),
-                "kind = 'html', status = 502".parse().unwrap(),
-                "kind = 'hang-up', reset = true".parse().unwrap(),
-                "kind = 'goodbye', every = 3".parse().unwrap(),
-            ],
-            ..Script::default()
-        };
-        let text = toml::to_string(&script).unwrap();
-        assert_eq!(toml::from_str::<Script>(&text).unwrap(), script, "{text}");
-    }
-
-    #[test]
     fn mistakes_are_named() {
         for (text, message) in [
-            ("tftt = '1s'", "unknown field `tftt`"),
+            (
+                "tftt = '1s'",
+                "script:1:1: unknown key `tftt`; did you mean `ttft`?",
+            ),
             ("ttft = '1'", "a unit is missing"),
-            ("ttft = 1", "expected a"),
-            ("tokens-per-chunk = 0", "nonzero"),
+            (
+                "ttft = 1",
+                "expected a time such as \"120ms\", found the integer 1",
+            ),
+            ("ttft = '9000h'", "at most"),
+            (
+                "tokens-per-chunk = 0",
+                "expected a whole number from 1 to 4294967295, found 0",
+            ),
             ("answer = 'ecco'", "unknown variant `ecco`"),
+            ("usage = 'sometimes'", "expected one of `final`, `always`"),
+            ("models = 5", "`models`: expected a string"),
+            (
+                "[[fault]]\nkind = 'cut'",
+                "script:1:1: `fault`: a fault of kind `cut` needs `after-tokens`",
+            ),
+            (
+                "context-limit = 99999999",
+                "expected a whole number from 1 to 16777216, found 99999999",
+            ),
         ] {
-            let error = toml::from_str::<Script>(text).expect_err(text).to_string();
+            let error = text.parse::<Script>().expect_err(text).to_string();
             assert!(error.contains(message), "{text}: {error}");
         }
+        let all = "ttft = 1\nitl = 2\n[[fault]]\nkind = 'cutt'";
+        assert_eq!(all.parse::<Script>().unwrap_err().problems().len(), 3);
         let error = Script {
             ttft: Span(Duration::MAX),
             ..Script::default()

@@ -27,7 +27,9 @@ use tokio::time::Instant;
 use super::Engine;
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route};
-use super::fault::{Mishaps, web_page_everywhere};
+use super::control::inform;
+use super::dialect::Gives;
+use super::fault::Mishaps;
 use super::reply::{self, Reply};
 use super::script::Headers;
 use super::stream::{ReplyBody, Slot, Steps, Timed};
@@ -42,7 +44,7 @@ const BACKLOG: u32 = 16_384;
 /// The largest request body that is read.
 const BODY_LIMIT: usize = 256 << 20;
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// What is sent instead of a reply where the script says `html`.
 const WEB_PAGE: &str = "<!DOCTYPE html>\n<html><head><title>It works!</title></head>\
@@ -159,82 +161,49 @@ async fn respond(
     request: Request<Incoming>,
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
-    let generate = Route::Generate(engine.script.generate);
-    let routes = [Route::Completions, Route::Chat, generate];
-    let route = routes
-        .into_iter()
-        .find(|route| route.path() == request.uri().path());
-    match route {
-        Some(route) if request.method() == Method::POST => {
-            answer(engine, route, request, fate).await
-        }
-        _ => Ok(inform(&engine, &request)),
+    match route(&engine, &request) {
+        Some(asked) => answer(engine, asked, request, fate).await,
+        None => Ok(inform(&engine, &request)),
     }
 }
 
-/// Everything but text generation.
-fn inform(engine: &Engine, request: &Request<Incoming>) -> Response<ReplyBody> {
-    let script = &engine.script;
-    const ROUTES: [&str; 4] = ["/health", "/metrics", "/v1/models", "/version"];
-    const GENERATING: [&str; 3] = ["/v1/completions", "/v1/chat/completions", "/generate"];
-    let path = request.uri().path();
-    let known = ROUTES
-        .into_iter()
-        .chain(GENERATING)
-        .find(|known| *known == path);
-    let reply = match known {
-        _ if let Some(status) = web_page_everywhere(&script.faults) => page(status),
-        None => ready(404, JSON, r#"{"detail":"Not Found"}"#),
-        Some(known) if request.method() != Method::GET || GENERATING.contains(&known) => {
-            ready(405, JSON, r#"{"detail":"Method Not Allowed"}"#)
-        }
-        Some("/health") => {
-            let mut reply = ready(200, JSON, "");
-            reply.headers_mut().remove(CONTENT_TYPE);
-            reply
-        }
-        Some("/metrics") => {
-            let page = engine.counters.page(script.listed_models()[0]);
-            ready(200, "text/plain; version=1.0.0; charset=utf-8", page)
-        }
-        Some("/version") => ready(
-            200,
-            JSON,
-            concat!(r#"{"version":""#, env!("CARGO_PKG_VERSION"), r#""}"#),
-        ),
-        Some(known) if known.starts_with("/v1/") && !authorized(engine, request.headers()) => {
-            unauthorized()
-        }
-        Some(_) => ready(200, JSON, models(engine)),
-    };
-    let method = if request.method() == Method::GET {
-        "GET"
-    } else {
-        "other"
-    };
-    engine
-        .counters
-        .count_http(known.unwrap_or("none"), method, reply.status().as_u16());
-    reply
+/// A route that generates text, and whether it asks for the script's key.
+struct Asked {
+    route: Route,
+    asks_for_key: bool,
 }
 
-fn models(engine: &Engine) -> String {
-    let script = &engine.script;
-    let (created, room) = (engine.created, script.context_limit);
-    let one = |model: &str| {
-        serde_json::json!({
-            "id": model, "object": "model", "created": created, "owned_by": "runner-mock",
-            "root": model, "parent": null, "max_model_len": room,
-        })
-    };
-    let data: Vec<_> = script.listed_models().into_iter().map(one).collect();
-    serde_json::json!({ "object": "list", "data": data }).to_string()
+/// The route that a request for text goes to: one of the script's, or else one of ours.
+fn route<B>(engine: &Engine, request: &Request<B>) -> Option<Asked> {
+    let (method, path) = (request.method(), request.uri().path());
+    let scripted =
+        (engine.script.routes.iter()).find(|route| route.method == *method && route.path == path);
+    if let Some(scripted) = scripted {
+        let Gives::Answers(dialect) = &scripted.gives else {
+            return None;
+        };
+        return Some(Asked {
+            route: Route::Scripted(Arc::clone(dialect)),
+            asks_for_key: scripted.asks_for_key,
+        });
+    }
+    let generate = Route::Generate(engine.script.generate);
+    let routes = [Route::Completions, Route::Chat, generate];
+    let route = routes.into_iter().find(|route| route.path() == path);
+    let route = route.filter(|_| *method == Method::POST)?;
+    Some(Asked {
+        route,
+        asks_for_key: true,
+    })
 }
 
 /// A request for text: reads it, and holds the reply back where the script says so.
 async fn answer(
     engine: Arc<Engine>,
-    route: Route,
+    Asked {
+        route,
+        asks_for_key,
+    }: Asked,
     request: Request<Incoming>,
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
@@ -253,7 +222,7 @@ async fn answer(
         tokio::task::yield_now().await;
     }
     let not_before = received + mishaps.slow_headers;
-    let reply = if authorized(&engine, &parts.headers) {
+    let reply = if !asks_for_key || authorized(&engine, &parts.headers) {
         let request = Complete {
             route,
             body,
@@ -301,35 +270,43 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         return Ok(page(status));
     }
     if let Some((status, retry_after)) = mishaps.http_error {
-        let mut reply = refuse(record, route, &Refusal::internal(status));
+        let mut reply = refuse(record, &route, &Refusal::internal(status));
         if let Some(wait) = retry_after {
             let seconds = HeaderValue::from(wait.as_secs());
             reply.headers_mut().insert(RETRY_AFTER, seconds);
         }
         return Ok(reply);
     }
-    let ask = Ask::read(route, &body).and_then(|ask| ask.check(script).map(|()| ask));
+    let ask = Ask::read(route.clone(), &body).and_then(|ask| ask.check(script).map(|()| ask));
     let ask = match ask {
         Ok(ask) => ask,
-        Err(refusal) => return Ok(refuse(record, route, &refusal)),
+        Err(refusal) => return Ok(refuse(record, &route, &refusal)),
     };
     drop(body);
 
     let answer = Answer::new(script, &ask, mishaps.stop_early);
     record.admitted(ask.prompt_tokens, answer.tokens, answer.finish);
-    let model = script.listed_models()[0];
+    let cached_tokens = if script.prefix_cache {
+        let found = engine.prefixes.take(ask.prompt_tokens, &ask.prefixes);
+        record.looked_up(ask.prompt_tokens, found);
+        found
+    } else {
+        0
+    };
     let head = Head {
         number: record.number(),
         created: engine.created,
-        model,
+        model: script.listed_models()[0],
+        cached_tokens,
     };
     let wire = wire::wire(script, &ask, &head);
     let slot = Slot::new(engine.slots.as_ref());
     let split = mishaps.split.map(|bytes| bytes.get());
+    let content_type = content_type(&route, ask.stream);
     let steps = if ask.stream {
         Steps::Streamed(Box::new(Reply::new(script, route, answer, wire, mishaps)))
     } else {
-        let (steps, length) = reply::whole(script, route, &answer, wire.as_ref(), &mishaps);
+        let (steps, length) = reply::whole(script, &route, &answer, wire.as_ref(), &mishaps);
         Steps::Whole(steps.into(), length)
     };
     let mut timed = Timed::new(steps, received, slot, split, record, fate);
@@ -337,24 +314,27 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         timed.until_first_step().await;
     }
     timed.record().status(200);
-    let content_type = if ask.stream {
-        "text/event-stream; charset=utf-8"
-    } else {
-        JSON
-    };
-    Ok(response(
-        200,
-        content_type,
-        ReplyBody::Timed(Box::new(timed)),
-    ))
+    let body = ReplyBody::Timed(Box::new(timed));
+    Ok(response(200, Some(content_type), body))
 }
 
-fn refuse(mut record: Record, route: Route, refusal: &Refusal) -> Response<ReplyBody> {
+fn content_type(route: &Route, stream: bool) -> HeaderValue {
+    match (route, stream) {
+        (Route::Scripted(dialect), true) => dialect.content_type.clone(),
+        (Route::Scripted(dialect), false) => dialect.whole_content_type.clone(),
+        (_, true) => HeaderValue::from_static("text/event-stream; charset=utf-8"),
+        (_, false) => HeaderValue::from_static(JSON),
+    }
+}
+
+fn refuse(mut record: Record, route: &Route, refusal: &Refusal) -> Response<ReplyBody> {
     record.refused(Some(refusal.status));
-    ready(refusal.status, JSON, wire::error_body(route, refusal))
+    let content_type = content_type(route, false);
+    let body = ReplyBody::Ready(Some(wire::error_body(route, refusal).into()));
+    response(refusal.status, Some(content_type), body)
 }
 
-fn authorized(engine: &Engine, headers: &HeaderMap) -> bool {
+pub(super) fn authorized(engine: &Engine, headers: &HeaderMap) -> bool {
     let Some(key) = &engine.script.api_key else {
         return true;
     };
@@ -362,25 +342,40 @@ fn authorized(engine: &Engine, headers: &HeaderMap) -> bool {
     given.and_then(|value| value.strip_prefix(b"Bearer ")) == Some(key.as_bytes())
 }
 
-fn unauthorized() -> Response<ReplyBody> {
+pub(super) fn unauthorized() -> Response<ReplyBody> {
     ready(401, JSON, r#"{"error":"Unauthorized"}"#)
 }
 
-fn page(status: u16) -> Response<ReplyBody> {
+pub(super) fn page(status: u16) -> Response<ReplyBody> {
     ready(status, "text/html; charset=utf-8", WEB_PAGE)
 }
 
-fn ready(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<ReplyBody> {
-    response(status, content_type, ReplyBody::Ready(Some(body.into())))
+pub(super) fn ready(
+    status: u16,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<ReplyBody> {
+    let content_type = HeaderValue::from_static(content_type);
+    response(
+        status,
+        Some(content_type),
+        ReplyBody::Ready(Some(body.into())),
+    )
 }
 
-fn response(status: u16, content_type: &'static str, body: ReplyBody) -> Response<ReplyBody> {
+pub(super) fn response(
+    status: u16,
+    content_type: Option<HeaderValue>,
+    body: ReplyBody,
+) -> Response<ReplyBody> {
     let mut response = Response::new(body);
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert(SERVER, HeaderValue::from_static("runner-mock"));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if let Some(content_type) = content_type {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
     headers.insert(VARY, HeaderValue::from_static("Origin"));
     response
 }

@@ -1,8 +1,10 @@
 //! The mock engine over an in-memory pipe on a clock that moves only when nothing else can:
 //! every instant is exact.
 
+mod control;
 mod faults;
 mod formats;
+mod routes;
 mod tcp;
 mod timing;
 
@@ -76,7 +78,8 @@ impl Got {
 }
 
 fn script(toml: &str) -> Script {
-    toml::from_str(&format!("ttft = '120ms'\nitl = '20ms'\n{toml}")).unwrap()
+    let text = format!("ttft = '120ms'\nitl = '20ms'\n{toml}");
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn engine(toml: &str) -> Arc<Engine> {

@@ -1,9 +1,9 @@
-//! What a mock engine really did: a record for each request, and the counters of `/metrics`.
+//! What a mock engine really did: a record for each request, and the counters that `metrics` writes.
 //!
 //! Tests compare what the runner measured with this.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ pub struct Truth {
     /// Its place in the order of arrival, from 0; the number that faults are chosen by.
     pub number: u64,
     /// The route it came in by.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     /// The HTTP status of the reply; absent if there was none.
     pub status: Option<u16>,
     /// Tokens of the prompt; absent if the request was not understood.
@@ -84,15 +84,17 @@ impl Truth {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub requests: AtomicU64,
-    running: AtomicU64,
-    waiting: AtomicU64,
-    prompt_tokens: AtomicU64,
-    generation_tokens: AtomicU64,
-    stop: AtomicU64,
-    length: AtomicU64,
-    abort: AtomicU64,
-    error: AtomicU64,
-    http: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
+    pub running: AtomicU64,
+    pub waiting: AtomicU64,
+    pub prompt_tokens: AtomicU64,
+    pub generation_tokens: AtomicU64,
+    pub prefix_queries: AtomicU64,
+    pub prefix_hits: AtomicU64,
+    pub stop: AtomicU64,
+    pub length: AtomicU64,
+    pub abort: AtomicU64,
+    pub error: AtomicU64,
+    pub http: Mutex<BTreeMap<(Cow<'static, str>, &'static str, u16), u64>>,
 }
 
 /// A lock whose holder cannot have left anything half done.
@@ -101,81 +103,10 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Counters {
-    pub fn count_http(&self, handler: &'static str, method: &'static str, status: u16) {
+    pub fn count_http(&self, handler: Cow<'static, str>, method: &'static str, status: u16) {
         *lock(&self.http)
             .entry((handler, method, status / 100))
             .or_default() += 1;
-    }
-
-    /// The page that Prometheus reads, with vLLM's names.
-    pub fn page(&self, model: &str) -> String {
-        let model = model
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n");
-        let labels = format!("engine=\"0\",model_name=\"{model}\"");
-        let mut page = String::new();
-        let mut family = |name: &str, kind: &str, help: &str, series: &[(String, u64)]| {
-            // Writing to memory has no way to fail.
-            let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
-            for (labels, value) in series {
-                let _ = writeln!(page, "{name}{{{labels}}} {value}.0");
-            }
-        };
-        let one = |counter: &AtomicU64| [(labels.clone(), counter.load(Relaxed))];
-        let running = "Number of requests in model execution batches.";
-        family(
-            "vllm:num_requests_running",
-            "gauge",
-            running,
-            &one(&self.running),
-        );
-        let waiting = "Number of requests waiting to be processed.";
-        family(
-            "vllm:num_requests_waiting",
-            "gauge",
-            waiting,
-            &one(&self.waiting),
-        );
-        let prompt = "Number of prefill tokens processed.";
-        family(
-            "vllm:prompt_tokens_total",
-            "counter",
-            prompt,
-            &one(&self.prompt_tokens),
-        );
-        let generation = "Number of generation tokens processed.";
-        family(
-            "vllm:generation_tokens_total",
-            "counter",
-            generation,
-            &one(&self.generation_tokens),
-        );
-        let reasons = [
-            ("stop", &self.stop),
-            ("length", &self.length),
-            ("abort", &self.abort),
-            ("error", &self.error),
-        ];
-        let success = reasons.map(|(reason, counter)| {
-            let labels =
-                format!("engine=\"0\",finished_reason=\"{reason}\",model_name=\"{model}\"");
-            (labels, counter.load(Relaxed))
-        });
-        let help = "Count of successfully processed requests.";
-        family("vllm:request_success_total", "counter", help, &success);
-        let http: Vec<_> = lock(&self.http)
-            .iter()
-            .map(|((handler, method, class), count)| {
-                (
-                    format!("handler=\"{handler}\",method=\"{method}\",status=\"{class}xx\""),
-                    *count,
-                )
-            })
-            .collect();
-        let help = "Total number of requests by method, status and handler.";
-        family("http_requests_total", "counter", help, &http);
-        page
     }
 }
 
@@ -198,7 +129,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub fn new(engine: Arc<Engine>, path: &'static str, received: Instant) -> Self {
+    pub fn new(engine: Arc<Engine>, path: Cow<'static, str>, received: Instant) -> Self {
         let truth = Truth {
             number: engine.counters.requests.fetch_add(1, Relaxed),
             path,
@@ -228,7 +159,7 @@ impl Record {
         self.truth.status = Some(status);
         self.engine
             .counters
-            .count_http(self.truth.path, "POST", status);
+            .count_http(self.truth.path.clone(), "POST", status);
     }
 
     /// The request is not answered.
@@ -245,6 +176,13 @@ impl Record {
         self.truth.output_tokens = Some(output_tokens);
         self.finish = Some(finish);
         self.enter(Phase::Waiting);
+    }
+
+    /// Of so many tokens of its prompt, so many were in the prefix cache.
+    pub fn looked_up(&mut self, tokens: u32, found: u32) {
+        let counters = &self.engine.counters;
+        counters.prefix_queries.fetch_add(tokens.into(), Relaxed);
+        counters.prefix_hits.fetch_add(found.into(), Relaxed);
     }
 
     /// The engine begins to work on it.

@@ -11,13 +11,17 @@ use std::io::Write;
 
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route};
+use super::dialect::Scripted;
 use super::script::{Generate, Script};
 
 /// The fingerprint that replies carry where vLLM's carry its version.
 pub(super) const FINGERPRINT: &str = "runner-mock";
 
-/// The end marker of every dialect.
-pub(super) const DONE: &[u8] = b"data: [DONE]\n\n";
+/// The end marker of every dialect that is spoken here.
+const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// A comment of an event stream, which keeps a connection alive.
+pub(super) const PING: &[u8] = b": ping\n\n";
 
 /// Tokens `from..to` of an answer, to be sent as one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +42,10 @@ pub(super) trait Wire: Send {
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>);
     /// The event that holds usage and no choice; nothing where there is none.
     fn usage(&self, answer: &Answer, out: &mut Vec<u8>);
+    /// The end marker.
+    fn done(&self, _: &Answer, out: &mut Vec<u8>) {
+        out.extend_from_slice(DONE);
+    }
     /// The whole reply to a request that does not stream.
     fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>);
 }
@@ -50,6 +58,8 @@ pub(super) struct Head<'a> {
     pub created: u64,
     /// The model where the request names none.
     pub model: &'a str,
+    /// Tokens of the prompt that were in the prefix cache.
+    pub cached_tokens: u32,
 }
 
 impl Head<'_> {
@@ -61,15 +71,16 @@ impl Head<'_> {
 
 /// The writer for a request's dialect.
 pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire> {
-    match ask.route {
+    match &ask.route {
         Route::Completions | Route::Chat => Box::new(openai::OpenAi::new(script, ask, head)),
         Route::Generate(Generate::Sglang) => Box::new(native::Sglang::new(script, ask, head)),
         Route::Generate(Generate::Lmdeploy) => Box::new(native::Lmdeploy::new(ask)),
+        Route::Scripted(dialect) => Box::new(Scripted::new(dialect, ask, head)),
     }
 }
 
 /// An error as the body of a reply.
-pub(super) fn error_body(route: Route, refusal: &Refusal) -> Vec<u8> {
+pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
     let mut out = Vec::new();
     let Refusal {
         status,
@@ -99,20 +110,25 @@ pub(super) fn error_body(route: Route, refusal: &Refusal) -> Vec<u8> {
             );
         }
         Route::Generate(Generate::Lmdeploy) => flat_error(&mut out, refusal),
+        Route::Scripted(dialect) => return dialect.error_body(refusal),
     }
     out
 }
 
 /// An error as an event inside a reply that began as a success.
-pub(super) fn error_event(route: Route, refusal: &Refusal, out: &mut Vec<u8>) {
+pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     let Refusal {
         status,
         kind,
         message,
         param,
     } = refusal;
+    if let Route::Scripted(dialect) = route {
+        return dialect.error_event(refusal, out);
+    }
     out.extend_from_slice(b"data: ");
     match route {
+        Route::Scripted(_) => {}
         // Python's `json.dumps`, hence the blanks, which events of success do not have.
         Route::Completions | Route::Chat => {
             put(
@@ -151,6 +167,22 @@ pub(super) fn error_event(route: Route, refusal: &Refusal, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
+/// What goes before an event and means nothing.
+pub(super) fn ping(route: &Route) -> &'static [u8] {
+    match route {
+        Route::Scripted(dialect) => dialect.ping(),
+        _ => PING,
+    }
+}
+
+/// Whether a reply's events are lines.
+pub(super) fn has_lines(route: &Route) -> bool {
+    match route {
+        Route::Scripted(dialect) => dialect.has_lines(),
+        _ => true,
+    }
+}
+
 fn flat_error(
     out: &mut Vec<u8>,
     Refusal {
@@ -174,13 +206,13 @@ fn flat_error(
 }
 
 /// Appends formatted text.
-fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     // Writing to memory has no way to fail.
     let _ = out.write_fmt(text);
 }
 
 /// Appends a string as JSON.
-fn put_string(out: &mut Vec<u8>, text: &str) {
+pub(super) fn put_string(out: &mut Vec<u8>, text: &str) {
     // Neither strings nor memory have a way to fail.
     let _ = serde_json::to_writer(out, text);
 }

@@ -11,7 +11,7 @@ use super::bindings::types::{self, Sample};
 use super::bindings::v0_1::{dataset_world as v0_1, types as v0_1_types};
 use super::contract::{Contract, v0_1 as older};
 use super::error::PluginError;
-use super::instance::{Configured, Live, World, words};
+use super::instance::{Configured, Live, Versions, World, words};
 use super::load::Kind;
 use super::sandbox::{Guest, GuestData, Limits};
 
@@ -41,6 +41,7 @@ type Said<T> = wasmtime::Result<Result<T, types::Error>>;
 
 impl World for DatasetWorld {
     const KIND: Kind = Kind::Dataset;
+    type Ready = Versions<v0_1::DatasetPluginPre<Guest>, DatasetPluginPre<Guest>>;
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.dataset_call_ms
@@ -51,16 +52,17 @@ impl World for DatasetWorld {
         DatasetPlugin::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-        contract: Contract,
-    ) -> wasmtime::Result<Self> {
+    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready> {
         Ok(match contract {
-            Contract::V0_1 => {
-                Self::V0_1(v0_1::DatasetPluginPre::new(component)?.instantiate(store)?)
-            }
-            Contract::V0_2 => Self::V0_2(DatasetPluginPre::new(component)?.instantiate(store)?),
+            Contract::V0_1 => Versions::V0_1(v0_1::DatasetPluginPre::new(component)?),
+            Contract::V0_2 => Versions::V0_2(DatasetPluginPre::new(component)?),
+        })
+    }
+
+    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
+        Ok(match ready {
+            Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
+            Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
         })
     }
 

@@ -25,6 +25,38 @@ pub enum PluginError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// A digest is pinned that is none.
+    #[error(
+        "plugin `{plugin}`: a pinned digest is written `{plugin}@sha256:` and 64 hexadecimal digits, but this one {what}"
+    )]
+    Pin {
+        /// The plugin.
+        plugin: String,
+        /// What is wrong with the digest.
+        what: String,
+    },
+    /// Its digest is another than the one pinned.
+    #[error(
+        "plugin `{plugin}` ({origin}) is not the one that was pinned: its SHA-256 is {found}, pinned is {pinned}; take the file that was meant, or pin this one once you trust it"
+    )]
+    OtherDigest {
+        /// The plugin.
+        plugin: String,
+        /// Where it was found.
+        origin: String,
+        /// The digest it must have.
+        pinned: String,
+        /// The digest it has.
+        found: String,
+    },
+    /// There is more of it than the sandbox takes.
+    #[error("plugin `{plugin}` is refused: {what}")]
+    Excessive {
+        /// The plugin.
+        plugin: String,
+        /// What there is too much of, how much is allowed, and how to allow more.
+        what: String,
+    },
     /// The file is no WebAssembly component.
     #[error("plugin `{plugin}` {what}")]
     NotComponent {

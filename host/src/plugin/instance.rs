@@ -1,8 +1,6 @@
 //! What the three kinds of plugin have in common once loaded: a store, an instance in it,
 //! and the rule that a trap costs the instance, never the run.
 
-use std::marker::PhantomData;
-
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
@@ -11,6 +9,7 @@ use super::contract::Contract;
 use super::error::PluginError;
 use super::load::{Kind, Plugin};
 use super::sandbox::{self, Grants, Guest, Limits, arm, trapped};
+use super::wasi;
 
 /// The longest text a plugin may say of itself or of an error, in bytes; more is cut.
 pub(super) const WORDS: usize = 2_000;
@@ -19,6 +18,9 @@ pub(super) const WORDS: usize = 2_000;
 pub trait World: Sized {
     /// The kind of its plugins.
     const KIND: Kind;
+
+    /// A component with its imports bound and its exports found: all that an instance does not need of its own.
+    type Ready: Clone;
 
     /// How long a call may take, in milliseconds.
     fn limit_ms(limits: &Limits) -> u64;
@@ -29,15 +31,17 @@ pub trait World: Sized {
     /// Where two imports have one name.
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()>;
 
-    /// Makes an instance.
+    /// Finds its exports in a component.
     ///
     /// # Errors
     /// Where the component does not fit the world.
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-        contract: Contract,
-    ) -> wasmtime::Result<Self>;
+    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready>;
+
+    /// Makes an instance.
+    ///
+    /// # Errors
+    /// Where the plugin traps as it starts, or takes more than it may.
+    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self>;
 
     /// Name, version, summary and configuration schema, as the plugin says them.
     ///
@@ -46,21 +50,31 @@ pub trait World: Sized {
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]>;
 }
 
-/// A plugin of a kind with its configuration: what instances are made from.
-pub struct Configured<W> {
+/// A component that is ready to be instantiated, in the version of the contract that it was built for.
+#[derive(Clone)]
+pub enum Versions<A, B> {
+    /// Of 0.1.0.
+    V0_1(A),
+    /// Of 0.2.0.
+    V0_2(B),
+}
+
+/// A plugin of a kind with its configuration: what instances are made from. Everything that all instances
+/// share is done once, so that making one costs little.
+pub struct Configured<W: World> {
     pub(super) plugin: Plugin,
     pub(super) config: String,
     grants: Grants,
-    world: PhantomData<fn() -> W>,
+    ready: W::Ready,
 }
 
-impl<W> Clone for Configured<W> {
+impl<W: World> Clone for Configured<W> {
     fn clone(&self) -> Self {
         Configured {
             plugin: self.plugin.clone(),
             config: self.config.clone(),
             grants: self.grants.clone(),
-            world: PhantomData,
+            ready: self.ready.clone(),
         }
     }
 }
@@ -76,7 +90,7 @@ impl<W: World> Configured<W> {
     /// Takes a loaded plugin with this configuration, a JSON object.
     ///
     /// # Errors
-    /// Where the plugin is of another kind.
+    /// Where the plugin is of another kind, or does not fit the world of its kind.
     pub fn new(
         plugin: Plugin,
         config: &serde_json::Value,
@@ -90,11 +104,17 @@ impl<W: World> Configured<W> {
                 place: format!("[{}]", W::KIND.name()),
             });
         }
+        let mut linker = Linker::new(sandbox::engine());
+        let ready = W::link(&mut linker)
+            .and_then(|()| wasi::link(&mut linker, &plugin.component))
+            .and_then(|()| linker.instantiate_pre(&plugin.component))
+            .and_then(|component| W::ready(component, plugin.contract))
+            .map_err(|error| refused(&plugin, &error))?;
         Ok(Configured {
             plugin,
             config: config.to_string(),
             grants,
-            world: PhantomData,
+            ready,
         })
     }
 
@@ -108,7 +128,11 @@ impl<W: World> Configured<W> {
     /// # Errors
     /// Where it cannot be instantiated or traps.
     pub fn describe(&self) -> Result<Info, PluginError> {
-        let mut live = self.instantiate()?;
+        self.described(&mut self.instantiate()?)
+    }
+
+    /// What the plugin says of itself, in an instance that is there.
+    pub(super) fn described(&self, live: &mut Live<W>) -> Result<Info, PluginError> {
         let [name, version, summary, schema] =
             live.call("describe", |world, store| world.describe(store))?;
         let config_schema =
@@ -125,16 +149,21 @@ impl<W: World> Configured<W> {
         })
     }
 
+    /// Makes an instance, and lets go of it: what it costs can be measured, and whether it can be made be known.
+    ///
+    /// # Errors
+    /// Where the plugin traps as it starts, or takes more than it may.
+    pub fn instance(&self) -> Result<(), PluginError> {
+        self.instantiate().map(drop)
+    }
+
     /// Makes an instance, ready for its first call.
     pub(super) fn instantiate(&self) -> Result<Live<W>, PluginError> {
         let limit_ms = W::limit_ms(&self.grants.limits);
-        let mut linker = Linker::new(sandbox::engine());
         let mut store = sandbox::store(&self.plugin.asked, &self.grants);
         arm(&mut store, limit_ms);
-        let world = W::link(&mut linker)
-            .and_then(|()| linker.instantiate_pre(&self.plugin.component))
-            .and_then(|component| W::instantiate(&mut store, component, self.plugin.contract))
-            .map_err(|error| refused(&self.plugin, &error))?;
+        let world = W::instantiate(&mut store, &self.ready)
+            .map_err(|error| trapped(&mut store, "instantiate", limit_ms, &error))?;
         Ok(Live {
             store,
             world,
@@ -152,7 +181,7 @@ impl<W> Live<W> {
     ) -> Result<T, PluginError> {
         arm(&mut self.store, self.limit_ms);
         make(&self.world, &mut self.store)
-            .map_err(|error| trapped(&self.store, call, self.limit_ms, &error))
+            .map_err(|error| trapped(&mut self.store, call, self.limit_ms, &error))
     }
 }
 
@@ -170,7 +199,7 @@ pub trait Reopen: World {
 }
 
 /// An opened instance. A trap ends it; the next call gets a fresh one.
-pub(super) struct Opened<W> {
+pub(super) struct Opened<W: World> {
     pub from: Configured<W>,
     live: Option<(Live<W>, ResourceAny)>,
 }
@@ -219,7 +248,7 @@ fn refused(plugin: &Plugin, error: &wasmtime::Error) -> PluginError {
         return PluginError::WrongWorld {
             plugin: plugin.asked.clone(),
             what: format!(
-                "imports `{import}`, which a {} may not use: plugins see no clock, socket, path, variable or randomness; its author must build it without",
+                "imports `{import}`, which a {} is not given; its author must build it without",
                 plugin.kind.name()
             ),
         };

@@ -1,9 +1,7 @@
 //! From a plugin's name as the user gives it to a compiled component whose kind and
 //! version are known.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
@@ -11,8 +9,12 @@ use wasmtime::component::types::ComponentItem;
 
 use super::contract::Contract;
 use super::error::PluginError;
-use super::sandbox;
-use crate::shipped;
+use super::limits::Limits;
+use super::locate::{self, Reference};
+use super::outline::Outline;
+use super::{compile, imports, sandbox};
+
+pub use super::locate::SearchPath;
 
 /// What a plugin does.
 #[derive(
@@ -55,7 +57,7 @@ impl Kind {
         }
     }
 
-    const ALL: [Kind; 3] = [Kind::Dataset, Kind::Backend, Kind::Scorer];
+    pub(super) const ALL: [Kind; 3] = [Kind::Dataset, Kind::Backend, Kind::Scorer];
 }
 
 /// A component that was found, checked and compiled.
@@ -71,116 +73,93 @@ pub struct Plugin {
     pub size: u64,
     /// What it does.
     pub kind: Kind,
+    /// How it came to be compiled.
+    pub loading: Loading,
     /// The version of the contract that it is spoken to in.
     pub contract: Contract,
     pub(super) component: Component,
 }
 
-/// Where plugins are looked for, beside the path as given.
-#[derive(Clone, Debug, Default)]
-pub struct SearchPath {
-    /// The scenario's folder, if it came from a file.
-    pub scenario: Option<PathBuf>,
-    /// Folders named by the user, in order.
-    pub folders: Vec<PathBuf>,
+/// How a component came to be compiled, and what its user should know of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loading {
+    /// How long compiling took; absent where it had been compiled before.
+    pub compiled_in: Option<Duration>,
+    /// Whether the next process will find it compiled.
+    pub kept: bool,
+    /// What was found wrong on the way, a sentence each.
+    pub warnings: Vec<String>,
 }
 
-/// Finds, reads and compiles a plugin.
+/// Finds, reads and compiles a plugin, under the default limits.
 ///
 /// Looked for in this order: the path as given, the scenario's folder, the folders of the
 /// search path, the components that ship inside the runner.
 ///
 /// # Errors
-/// Where it is not found, not readable, no component, or of another world or version.
+/// As [`load_within`].
 pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
-    let (origin, bytes) = find(asked, search)?;
+    load_within(asked, search, &Limits::default())
+}
+
+/// Finds, reads and compiles a plugin. What is asked for is a name, or a name and the digest that it must have:
+/// `NAME@sha256:HEX`.
+///
+/// # Errors
+/// Where it is not found, not readable, not what was pinned, no component, of another world or version, beyond
+/// the limits, or imports what a plugin may not.
+pub fn load_within(
+    asked: &str,
+    search: &SearchPath,
+    limits: &Limits,
+) -> Result<Plugin, PluginError> {
+    let reference = Reference::parse(asked)?;
+    let asked = reference.name;
+    let (origin, bytes) = locate::bytes(asked, search, limits)?;
     let digest = hex(&Sha256::digest(&bytes));
+    if let Some(pinned) = reference.digest.filter(|pinned| *pinned != digest) {
+        return Err(PluginError::OtherDigest {
+            plugin: asked.to_owned(),
+            origin,
+            pinned,
+            found: digest,
+        });
+    }
     let size = bytes.len() as u64;
     check_container(asked, &bytes)?;
-    let component = compile(asked, &digest, &bytes)?;
+    let outline = Outline::read(&bytes).map_err(|cause| not_valid(asked, &cause))?;
+    if let Some(what) = outline.beyond(limits) {
+        let plugin = asked.to_owned();
+        return Err(PluginError::Excessive { plugin, what });
+    }
+    let refused = |ours_too| match imports::refused(&outline, ours_too) {
+        Some(what) => Err(PluginError::WrongWorld {
+            plugin: asked.to_owned(),
+            what,
+        }),
+        None => Ok(()),
+    };
+    refused(false)?;
+    let (component, loading) = compile::component(asked, &digest, bytes, limits)?;
     let (kind, contract) = kind_of(asked, &component)?;
+    refused(true)?;
     Ok(Plugin {
         asked: asked.to_owned(),
         origin,
         digest,
         size,
         kind,
+        loading,
         contract,
         component,
     })
 }
 
-/// Compiles a component, once a process: the scenarios of a folder share their plugins.
-fn compile(asked: &str, digest: &str, bytes: &[u8]) -> Result<Component, PluginError> {
-    static COMPILED: Mutex<BTreeMap<String, Component>> = Mutex::new(BTreeMap::new());
-    let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = compiled().get(digest).cloned();
-    if let Some(component) = known {
-        return Ok(component);
-    }
-    let component =
-        Component::new(sandbox::engine(), bytes).map_err(|cause| PluginError::NotComponent {
-            plugin: asked.to_owned(),
-            what: format!(
-                "is not a valid WebAssembly component: {}",
-                cause.root_cause()
-            ),
-        })?;
-    compiled().insert(digest.to_owned(), component.clone());
-    Ok(component)
-}
-
-fn find(asked: &str, search: &SearchPath) -> Result<(String, Vec<u8>), PluginError> {
-    let candidates = std::iter::once(PathBuf::from(asked))
-        .chain(search.scenario.iter().map(|folder| folder.join(asked)))
-        .chain(search.folders.iter().map(|folder| folder.join(asked)));
-    for path in candidates {
-        match std::fs::read(&path) {
-            Ok(bytes) => return Ok((path.display().to_string(), bytes)),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
-            Err(cause) => {
-                return Err(PluginError::Unreadable {
-                    plugin: path.display().to_string(),
-                    cause,
-                });
-            }
-        }
-    }
-    if let Some(bytes) = shipped::plugin(asked) {
-        return Ok(("shipped".to_owned(), bytes.to_vec()));
-    }
-    Err(not_found(asked, search))
-}
-
-fn not_found(asked: &str, search: &SearchPath) -> PluginError {
-    let folders: Vec<String> = search
-        .scenario
-        .iter()
-        .chain(&search.folders)
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .map(|folder| format!("`{}`", folder.display()))
-        .collect();
-    let searched = if folders.is_empty() {
-        String::new()
-    } else {
-        format!(" or in {}", folders.join(", "))
-    };
-    let names: Vec<&str> = shipped::plugins().collect();
-    let nearest = names
-        .iter()
-        .map(|name| (strsim::jaro_winkler(name, asked), name))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let nearest = match nearest {
-        _ if names.is_empty() => {
-            " (this runner was built without plugins; `cargo xtask plugins` builds them)".to_owned()
-        }
-        Some((closeness, name)) if closeness > 0.8 => format!("; did you mean `{name}`?"),
-        _ => format!("; shipped are {}", names.join(", ")),
-    };
-    PluginError::NotFound {
-        asked: asked.to_owned(),
-        searched,
-        nearest,
+/// What is said of a component that the parser or the compiler does not take.
+pub(super) fn not_valid(asked: &str, cause: &str) -> PluginError {
+    PluginError::NotComponent {
+        plugin: asked.to_owned(),
+        what: format!("is not a valid WebAssembly component: {cause}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The sandbox every plugin runs in: one engine with a ticker for deadlines, and for each
 //! instance a store with limits on memory, time, returned data and log lines.
 //!
-//! It offers the imports of `wit/` and nothing else; which files and which tokenizer a plugin
+//! It offers the imports of `wit/`, beside them `wasi` offers WASI with nothing in it; which files and which tokenizer a plugin
 //! sees is decided by whoever makes the [`Guest`].
 
 use std::collections::BTreeMap;
@@ -11,12 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use wasmtime::component::{HasSelf, Resource, ResourceTable};
-use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
+use wasmtime::{Config, Engine, Store, Trap};
 
-use super::artifacts;
 use super::bindings::{files, log, tokenizer, types};
 use super::error::PluginError;
+use super::limits::{Exceeded, Tally, mebibytes};
+use super::wasi::Output;
 use crate::tokenizer::Tokenizer;
+
+pub use super::limits::Limits;
 
 /// How often deadlines are looked at; a call may overrun its limit by this much.
 const TICK: Duration = Duration::from_millis(10);
@@ -24,38 +27,10 @@ const TICK: Duration = Duration::from_millis(10);
 const LOG_LINES: usize = 1000;
 /// Longest log line kept, in bytes.
 const LOG_LINE_BYTES: usize = 4096;
+/// Most things of the host that an instance may hold at the same time.
+const HANDLES: usize = 64;
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
-
-/// What a plugin may use.
-#[derive(
-    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Limits {
-    /// Linear memory of one instance, in bytes.
-    pub memory_bytes: u64,
-    /// Data that may cross the boundary in one call, in bytes.
-    pub returned_bytes: u64,
-    /// Time of one call to a backend, in milliseconds.
-    pub backend_call_ms: u64,
-    /// Time of one call to a dataset, in milliseconds.
-    pub dataset_call_ms: u64,
-    /// Time of one call to a scorer, in milliseconds.
-    pub scorer_call_ms: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            memory_bytes: 256 << 20,
-            returned_bytes: 64 << 20,
-            backend_call_ms: 1_000,
-            dataset_call_ms: 120_000,
-            scorer_call_ms: 10_000,
-        }
-    }
-}
 
 /// The engine all plugins of this process share.
 pub fn engine() -> &'static Engine {
@@ -66,8 +41,7 @@ pub fn engine() -> &'static Engine {
             .concurrency_support(false)
             .epoch_interruption(true)
             .max_wasm_stack(512 << 10)
-            .cranelift_nan_canonicalization(true)
-            .cache(artifacts::opened());
+            .cranelift_nan_canonicalization(true);
         let engine = Engine::new(&config).expect("a fixed configuration is valid or never was");
         let ticker = engine.weak();
         std::thread::Builder::new()
@@ -140,16 +114,88 @@ pub struct Grants {
     pub files: Arc<BTreeMap<String, PathBuf>>,
     /// The tokenizer it may use.
     pub tokenizer: Arc<Tokenizer>,
+    /// The run's seed: where it asks for random numbers, they follow from this. Each instance gets the same.
+    pub seed: u64,
 }
 
 /// The host's side of one instance.
 pub struct Guest {
     plugin: String,
     grants: Grants,
-    store_limits: StoreLimits,
+    tally: Tally,
     table: ResourceTable,
-    /// The last line of this call that it wrote as an error: a panic's message.
+    /// What of this call it wrote as an error: a panic's message.
     last_error: Option<String>,
+    /// What it wrote to standard output and error, where a line is not yet complete.
+    unfinished: [Vec<u8>; 2],
+    random: u64,
+}
+
+impl Guest {
+    /// Linear memory that the instance has taken, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.tally.memory_bytes()
+    }
+
+    /// The next random number, by SplitMix64.
+    pub(super) fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// Takes what it prints, line by line.
+    pub(super) fn print(&mut self, to: Output, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let line = &mut self.unfinished[to as usize];
+            // One more than is kept, so that a longer line is known to be one.
+            let room = (LOG_LINE_BYTES + 1).saturating_sub(line.len());
+            line.extend(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                self.finish_line(to);
+            }
+        }
+    }
+
+    fn finish_line(&mut self, to: Output) {
+        let line = std::mem::take(&mut self.unfinished[to as usize]);
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        if line.is_empty() {
+            return;
+        }
+        let name = match to {
+            Output::Standard => "info",
+            Output::Error => "error",
+        };
+        if to == Output::Error {
+            let said = self.last_error.get_or_insert_default();
+            if said.len() < LOG_LINE_BYTES {
+                said.push_str(if said.is_empty() { "" } else { " | " });
+                said.push_str(&one_line(line));
+            }
+        }
+        self.grants.log.write(&self.plugin, || {
+            format!("{name} {}: {}", self.plugin, one_line(line))
+        });
+    }
+
+    /// Ends the lines that it began to print.
+    fn finish_lines(&mut self) {
+        for to in [Output::Standard, Output::Error] {
+            if !self.unfinished[to as usize].is_empty() {
+                self.finish_line(to);
+            }
+        }
+    }
+}
+
+/// What it printed last is not lost with it.
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.finish_lines();
+    }
 }
 
 /// A file opened by a plugin.
@@ -161,20 +207,18 @@ pub struct OpenFile {
 /// A store for one instance of `plugin`.
 pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
     let mut table = ResourceTable::new();
-    table.set_max_capacity(64);
+    table.set_max_capacity(HANDLES);
     let guest = Guest {
         plugin: plugin.to_owned(),
         grants: grants.clone(),
-        store_limits: StoreLimitsBuilder::new()
-            .memory_size(usize::try_from(grants.limits.memory_bytes).unwrap_or(usize::MAX))
-            .table_elements(100_000)
-            .trap_on_grow_failure(true)
-            .build(),
+        tally: Tally::new(&grants.limits),
         table,
         last_error: None,
+        unfinished: Default::default(),
+        random: grants.seed,
     };
     let mut store = Store::new(engine(), guest);
-    store.limiter(|guest| &mut guest.store_limits);
+    store.limiter(|guest| &mut guest.tally);
     store
 }
 
@@ -185,6 +229,7 @@ pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
         .div_ceil(TICK.as_millis());
     store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2) + 1);
     let guest = store.data_mut();
+    guest.finish_lines();
     guest.last_error = None;
     let returned = guest.grants.limits.returned_bytes;
     store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
@@ -192,11 +237,12 @@ pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
 
 /// Says in words what stopped a call.
 pub fn trapped(
-    store: &Store<Guest>,
+    store: &mut Store<Guest>,
     call: &'static str,
     limit_ms: u64,
     error: &wasmtime::Error,
 ) -> PluginError {
+    store.data_mut().finish_lines();
     let guest = store.data();
     let limits = &guest.grants.limits;
     let cause = match error.downcast_ref::<Trap>() {
@@ -211,16 +257,15 @@ pub fn trapped(
         Some(trap) => format!("it trapped: {trap}"),
         None => {
             let text = error.root_cause().to_string();
-            if text.contains("growing memory") || text.contains("forcing trap") {
-                format!(
-                    "it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)",
-                    mebibytes(limits.memory_bytes)
-                )
+            if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
+                exceeded.to_string()
             } else if text.contains("too much data") {
                 format!(
                     "it returned more data than the {} allowed in one call",
                     mebibytes(limits.returned_bytes)
                 )
+            } else if text.contains("handle limit exceeded") {
+                "it holds more handles than any plugin needs (a leak)".to_owned()
             } else {
                 text
             }
@@ -231,10 +276,6 @@ pub fn trapped(
         call,
         cause,
     }
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
 }
 
 /// For `add_to_linker`: the guest is its own data.
@@ -286,7 +327,11 @@ impl files::HostFile for Guest {
             .metadata()
             .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?
             .len();
-        Ok(Some(self.table.push(OpenFile { file, size })?))
+        let handle = (self.table.push(OpenFile { file, size })).map_err(|_| {
+            let words = format!("it holds more than {HANDLES} files open");
+            wasmtime::Error::msg(words)
+        })?;
+        Ok(Some(handle))
     }
 
     fn size(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<u64> {

@@ -9,7 +9,7 @@ use super::bindings::v0_1::{scorer_world as v0_1, types as v0_1_types};
 use super::bindings::{log, tokenizer, types};
 use super::contract::{Contract, v0_1 as older};
 use super::error::PluginError;
-use super::instance::{Configured, Opened, Reopen, World, words};
+use super::instance::{Configured, Opened, Reopen, Versions, World, words};
 use super::load::Kind;
 use super::sandbox::{Guest, GuestData, Limits};
 
@@ -35,6 +35,7 @@ type Said<T> = wasmtime::Result<Result<T, types::Error>>;
 
 impl World for ScorerWorld {
     const KIND: Kind = Kind::Scorer;
+    type Ready = Versions<v0_1::ScorerPluginPre<Guest>, ScorerPluginPre<Guest>>;
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.scorer_call_ms
@@ -47,16 +48,17 @@ impl World for ScorerWorld {
         tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-        contract: Contract,
-    ) -> wasmtime::Result<Self> {
+    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready> {
         Ok(match contract {
-            Contract::V0_1 => {
-                Self::V0_1(v0_1::ScorerPluginPre::new(component)?.instantiate(store)?)
-            }
-            Contract::V0_2 => Self::V0_2(ScorerPluginPre::new(component)?.instantiate(store)?),
+            Contract::V0_1 => Versions::V0_1(v0_1::ScorerPluginPre::new(component)?),
+            Contract::V0_2 => Versions::V0_2(ScorerPluginPre::new(component)?),
+        })
+    }
+
+    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
+        Ok(match ready {
+            Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
+            Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
         })
     }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::defaults::limits;
 use super::{Measured, Source, measure};
 use crate::plugin::PluginError;
 use crate::plugin::load::{self, Plugin, SearchPath};
@@ -32,6 +33,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
         .map(|said| said.value.as_str())
         .collect();
     let search = search(source);
+    let limits = limits(scenario);
     std::thread::scope(|scope| {
         let tokenizer = scenario.tokenizer.path.as_ref().map(|said| {
             scope.spawn(|| {
@@ -53,8 +55,8 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
         let plugins: Vec<_> = names
             .into_iter()
             .map(|name| {
-                let search = &search;
-                let plugin = scope.spawn(move || load::load(name, search));
+                let (search, limits) = (&search, &limits);
+                let plugin = scope.spawn(move || load::load_within(name, search, limits));
                 (name.to_owned(), plugin)
             })
             .collect();

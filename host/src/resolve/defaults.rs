@@ -7,7 +7,7 @@ use crate::drive::Timeouts;
 use crate::metric::Objective;
 use crate::plan::{Amount, Controls, Load, PlannedFile, RequestOptions};
 use crate::plugin::sandbox::Limits;
-use crate::scenario::{self, Arrival, Ramp, Said, Scenario, Stage};
+use crate::scenario::{self, Arrival, Ramp, Said, Scenario, Size, Stage};
 use crate::units::Nanos;
 
 /// Requests when nobody says how many, as `vllm bench serve` and SGLang's client have it.
@@ -242,15 +242,20 @@ pub fn limits(scenario: &Scenario) -> Limits {
             u64::try_from(said.value.0.as_millis()).unwrap_or(u64::MAX)
         })
     };
+    let size = |size: &Option<Said<Size>>, default: u64| {
+        size.as_ref().map_or(default, |said| said.value.0)
+    };
+    let number = |number: &Option<Said<u64>>, default: u64| {
+        number.as_ref().map_or(default, |said| said.value)
+    };
     Limits {
-        memory_bytes: said
-            .memory
-            .as_ref()
-            .map_or(default.memory_bytes, |s| s.value.0),
-        returned_bytes: said
-            .returned
-            .as_ref()
-            .map_or(default.returned_bytes, |s| s.value.0),
+        component_bytes: size(&said.component, default.component_bytes),
+        functions: number(&said.functions, default.functions),
+        table_elements: number(&said.table, default.table_elements),
+        nesting: number(&said.nesting, default.nesting),
+        compile_ms: span(&said.compile, default.compile_ms),
+        memory_bytes: size(&said.memory, default.memory_bytes),
+        returned_bytes: size(&said.returned, default.returned_bytes),
         backend_call_ms: span(&said.backend_call, default.backend_call_ms),
         dataset_call_ms: span(&said.dataset_call, default.dataset_call_ms),
         scorer_call_ms: span(&said.scorer_call, default.scorer_call_ms),

@@ -35,6 +35,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
         ("timeouts.first-token", &timeouts.first_token),
         ("timeouts.token-gap", &timeouts.token_gap),
         ("timeouts.request", &timeouts.request),
+        ("sandbox.compile", &sandbox.compile),
         ("sandbox.backend-call", &sandbox.backend_call),
         ("sandbox.dataset-call", &sandbox.dataset_call),
         ("sandbox.scorer-call", &sandbox.scorer_call),
@@ -44,10 +45,19 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
         }));
     }
     for (name, size) in [
+        ("sandbox.component", &sandbox.component),
         ("sandbox.memory", &sandbox.memory),
         ("sandbox.returned", &sandbox.returned),
     ] {
         check(unless(name, size, "a size above zero", |size| size.0 > 0));
+    }
+    for (name, number) in [
+        ("sandbox.functions", &sandbox.functions),
+        ("sandbox.table", &sandbox.table),
+        ("sandbox.nesting", &sandbox.nesting),
+    ] {
+        let above_zero = |number: &u64| *number > 0;
+        check(unless(name, number, "a number above zero", above_zero));
     }
 
     for (metric, most) in &scenario.goodput {

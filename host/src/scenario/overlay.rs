@@ -58,6 +58,11 @@ impl Scenario {
             },
             goodput: merged(self.goodput, over.goodput),
             sandbox: Sandbox {
+                component: over.sandbox.component.or(self.sandbox.component),
+                functions: over.sandbox.functions.or(self.sandbox.functions),
+                table: over.sandbox.table.or(self.sandbox.table),
+                nesting: over.sandbox.nesting.or(self.sandbox.nesting),
+                compile: over.sandbox.compile.or(self.sandbox.compile),
                 memory: over.sandbox.memory.or(self.sandbox.memory),
                 backend_call: over.sandbox.backend_call.or(self.sandbox.backend_call),
                 dataset_call: over.sandbox.dataset_call.or(self.sandbox.dataset_call),

@@ -71,6 +71,11 @@ impl Scenario {
             }
             ["report", "server-metrics"] => at(&self.report.server_metrics),
             ["goodput", metric] => Some(&self.goodput.get(*metric)?.place),
+            ["sandbox", "component"] => at(&self.sandbox.component),
+            ["sandbox", "functions"] => at(&self.sandbox.functions),
+            ["sandbox", "table"] => at(&self.sandbox.table),
+            ["sandbox", "nesting"] => at(&self.sandbox.nesting),
+            ["sandbox", "compile"] => at(&self.sandbox.compile),
             ["sandbox", "memory"] => at(&self.sandbox.memory),
             ["sandbox", "backend-call"] => at(&self.sandbox.backend_call),
             ["sandbox", "dataset-call"] => at(&self.sandbox.dataset_call),

@@ -44,6 +44,22 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// Reads the whole text. Where its syntax is broken, only that is reported: what was meant is unknown.
 pub fn read(name: &str, text: &str) -> (Scenario, Vec<Problem>) {
+    let (read, problems) = parse_table(name, text, ALIASES, |root, reading| {
+        let mut scenario = scenario(root);
+        scenario.sections = reading.sections();
+        scenario
+    });
+    (read.unwrap_or_default(), problems)
+}
+
+/// Reads a text's table key by key, and tells everything that is wrong with it; nothing is read where its syntax
+/// is broken. `aliases` are names that other tools use, with ours.
+pub(crate) fn parse_table<T>(
+    name: &str,
+    text: &str,
+    aliases: &[(&str, &str)],
+    read: impl FnOnce(&mut Reader<'_, '_>, &Reading) -> T,
+) -> (Option<T>, Vec<Problem>) {
     let source: Source = Arc::new(NamedSource::new(name, text.to_owned()).with_language("TOML"));
     let reading = Reading::new(source);
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -62,13 +78,12 @@ pub fn read(name: &str, text: &str) -> (Scenario, Vec<Problem>) {
             let problem = Problem::new(format!("not TOML: {}", error.message()));
             reading.report(problem.at(place, "here"));
         }
-        return (Scenario::default(), reading.finish(ALIASES));
+        return (None, reading.finish(aliases));
     }
     let mut root = Reader::new(&reading, table.get_ref());
-    let mut scenario = scenario(&mut root);
+    let value = read(&mut root, &reading);
     root.done();
-    scenario.sections = reading.sections();
-    (scenario, reading.finish(ALIASES))
+    (Some(value), reading.finish(aliases))
 }
 
 fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
@@ -206,6 +221,11 @@ fn timeouts(t: &mut Reader<'_, '_>) -> Timeouts {
 
 fn sandbox(t: &mut Reader<'_, '_>) -> Sandbox {
     Sandbox {
+        component: size(t, "component"),
+        functions: t.integer("functions"),
+        table: t.integer("table"),
+        nesting: t.integer("nesting"),
+        compile: span(t, "compile"),
         memory: size(t, "memory"),
         backend_call: span(t, "backend-call"),
         dataset_call: span(t, "dataset-call"),

@@ -3,13 +3,15 @@
 //! Responsible for types, places and unknown keys; which keys there are and what values make
 //! sense is [`read`](super::read)'s.
 
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::config::ConfigTable;
+use super::problem::Problem;
 use super::reading::Reading;
 use super::said::{Place, Said};
-use super::value::{config_table, integer, number, take_value};
+use super::value::{config_table, deserialized, integer, number, take_value};
 use super::words::list;
 use crate::metric::objective;
 
@@ -172,6 +174,34 @@ impl<'a, 'i> Reader<'a, 'i> {
             };
             items.iter().filter_map(number).collect()
         }))
+    }
+
+    /// A value whose type knows how it is read.
+    pub fn own<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Said<T>> {
+        let (_, value) = self.entry(key)?;
+        deserialized(self.reading, &self.name(key), value)
+    }
+
+    /// A list of tables whose type knows how they are read.
+    pub fn own_tables<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Vec<Said<T>>> {
+        let (_, value) = self.entry(key)?;
+        let path = self.name(key);
+        let expected = format!("a list of tables, each under [[{path}]]");
+        let items = take_value(self.reading, &path, value, &expected, |value| {
+            value.as_array().ok_or(None)
+        })?;
+        let own = |item| deserialized(self.reading, &path, item);
+        Some(items.value.iter().filter_map(own).collect())
+    }
+
+    /// Whether the key is there, whatever its value.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
+    /// Adds a mistake that shows only in several values together.
+    pub fn report(&self, problem: Problem) {
+        self.reading.report(problem);
     }
 
     /// A table of known keys. It is read even if it is not there: all keys are then absent.

@@ -1,7 +1,8 @@
 //! TOML values one by one: what they are, what can be made of them, and what is wrong if nothing can.
 
+use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::config::{Config, ConfigEntry, ConfigTable, ConfigValue};
 use super::problem::Problem;
@@ -29,6 +30,22 @@ pub fn take_value<'a, 'i, T>(
         Some(reason) => format!("`{name}`: expected {expected}, but {reason}"),
     };
     reading.report(Problem::new(message).at(place, format!("expected {expected}")));
+    None
+}
+
+/// Makes of a value what its type makes of it, or reports why that cannot be.
+pub fn deserialized<T: DeserializeOwned>(
+    reading: &Reading,
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+) -> Option<Said<T>> {
+    let error = match T::deserialize(ValueDeserializer::from(value.clone())) {
+        Ok(taken) => return Some(Said::new(taken, reading.place(value.span()))),
+        Err(error) => error,
+    };
+    let place = reading.place(error.span().unwrap_or(value.span()));
+    let message = format!("`{name}`: {}", error.message());
+    reading.report(Problem::new(message).at(place, "here"));
     None
 }
 

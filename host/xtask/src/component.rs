@@ -3,20 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use wit_component::{ComponentEncoder, DecodedWasm};
+use componentize::{Build, Target, encode, imports};
 
 use crate::guest::{self, Guest};
-use crate::toolchain::Toolchain;
+use crate::toolchain;
 
 /// Builds every guest to `target/components`, and removes components whose guest is gone.
 pub fn build_all(root: &Path) -> Result<()> {
     let guests = guest::find(root)?;
-    let toolchain = Toolchain::choose()?;
-    compile(root, &toolchain, &guests)?;
-    let modules = Toolchain::modules(root);
+    let modules = compile(root, &guests)?;
     let components = root.join("target/components");
     for guest in &guests {
         let module = fs::read(modules.join(&guest.module))
@@ -44,11 +42,20 @@ pub fn build_all(root: &Path) -> Result<()> {
     remove_orphans(&components, &guests)
 }
 
-fn compile(root: &Path, toolchain: &Toolchain, guests: &[Guest]) -> Result<()> {
+/// Compiles the guests; the folder in which their modules lie.
+fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf> {
+    let target_dir = root.join("target/guests");
+    let build = Build {
+        root,
+        target: Target::Unknown,
+        profile: "guest",
+        target_dir: &target_dir,
+        names: &[(root, "runner")],
+    };
     if guests.is_empty() {
-        return Ok(());
+        return Ok(build.modules());
     }
-    let mut cargo = toolchain.cargo_build(root)?;
+    let mut cargo = toolchain::choose(root)?.cargo_build(&build);
     for guest in guests {
         cargo.args(["--package", &guest.package]);
     }
@@ -59,26 +66,7 @@ fn compile(root: &Path, toolchain: &Toolchain, guests: &[Guest]) -> Result<()> {
     if !status.success() {
         bail!("the plugins do not compile; cargo says why above");
     }
-    Ok(())
-}
-
-fn encode(module: &[u8]) -> Result<Vec<u8>> {
-    ComponentEncoder::default()
-        .validate(true)
-        .module(module)?
-        .encode()
-}
-
-/// The interfaces that a component imports, as `package/interface@version`.
-fn imports(component: &[u8]) -> Result<BTreeSet<String>> {
-    match wit_component::decode(component)? {
-        DecodedWasm::Component(resolve, world) => Ok(resolve.worlds[world]
-            .imports
-            .keys()
-            .map(|key| resolve.name_world_key(key))
-            .collect()),
-        DecodedWasm::WitPackage(..) => bail!("it is a WIT package"),
-    }
+    Ok(build.modules())
 }
 
 /// A plugin that ships imports plugin interfaces and nothing else, so that it needs no WASI to run.

@@ -4,6 +4,7 @@
 
 mod component;
 mod dist;
+mod examples;
 mod freeze;
 mod guest;
 mod steps;
@@ -22,6 +23,7 @@ cargo xtask COMMAND
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
   test        everything that must hold before a change goes in, step by step
   dist        build the runner for release, plugins inside, to target/dist/runner
+  examples    build the examples in plugins/examples and run their cases, where their languages' tools can be had
   freeze      keep the components of the frozen contract, tests/guests/frozen-*, in tests/versions
   help        this text
 
@@ -50,6 +52,7 @@ fn run() -> Result<ExitCode> {
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build_all(&root)?,
         Some("test") => return steps::test(&root),
+        Some("examples") => return steps::examples(&root),
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => dist::build(&root)?,
         Some("help" | "--help" | "-h") => print!("{HELP}"),

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::component;
+use crate::{component, examples};
 
 /// Builds the runner, from the same artifacts as `cargo test --workspace`.
 ///
@@ -35,15 +35,14 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     if code != 0 {
         return Ok(exit_code(code));
     }
-    let runner = built(root).join(format!("runner{}", std::env::consts::EXE_SUFFIX));
-    let code = run(Command::new(runner).arg("demo").args(arguments))?;
+    let code = run(Command::new(runner(root)).arg("demo").args(arguments))?;
     Ok(exit_code(code))
 }
 
 /// Runs every step until one fails; then the rest is named as not run.
 pub fn test(root: &Path) -> Result<ExitCode> {
     type Step = (&'static str, fn(&Path) -> Result<i32>);
-    let steps: [Step; 6] = [
+    let steps: [Step; 7] = [
         ("tools", tools),
         // Before what compiles the host, because the host embeds them.
         ("plugins", |root| component::build_all(root).map(|()| 0)),
@@ -62,12 +61,13 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         // Plugins run their unit tests and cases here too, natively.
         ("tests", |root| cargo(root, &["test", "--workspace"])),
         ("README", readme),
+        ("examples", test_examples),
     ];
     let mut summary = String::new();
     let mut failed = None;
     for (name, step) in steps {
         if failed.is_some() {
-            summary += &format!("  {name:<8} not run\n");
+            summary += &format!("  {name:<9} not run\n");
             continue;
         }
         eprintln!("==> {name}");
@@ -78,13 +78,27 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         });
         let word = if code == 0 { "ok" } else { "FAILED" };
         summary += &format!(
-            "  {name:<8} {word:<6} {:>6.1} s\n",
+            "  {name:<9} {word:<6} {:>6.1} s\n",
             started.elapsed().as_secs_f64()
         );
         failed = (code != 0).then_some(code);
     }
     eprint!("==> summary\n{summary}");
     Ok(exit_code(failed.unwrap_or(0)))
+}
+
+/// Builds the runner and tests the examples with it.
+pub fn examples(root: &Path) -> Result<ExitCode> {
+    component::build_all(root)?;
+    test_examples(root).map(exit_code)
+}
+
+fn test_examples(root: &Path) -> Result<i32> {
+    let code = cargo(root, &BUILD_RUNNER)?;
+    if code != 0 {
+        return Ok(code);
+    }
+    examples::test(root, &runner(root))
 }
 
 /// Prints the versions of what the other steps call, so that a log says what it was made with, and fails
@@ -111,6 +125,11 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<i32> {
         // Where the rest of this program looks for what was built.
         .env("CARGO_TARGET_DIR", root.join("target"))
         .args(arguments))
+}
+
+/// The runner that was built.
+fn runner(root: &Path) -> PathBuf {
+    built(root).join(format!("runner{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// Where cargo leaves binaries.

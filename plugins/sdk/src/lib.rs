@@ -25,8 +25,6 @@ mod backend;
 pub mod bindings;
 mod body;
 mod build;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod case;
 mod config;
 mod dataset;
 pub mod dialect;

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::Refusal;
+use crate::mock::prefix::BLOCK;
 
 /// The body of a request in any of the dialects; what a dialect does not know is ignored, as engines do.
 #[derive(Deserialize)]
@@ -25,26 +26,26 @@ pub(super) struct Body {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum Prompt {
+pub(in crate::mock) enum Prompt {
     Text(String),
     Ids(Vec<u32>),
     Several(Vec<serde_json::Value>),
 }
 
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(in crate::mock) struct Message {
     pub content: Option<Content>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum Content {
+pub(in crate::mock) enum Content {
     Text(String),
     Parts(Vec<Part>),
 }
 
 #[derive(Deserialize)]
-pub(super) struct Part {
+pub(in crate::mock) struct Part {
     #[serde(default)]
     pub text: String,
 }
@@ -65,15 +66,17 @@ pub(super) struct SamplingParams {
 
 /// A prompt, counted.
 #[derive(Default)]
-pub(super) struct Counted {
+pub(in crate::mock) struct Counted {
     pub tokens: usize,
     pub hash: Hash,
+    /// The hash of each of its beginnings that is a whole number of blocks long.
+    pub prefixes: Vec<u64>,
     /// The last piece of it.
     pub last: String,
 }
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo).
-pub(super) struct Hash(pub u64);
+pub(in crate::mock) struct Hash(pub u64);
 
 impl Default for Hash {
     fn default() -> Self {
@@ -90,16 +93,24 @@ impl Hash {
 }
 
 impl Counted {
+    fn add_token(&mut self, token: &[u8]) {
+        self.hash.add(token);
+        self.tokens += 1;
+        if self.tokens.is_multiple_of(BLOCK) {
+            self.prefixes.push(self.hash.0);
+        }
+    }
+
     fn add_text(&mut self, text: String) {
-        self.tokens += text.len();
-        self.hash.add(text.as_bytes());
+        for byte in text.as_bytes() {
+            self.add_token(std::slice::from_ref(byte));
+        }
         self.last = text;
     }
 
     fn add_ids(&mut self, ids: &[u32]) {
-        self.tokens += ids.len();
         for id in ids {
-            self.hash.add(&id.to_le_bytes());
+            self.add_token(&id.to_le_bytes());
         }
         let bytes: Vec<u8> = ids
             .iter()
@@ -110,7 +121,7 @@ impl Counted {
 }
 
 /// A prompt of one text or one list of ids.
-pub(super) fn prompt(prompt: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
+pub(in crate::mock) fn prompt(prompt: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
     let mut counted = Counted::default();
     match prompt {
         Some(Prompt::Text(text)) => counted.add_text(text),
@@ -130,7 +141,7 @@ pub(super) fn prompt(prompt: Option<Prompt>, param: &str) -> Result<Counted, Ref
 }
 
 /// A chat's prompt is its contents, one after the other, without a template.
-pub(super) fn chat_prompt(messages: Option<Vec<Message>>) -> Result<Counted, Refusal> {
+pub(in crate::mock) fn chat_prompt(messages: Option<Vec<Message>>) -> Result<Counted, Refusal> {
     let mut counted = Counted::default();
     let messages = messages.unwrap_or_default();
     if messages.is_empty() {

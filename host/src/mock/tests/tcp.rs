@@ -10,7 +10,9 @@ use super::*;
 use crate::mock::{listen, serve};
 
 async fn exchange(script: &str, requests: usize) -> Vec<(String, std::io::Result<()>)> {
-    let script = toml::from_str(&format!("ttft = '1ms'\nitl = '1ms'\n{script}")).unwrap();
+    let script = format!("ttft = '1ms'\nitl = '1ms'\n{script}")
+        .parse()
+        .unwrap();
     let engine = Engine::new(script).unwrap();
     let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();

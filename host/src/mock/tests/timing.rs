@@ -41,7 +41,7 @@ async fn every_token_comes_when_it_is_due() {
         *truth,
         Truth {
             number: 0,
-            path: "/v1/completions",
+            path: "/v1/completions".into(),
             status: Some(200),
             prompt_tokens: Some(5),
             output_tokens: Some(5),

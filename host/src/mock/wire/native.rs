@@ -13,6 +13,7 @@ const END_OF_TEXT: u32 = 2;
 pub(super) struct Sglang {
     id: String,
     prompt_tokens: u32,
+    cached_tokens: u32,
     incremental: bool,
 }
 
@@ -22,6 +23,7 @@ impl Sglang {
         Sglang {
             id: head.id(),
             prompt_tokens: ask.prompt_tokens,
+            cached_tokens: head.cached_tokens,
             incremental,
         }
     }
@@ -50,7 +52,11 @@ impl Sglang {
             out,
             format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#),
         );
-        out.extend_from_slice(br#","cached_tokens":0,"reasoning_tokens":0,"num_retractions":0"#);
+        put(
+            out,
+            format_args!(r#","cached_tokens":{}"#, self.cached_tokens),
+        );
+        out.extend_from_slice(br#","reasoning_tokens":0,"num_retractions":0"#);
         out.extend_from_slice(br#","weight_version":"default""#);
         if piece.last {
             put(out, format_args!(r#","e2e_latency":{}"#, piece.seconds));

@@ -9,6 +9,8 @@ use crate::mock::script::{ReasoningField, Script, UsageIn};
 pub(super) struct OpenAi {
     chat: bool,
     prompt_tokens: u32,
+    /// Tokens of the prompt that were cached, where the script has a cache.
+    cached_tokens: Option<u32>,
     /// From `data: {` to the opening of `choices`.
     event_head: String,
     /// The same of a whole reply.
@@ -44,6 +46,7 @@ impl OpenAi {
         OpenAi {
             chat,
             prompt_tokens: ask.prompt_tokens,
+            cached_tokens: script.prefix_cache.then_some(head.cached_tokens),
             event_head: format!("data: {}", common(streamed)),
             whole_head: common(whole),
             reasoning_key: match script.reasoning_field {
@@ -66,6 +69,16 @@ impl OpenAi {
                 r#""usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion}"#
             ),
         );
+    }
+
+    fn prompt_details(&self, out: &mut Vec<u8>) {
+        match self.cached_tokens {
+            None => out.extend_from_slice(br#","prompt_tokens_details":null"#),
+            Some(cached) => put(
+                out,
+                format_args!(r#","prompt_tokens_details":{{"cached_tokens":{cached}}}"#),
+            ),
+        }
     }
 
     /// Usage as it stands beside a choice, with `tokens` sent so far.
@@ -162,6 +175,9 @@ impl Wire for OpenAi {
         out.extend_from_slice(self.event_head.as_bytes());
         out.extend_from_slice(b"],");
         self.counts(answer.tokens, out);
+        if self.cached_tokens.is_some() {
+            self.prompt_details(out);
+        }
         if answer.reasoning > 0 {
             out.extend_from_slice(br#","completion_tokens_details":"#);
             details(answer, answer.tokens, out);
@@ -204,7 +220,8 @@ impl Wire for OpenAi {
         if self.in_whole {
             out.push(b',');
             self.counts(answer.tokens, out);
-            out.extend_from_slice(br#","prompt_tokens_details":null,"completion_tokens_details":"#);
+            self.prompt_details(out);
+            out.extend_from_slice(br#","completion_tokens_details":"#);
             details(answer, answer.tokens, out);
             out.push(b'}');
         }

@@ -7,7 +7,7 @@ use super::super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
 use super::super::bindings::v0_1::backend_world as v0_1;
 use super::super::bindings::{log, types};
 use super::super::contract::{Contract, v0_1 as older};
-use super::super::instance::{Configured, Reopen, World};
+use super::super::instance::{Configured, Reopen, Versions, World};
 use super::super::load::Kind;
 use super::super::sandbox::{Guest, GuestData, Limits};
 use super::wit::{Control, Decoded, Frames, Framing, Reading, Refusal, Request};
@@ -25,6 +25,7 @@ pub enum BackendWorld {
 
 impl World for BackendWorld {
     const KIND: Kind = Kind::Backend;
+    type Ready = Versions<v0_1::BackendPluginPre<Guest>, BackendPluginPre<Guest>>;
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.backend_call_ms
@@ -36,16 +37,17 @@ impl World for BackendWorld {
         log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 
-    fn instantiate(
-        store: &mut Store<Guest>,
-        component: InstancePre<Guest>,
-        contract: Contract,
-    ) -> wasmtime::Result<Self> {
+    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready> {
         Ok(match contract {
-            Contract::V0_1 => {
-                Self::V0_1(v0_1::BackendPluginPre::new(component)?.instantiate(store)?)
-            }
-            Contract::V0_2 => Self::V0_2(BackendPluginPre::new(component)?.instantiate(store)?),
+            Contract::V0_1 => Versions::V0_1(v0_1::BackendPluginPre::new(component)?),
+            Contract::V0_2 => Versions::V0_2(BackendPluginPre::new(component)?),
+        })
+    }
+
+    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
+        Ok(match ready {
+            Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
+            Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
         })
     }
 

@@ -185,14 +185,3 @@ impl Backend for Lmdeploy {
 }
 
 runner_plugin::export_backend!(Lmdeploy);
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn cases_hold() {
-        runner_plugin::case::check_backend::<super::Lmdeploy>(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/cases"
-        ));
-    }
-}

@@ -101,14 +101,3 @@ impl Backend for OpenAi {
 }
 
 runner_plugin::export_backend!(OpenAi);
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn cases_hold() {
-        runner_plugin::case::check_backend::<super::OpenAi>(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/cases"
-        ));
-    }
-}

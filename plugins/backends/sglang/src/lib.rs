@@ -189,14 +189,3 @@ impl Backend for Sglang {
 }
 
 runner_plugin::export_backend!(Sglang);
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn cases_hold() {
-        runner_plugin::case::check_backend::<super::Sglang>(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/cases"
-        ));
-    }
-}

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample};
+use runner_plugin_testing::files;
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::Pairs;
-use runner_plugin_testing::{cases, files};
 
 use super::ShareGpt;
 
@@ -51,11 +51,6 @@ fn all(dataset: &mut ShareGpt, limit: u32) -> Vec<Sample> {
         }
         samples.extend(more);
     }
-}
-
-#[test]
-fn cases_hold() {
-    cases::run::<ShareGpt>(folder());
 }
 
 #[test]

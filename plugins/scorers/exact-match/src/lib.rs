@@ -120,6 +120,3 @@ fn kind(value: &Value) -> &'static str {
         Value::Object(_) => "a table without one",
     }
 }
-
-#[cfg(test)]
-mod tests;

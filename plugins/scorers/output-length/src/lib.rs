@@ -52,6 +52,3 @@ impl Scorer for OutputLength {
         Ok(scores)
     }
 }
-
-#[cfg(test)]
-mod tests;

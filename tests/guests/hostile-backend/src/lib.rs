@@ -1,7 +1,7 @@
 //! A backend that misbehaves as its configuration says; told nothing, it speaks OpenAI's completions well
 //! enough for whole runs. It goes below the kit's own glue, which would not let it break the contract.
 
-use misdeeds::{Deed, commit, hook_panics};
+use misdeeds::{Deed, Written, commit, hook_panics, no_text};
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{Control, Error, Framing, Meaning, Output, Prompt, Reading, Reason, Refusal};
 use runner_plugin::{Request, Sample, Settings, log};
@@ -35,7 +35,6 @@ struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Call {
-    Describe,
     Open,
     DefaultUrl,
     Control,
@@ -67,7 +66,14 @@ enum Answer {
     LargeState,
     /// Eight megabytes of text for every frame.
     Swell,
+    /// A text that is not UTF-8.
+    NoText,
 }
+
+/// What to do before there is a configuration.
+#[cfg(target_arch = "wasm32")]
+static AT_START: Written = Written::nothing(b"misdeed at start: nothing...............");
+static IN_DESCRIBE: Written = Written::nothing(b"misdeed in describe: nothing............");
 
 /// The dialect, opened.
 pub struct Codec(Config);
@@ -136,13 +142,21 @@ impl backend::GuestCodec for Codec {
     fn default_url(&self) -> String {
         match self.tempted(Call::DefaultUrl, b"") {
             Some(Answer::Huge) => huge(),
+            Some(Answer::NoText) => no_text(),
             _ => "http://127.0.0.1:8000".to_owned(),
         }
     }
 
     fn control(&self, _what: Control) -> Option<Request> {
         self.tempted(Call::Control, b"");
-        None
+        let Config {
+            method,
+            path,
+            header,
+            ..
+        } = &self.0;
+        let steered = method.is_some() || path.is_some() || header.is_some();
+        steered.then(|| self.request(Vec::new()))
     }
 
     fn read_metrics(&self, body: Vec<u8>) -> Result<Vec<Reading>, Error> {
@@ -207,6 +221,7 @@ impl backend::GuestCodec for Codec {
                 Some(Answer::FrameBackwards) if index > 0 => add(0, Meaning::Opened),
                 Some(Answer::Million) => (0..1_000_000).for_each(|_| add(index, text(""))),
                 Some(Answer::Huge) => add(index, text(&huge())),
+                Some(Answer::NoText) => add(index, text(&no_text())),
                 Some(Answer::Swell) => add(index, text(&"x".repeat(8 << 20))),
                 Some(Answer::LargeState) => decoded.state = vec![0; (64 << 10) + 1],
                 _ => {}
@@ -250,6 +265,7 @@ pub struct Component;
 
 impl about::Guest for Component {
     fn describe() -> about::Info {
+        IN_DESCRIBE.commit();
         about::Info {
             name: "hostile".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -261,6 +277,14 @@ impl about::Guest for Component {
 
 impl backend::Guest for Component {
     type Codec = Codec;
+}
+
+/// Called as an instance is made.
+#[cfg(target_arch = "wasm32")]
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+extern "C" fn _initialize() {
+    AT_START.commit();
 }
 
 // Natively, where nothing calls it, the exports' names could not be linked.

@@ -31,6 +31,8 @@ pub struct Config {
     file: Option<String>,
     /// From where to read it.
     offset: u64,
+    /// How often to open it beside, without ever closing it.
+    open_more: u32,
 }
 
 /// A call of the contract.
@@ -86,6 +88,9 @@ impl Dataset for Hostile {
                 .files
                 .open(name)
                 .ok_or_else(|| Error::InvalidInput(format!("there is no file `{name}`")))?;
+            for _ in 0..config.open_more {
+                std::mem::forget(inputs.files.open(name));
+            }
             let bytes = file
                 .read(config.offset, u32::MAX)
                 .map_err(Error::InvalidInput)?;

@@ -2,10 +2,13 @@
 //! share it; what only one kind of plugin can do wrong stands in that guest.
 
 use std::hint::black_box;
+use std::ptr;
 
 use runner_plugin::log;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
 
 /// The message of [`Deed::Panic`].
 pub const PANIC: &str = "a panic on purpose";
@@ -56,6 +59,40 @@ pub fn commit(deed: Deed) {
             panic!("{PANIC}");
         }
     }
+}
+
+/// What to do where no configuration has come yet. A test writes a deed's name into the built component, over the
+/// dots' place.
+pub struct Written([u8; 40]);
+
+impl Written {
+    /// Nothing to do, until somebody writes over it. It begins with what it is found by.
+    pub const fn nothing(text: &[u8; 40]) -> Self {
+        Written(*text)
+    }
+
+    /// Does what is written, if anything is.
+    #[allow(unsafe_code)]
+    pub fn commit(&self) {
+        // SAFETY: it reads a valid reference. It is read as if somebody else had changed it, for somebody did:
+        // the compiler must not take the text for the one it knows.
+        let text = unsafe { ptr::read_volatile(&self.0) };
+        let text = String::from_utf8_lossy(&text);
+        let name = text.split_once(": ").map_or("", |(_, name)| name);
+        let name = name.trim_end_matches('.');
+        if name != "nothing" {
+            let deed: Result<Deed, Error> = Deed::deserialize(name.into_deserializer());
+            commit(deed.unwrap_or_else(|error| panic!("{error}")));
+        }
+    }
+}
+
+/// A text that is none: bytes that are not UTF-8.
+#[allow(unsafe_code)]
+pub fn no_text() -> String {
+    // SAFETY: none, on purpose. Nothing here looks at it as a text; it goes to the host as it is, and the host
+    // must not believe it.
+    unsafe { String::from_utf8_unchecked(vec![b'a', 0xff, 0xfe]) }
 }
 
 /// Sends panics' messages to the log, as the kit's own glue does; for guests that go without it.

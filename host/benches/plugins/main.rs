@@ -1,0 +1,150 @@
+//! What plugins cost in time: `cargo bench --bench plugins [FIGURE...]`, with the figures `decode` and `instance`.
+//!
+//! Each figure is the best of many short rounds: whatever else the machine does can only add to it. Both are
+//! taken through the host's own calls, so what the host does around the guest is part of them.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use runner::frame::{Framer, Frames, Framing};
+use runner::plugin::backend::Backend;
+use runner::resolve::{Source, resolve};
+use runner::scenario::Scenario;
+use runner::units::Nanos;
+
+/// How long a round is, about.
+const ROUND: Duration = Duration::from_millis(50);
+/// How many there are.
+const ROUNDS: usize = 40;
+
+/// An event as OpenAI-like engines write it, its data 260 bytes long; `{}` is where the text differs.
+const EVENT: [&str; 2] = [
+    concat!(
+        r#"{"id":"chatcmpl-0123456789abcdef0123456789abcdef","object":"chat.completion.chunk","#,
+        r#""created":1732190000,"model":"meta-llama/Llama-3.1-8B-Instruct","#,
+        r#""system_fingerprint":"fp_0123456","choices":[{"index":0,"delta":{"content":""#
+    ),
+    r#""},"logprobs":null,"finish_reason":null}]}"#,
+];
+
+fn main() -> ExitCode {
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    // What `cargo test` does with benches: see that they start.
+    if asked.iter().any(|argument| argument == "--test") {
+        return ExitCode::SUCCESS;
+    }
+    match exec(&asked) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn exec(asked: &[String]) -> Result<()> {
+    for name in asked {
+        if !["decode", "instance"].contains(&name.as_str()) {
+            bail!("`{name}` is no figure; there are decode and instance");
+        }
+    }
+    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    let backend = backend()?;
+    if wanted("decode") {
+        for batch in [1, 16, 64] {
+            decode(&backend, batch)?;
+        }
+    }
+    if wanted("instance") {
+        instance(&backend)?;
+    }
+    Ok(())
+}
+
+/// The backend for OpenAI's API, as it ships.
+fn backend() -> Result<Backend> {
+    let text = r#"
+        target.model = "mock"
+        backend.plugin = "backends/openai.wasm"
+        backend.config.route = "chat"
+        dataset.plugin = "datasets/random.wasm"
+        dataset.config = { like = "vllm", input-len = 20, output-len = 5 }
+        load = { requests = 1, warmup = 0 }
+    "#;
+    let scenario = Scenario::parse("plugins", text);
+    let source = Source {
+        scenario: scenario.map_err(|error| anyhow::anyhow!("{error:?}"))?,
+        name: "plugins".to_owned(),
+        ..Source::default()
+    };
+    let resolved = resolve(&source).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
+    Ok(resolved.parts.backend)
+}
+
+/// The least time of one unit over all rounds, in nanoseconds.
+fn best(mut unit: impl FnMut() -> Result<()>) -> Result<f64> {
+    let began = Instant::now();
+    unit()?;
+    let once = began.elapsed().max(Duration::from_nanos(100));
+    let units = (ROUND.as_nanos() / once.as_nanos()).clamp(1, 1_000_000) as u32;
+    let mut least = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        for _ in 0..units {
+            unit()?;
+        }
+        let each = began.elapsed().as_nanos() as f64 / f64::from(units);
+        least = least.min(each);
+    }
+    Ok(least)
+}
+
+/// Decoding a batch of events of a reply that goes on.
+fn decode(backend: &Backend, batch: usize) -> Result<()> {
+    let mut framer = Framer::new(Framing::EventStream);
+    let mut frames = Frames::default();
+    for number in 0..batch {
+        let [before, after] = EVENT;
+        let event = format!("data: {before} word{number:02}{after}\n\n");
+        framer.push(Nanos::ZERO, event.as_bytes(), &mut frames)?;
+    }
+    let bytes = frames.bytes().len() / batch;
+    let mut dialect = backend.open()?;
+    let state = dialect.decode(&[], &frames)?.state;
+    let each = best(|| {
+        let decoded = dialect.decode(&state, black_box(&frames))?;
+        if decoded.events.len() != batch {
+            bail!("{} events of {batch} frames", decoded.events.len());
+        }
+        black_box(decoded);
+        Ok(())
+    })?;
+    println!(
+        "decode    {:>7.3} us an event of {bytes} bytes, {batch} at a time",
+        each / batch as f64 / 1e3
+    );
+    Ok(())
+}
+
+/// Making an instance, its store included, and opening it with its configuration.
+fn instance(backend: &Backend) -> Result<()> {
+    let made = best(|| {
+        backend.instance()?;
+        Ok(())
+    })?;
+    println!("instance  {:>7.2} us made and dropped", made / 1e3);
+    let opened = best(|| {
+        black_box(backend.open()?);
+        Ok(())
+    })?;
+    println!(
+        "instance  {:>7.2} us made, opened and dropped",
+        opened / 1e3
+    );
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! What a compiler made, as a component: core modules are wrapped, components are taken as they are.
+
+use std::collections::BTreeSet;
+
+use wasmparser::{Encoding, Parser, Payload};
+use wit_component::{ComponentEncoder, DecodedWasm};
+
+/// The module that older toolchains import WASI from.
+const OLD_WASI: &str = "wasi_snapshot_preview1";
+
+/// Why a file does not become a component.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// It is no WebAssembly.
+    #[error("it is no WebAssembly file: {0}")]
+    NotWasm(String),
+    /// It wants WASI as there was before components, which takes an adapter.
+    #[error(
+        "the module imports `{import}` of `wasi_snapshot_preview1`, which plugins have no use for: compile for \
+         wasm32-unknown-unknown (or wasm32-wasip2), and leave out what asks for files, clocks, randomness or \
+         variables"
+    )]
+    OldWasi {
+        /// The first function that it imports from there.
+        import: String,
+    },
+    /// The encoder refuses it.
+    #[error("the module does not become a component: {0}")]
+    Refused(String),
+}
+
+/// A component made of what a compiler wrote. A component comes back as it is.
+///
+/// # Errors
+/// Where it is no WebAssembly, needs an adapter, or does not carry the types of a world.
+pub fn encode(module: &[u8]) -> Result<Vec<u8>, EncodeError> {
+    for payload in Parser::new(0).parse_all(module) {
+        match payload.map_err(|error| EncodeError::NotWasm(error.to_string()))? {
+            Payload::Version {
+                encoding: Encoding::Component,
+                ..
+            } => return Ok(module.to_vec()),
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    let import = import.map_err(|error| EncodeError::NotWasm(error.to_string()))?;
+                    if import.module == OLD_WASI {
+                        return Err(EncodeError::OldWasi {
+                            import: import.name.to_owned(),
+                        });
+                    }
+                }
+                break;
+            }
+            _ => {}
+        }
+    }
+    let encoded = ComponentEncoder::default()
+        .validate(true)
+        .module(module)
+        .and_then(|mut encoder| encoder.encode());
+    encoded.map_err(|error| EncodeError::Refused(format!("{error:#}")))
+}
+
+/// The interfaces and functions that a component imports, as `package/interface@version`.
+///
+/// # Errors
+/// Where it is no component.
+pub fn imports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
+    let decoded = wit_component::decode(component)
+        .map_err(|error| EncodeError::Refused(format!("{error:#}")))?;
+    match decoded {
+        DecodedWasm::Component(resolve, world) => Ok(resolve.worlds[world]
+            .imports
+            .keys()
+            .map(|key| resolve.name_world_key(key))
+            .collect()),
+        DecodedWasm::WitPackage(..) => Err(EncodeError::Refused("it is a WIT package".to_owned())),
+    }
+}

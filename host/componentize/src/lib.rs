@@ -1,0 +1,12 @@
+//! From a crate's sources to a component: which Rust of this machine compiles for WebAssembly, and what makes
+//! its module a component.
+//!
+//! It knows no plugin's kind and prints nothing. `xtask` builds with it what ships, `runner plugin build` what
+//! others write, so that both are built the same way.
+#![forbid(unsafe_code)]
+
+mod encode;
+mod toolchain;
+
+pub use encode::{EncodeError, encode, imports};
+pub use toolchain::{Build, Chosen, Target, Toolchain, ToolchainError, Wanted, has_target};

@@ -1,0 +1,294 @@
+//! Which Rust compiles guests, and the command that does.
+//!
+//! There are two: the active toolchain with the target installed, and the distribution's, which compiles the
+//! standard library from its sources. Whoever calls chooses by [`Wanted`] and prints what was chosen.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The variable that says who compiles.
+const VARIABLE: &str = "RUNNER_WASM_TOOLCHAIN";
+
+/// What the guests are compiled for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// `wasm32-unknown-unknown`: a module without any system.
+    #[default]
+    Unknown,
+    /// `wasm32-wasip2`: a component that imports WASI.
+    Wasip2,
+}
+
+impl Target {
+    /// Its name, as rustc has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Unknown => "wasm32-unknown-unknown",
+            Target::Wasip2 => "wasm32-wasip2",
+        }
+    }
+}
+
+/// A Rust that compiles for WebAssembly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toolchain {
+    /// The active one, with the target installed.
+    Active,
+    /// The distribution's, which compiles the standard library from its sources.
+    Distribution,
+}
+
+/// Who is to compile, where somebody said so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// The first that can.
+    #[default]
+    Any,
+    /// The active toolchain.
+    Active,
+    /// The distribution's.
+    Distribution,
+}
+
+/// A toolchain, and why it was chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen {
+    /// The toolchain.
+    pub toolchain: Toolchain,
+    /// Why, as text for parentheses.
+    pub why: &'static str,
+}
+
+/// Why no Rust compiles.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolchainError {
+    /// The variable has another value.
+    #[error("{VARIABLE}={0}: expected `rustup` or `distribution`")]
+    Variable(String),
+    /// There is no Rust at all.
+    #[error(
+        "there is no Rust here: install it with rustup, then run `rustup target add {target}`{packages}"
+    )]
+    NoRust {
+        /// The target.
+        target: &'static str,
+        /// The other way, as text to append.
+        packages: &'static str,
+    },
+    /// There is one, without the target.
+    #[error("no Rust here compiles for {target}: run `rustup target add {target}`{packages}")]
+    NoTarget {
+        /// The target.
+        target: &'static str,
+        /// The other way, as text to append.
+        packages: &'static str,
+    },
+    /// The distribution's lacks something.
+    #[error(
+        "the distribution's {what} is not installed (no {path}); Debian and Ubuntu have it in the packages \
+         rustc-web cargo-web rust-web-src rust-web-llvm lld"
+    )]
+    Distribution {
+        /// What.
+        what: &'static str,
+        /// Where it was looked for.
+        path: &'static str,
+    },
+    /// The distribution's does not do that.
+    #[error(
+        "the distribution's Rust compiles for wasm32-unknown-unknown alone, not for {0}; run `rustup target add {0}`"
+    )]
+    DistributionTarget(&'static str),
+}
+
+/// The other way to a compiler, after a target that it compiles for.
+const PACKAGES: &str = ", or install the distribution's packages (Debian and Ubuntu: rustc-web cargo-web \
+    rust-web-src rust-web-llvm lld)";
+
+impl Wanted {
+    /// What the variable `RUNNER_WASM_TOOLCHAIN` says.
+    ///
+    /// # Errors
+    /// Where it says something else.
+    pub fn from_environment() -> Result<Self, ToolchainError> {
+        match env::var(VARIABLE).ok().as_deref() {
+            None | Some("") => Ok(Wanted::Any),
+            Some("rustup") => Ok(Wanted::Active),
+            Some("distribution") => Ok(Wanted::Distribution),
+            Some(other) => Err(ToolchainError::Variable(other.to_owned())),
+        }
+    }
+}
+
+/// A compilation of guests, whatever the toolchain.
+#[derive(Clone, Copy, Debug)]
+pub struct Build<'a> {
+    /// The workspace's or the package's folder.
+    pub root: &'a Path,
+    /// What it is compiled for.
+    pub target: Target,
+    /// Cargo's profile.
+    pub profile: &'a str,
+    /// Where cargo leaves what it makes.
+    pub target_dir: &'a Path,
+    /// What paths are called in messages of panics, where they are absolute: where somebody keeps the sources is
+    /// nobody's business, and the same sources give the same component.
+    pub names: &'a [(&'a Path, &'a str)],
+}
+
+impl Build<'_> {
+    /// The folder in which the modules end up.
+    pub fn modules(&self) -> PathBuf {
+        let folder = match self.profile {
+            "dev" => "debug",
+            other => other,
+        };
+        self.target_dir.join(self.target.name()).join(folder)
+    }
+}
+
+impl Toolchain {
+    /// Finds a toolchain for what lies in `root`.
+    ///
+    /// # Errors
+    /// What to install.
+    pub fn find(root: &Path, target: Target, wanted: Wanted) -> Result<Chosen, ToolchainError> {
+        let chosen = |toolchain, why| Ok(Chosen { toolchain, why });
+        match wanted {
+            Wanted::Distribution if target != Target::Unknown => {
+                Err(ToolchainError::DistributionTarget(target.name()))
+            }
+            Wanted::Distribution => {
+                distribution()?;
+                chosen(Toolchain::Distribution, "as told")
+            }
+            Wanted::Active if has_target(root, target) => chosen(Toolchain::Active, "as told"),
+            Wanted::Any if has_target(root, target) => {
+                chosen(Toolchain::Active, "it has the target")
+            }
+            Wanted::Any if target == Target::Unknown && distribution().is_ok() => chosen(
+                Toolchain::Distribution,
+                "the active toolchain lacks the target",
+            ),
+            Wanted::Active | Wanted::Any => {
+                let packages = match target {
+                    Target::Unknown => PACKAGES,
+                    Target::Wasip2 => "",
+                };
+                let target = target.name();
+                Err(if sysroot(root).is_none() {
+                    ToolchainError::NoRust { target, packages }
+                } else {
+                    ToolchainError::NoTarget { target, packages }
+                })
+            }
+        }
+    }
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Toolchain::Active => "the active Rust toolchain",
+            Toolchain::Distribution => "the distribution's Rust and its sources",
+        }
+    }
+
+    /// A `cargo build`, in an environment that knows nothing of the build it runs inside: flags and profiles meant
+    /// for the host would otherwise end up in the components.
+    pub fn cargo_build(self, build: &Build<'_>) -> Command {
+        let mut command = match self {
+            Toolchain::Active => Command::new("cargo"),
+            Toolchain::Distribution => Command::new("/usr/bin/cargo"),
+        };
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(is_build_setting) {
+                command.env_remove(name);
+            }
+        }
+        command.current_dir(build.root);
+        command.args(["build", "--profile", build.profile]);
+        command.args(["--target", build.target.name()]);
+        command.arg("--target-dir").arg(build.target_dir);
+        let mut flags = vec!["-C".to_owned(), "target-feature=+simd128".to_owned()];
+        let home = cargo_home();
+        let names = build.names.iter().copied();
+        for (path, name) in names.chain(home.iter().map(|home| (home.as_path(), "cargo"))) {
+            flags.push(format!("--remap-path-prefix={}={name}", path.display()));
+        }
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        if let Toolchain::Distribution = self {
+            let mut path = OsString::from("/usr/bin:/bin:");
+            path.push(env::var_os("PATH").unwrap_or_default());
+            command
+                .env("PATH", path)
+                .env("RUSTC", "/usr/bin/rustc")
+                .env("RUSTC_BOOTSTRAP", "1")
+                .env_remove("RUSTUP_TOOLCHAIN")
+                .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", LINKER)
+                .args(["-Z", "build-std=std,panic_abort"]);
+        }
+        command
+    }
+}
+
+/// Whether an environment variable would change how cargo or rustc build.
+fn is_build_setting(name: &str) -> bool {
+    let kept = [
+        "CARGO_HOME",
+        "CARGO_HTTP_",
+        "CARGO_NET_",
+        "CARGO_REGISTR",
+        "CARGO_TERM_",
+        "CARGO_SOURCE_",
+        "RUSTUP_",
+        "RUST_BACKTRACE",
+    ];
+    (name.starts_with("CARGO") || name.starts_with("RUST"))
+        && !kept.iter().any(|kept| name.starts_with(kept))
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")))
+}
+
+/// Whether the toolchain that is active in a folder can compile for the target as it is.
+pub fn has_target(root: &Path, target: Target) -> bool {
+    sysroot(root).is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target.name()).is_dir())
+}
+
+fn sysroot(root: &Path) -> Option<PathBuf> {
+    Command::new("rustc")
+        .current_dir(root)
+        .args(["--print", "sysroot"])
+        .output()
+        .ok()
+        .filter(|output| output.status.success())
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .map(|sysroot| PathBuf::from(sysroot.trim()))
+}
+
+/// The distribution's linker.
+const LINKER: &str = "/usr/bin/wasm-ld";
+
+/// Whether all that the distribution's Rust needs for the target is installed.
+fn distribution() -> Result<(), ToolchainError> {
+    let needed = [
+        ("/usr/bin/cargo", "cargo"),
+        ("/usr/bin/rustc", "rustc"),
+        (
+            "/usr/lib/rustlib/src/rust/library",
+            "copy of the standard library's sources",
+        ),
+        (LINKER, "wasm-ld"),
+    ];
+    for (path, what) in needed {
+        if !Path::new(path).exists() {
+            return Err(ToolchainError::Distribution { what, path });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! A plugin's name: what it may be, and how it is spelt where a language wants it otherwise.
+
+/// Most letters of a name; it becomes the name of files and crates.
+const LONGEST: usize = 64;
+
+/// A name that was checked: lower-case words and numbers with `-` between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(String);
+
+impl Name {
+    /// The name as it is written.
+    pub fn kebab(&self) -> &str {
+        &self.0
+    }
+
+    /// With `_` for `-`, as identifiers want it.
+    pub fn snake(&self) -> String {
+        self.0.replace('-', "_")
+    }
+}
+
+impl std::str::FromStr for Name {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let word = |word: &str| {
+            !word.is_empty()
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        let fits = text.len() <= LONGEST
+            && text.starts_with(|first: char| first.is_ascii_lowercase())
+            && text.split('-').all(word);
+        match fits {
+            true => Ok(Name(text.to_owned())),
+            false => Err(format!(
+                "expected lower-case letters and digits in words with `-` between them, beginning with a letter, \
+                 such as {}, at most {LONGEST} long",
+                suggestion(text)
+            )),
+        }
+    }
+}
+
+/// The nearest name to what was written.
+fn suggestion(text: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut last_lower = false;
+    for letter in text.chars() {
+        let begins = words.is_empty() || !letter.is_ascii_alphanumeric();
+        if begins || (letter.is_ascii_uppercase() && last_lower) {
+            words.push(String::new());
+        }
+        last_lower = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        if let (true, Some(word)) = (letter.is_ascii_alphanumeric(), words.last_mut()) {
+            word.push(letter.to_ascii_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    let mut name = words.join("-");
+    name.truncate(LONGEST);
+    match name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        true => format!("`{}`", name.trim_end_matches('-')),
+        false => "`my-engine`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Name;
+
+    #[test]
+    fn words_with_dashes_are_names() {
+        for text in ["a", "vllm", "my-engine", "engine-2", "x1-2y"] {
+            assert_eq!(text.parse::<Name>().unwrap().kebab(), text);
+        }
+        assert_eq!(
+            "my-engine-2".parse::<Name>().unwrap().snake(),
+            "my_engine_2"
+        );
+    }
+
+    #[test]
+    fn what_is_none_comes_with_one_that_is() {
+        let said = |text: &str| text.parse::<Name>().unwrap_err();
+        for (text, nearest) in [
+            ("My_Engine", "`my-engine`"),
+            ("myEngine", "`my-engine`"),
+            ("my engine", "`my-engine`"),
+            ("-engine-", "`engine`"),
+            ("a--b", "`a-b`"),
+            ("../up", "`up`"),
+            ("9", "`my-engine`"),
+            ("", "`my-engine`"),
+            ("ä", "`my-engine`"),
+        ] {
+            assert!(said(text).contains(nearest), "{text}: {}", said(text));
+        }
+        let long = "a".repeat(65);
+        assert!(said(&long).contains("at most 64"));
+    }
+}

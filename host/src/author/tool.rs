@@ -1,0 +1,101 @@
+//! Compilers as programs of this machine: where they are, and how they are called.
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use super::project::Project;
+use super::{AuthorError, template};
+
+/// Whether what a compiler prints is of interest to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Talk {
+    /// In any case: progress, warnings.
+    Always,
+    /// Where it fails.
+    OnFailure,
+}
+
+/// Runs a program to its end. Who prints decides where the program's own words go; not to stdout, which carries
+/// the result.
+pub type Shell<'a> = &'a dyn Fn(&mut Command, Talk) -> io::Result<ExitStatus>;
+
+/// Variables that would make a compiler read other modules than the project's.
+const MISLEADING: [&str; 3] = ["PYTHONPATH", "PYTHONHOME", "NODE_OPTIONS"];
+
+/// A command in a project's folder.
+pub fn command(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(folder);
+    for name in MISLEADING {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Calls a compiler and waits for it.
+pub fn call(
+    shell: Shell<'_>,
+    tool: &'static str,
+    command: &mut Command,
+    talk: Talk,
+) -> Result<(), AuthorError> {
+    let status = shell(command, talk).map_err(|cause| AuthorError::System {
+        what: "start",
+        path: command.get_program().into(),
+        cause,
+    })?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(AuthorError::Tool {
+            tool,
+            how: status.to_string(),
+        }),
+    }
+}
+
+/// A program by the first that is there: what the variable names, the path below the project's folder, the search
+/// path of the system.
+pub fn find(variable: &str, folder: &Path, local: &str, name: &str) -> Option<PathBuf> {
+    if let Some(named) = env::var_os(variable).filter(|named| !named.is_empty()) {
+        return Some(named.into());
+    }
+    // It is started in the project's folder, so a path that is relative would be taken from there.
+    let local = std::path::absolute(folder.join(local)).ok();
+    local
+        .filter(|path| path.is_file())
+        .or_else(|| on_path(name))
+}
+
+/// A program of the system's search path.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let name = format!("{name}{}", env::consts::EXE_SUFFIX);
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join(&name))
+        .find(|path| path.is_file())
+}
+
+/// Makes a folder and those above it.
+pub fn make_folder(folder: &Path) -> Result<(), AuthorError> {
+    std::fs::create_dir_all(folder).map_err(AuthorError::system("make", folder))
+}
+
+/// The folder with the contract that a project is compiled against: its own, or one with this runner's.
+pub fn contract(project: &Project) -> Result<PathBuf, AuthorError> {
+    let absolute = |path: PathBuf| {
+        let whole = std::path::absolute(&path);
+        whole.map_err(AuthorError::system("find", &path))
+    };
+    let own = absolute(project.folder.join("wit"))?;
+    if own.is_dir() {
+        return Ok(own);
+    }
+    let folder = absolute(project.work().join("wit"))?;
+    make_folder(&folder)?;
+    for (name, text) in template::contract("") {
+        let path = folder.join(name.trim_start_matches('/'));
+        std::fs::write(&path, text).map_err(AuthorError::system("write", &path))?;
+    }
+    Ok(folder)
+}

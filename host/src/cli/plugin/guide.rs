@@ -1,0 +1,28 @@
+//! `runner plugin guide`: the guide for authors of plugins.
+
+use std::process::ExitCode;
+
+use crate::cli::failure::Failure;
+use crate::cli::run::write_stdout;
+use crate::guide::Page;
+
+/// Print the guide for authors of plugins
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner plugin guide                        where to begin\n  \
+        runner plugin guide backend | less         from nothing to a measured engine\n  \
+        runner plugin guide engine > engine.toml   the engine of that exercise, for runner mock")]
+pub struct Args {
+    /// Which page
+    #[arg(value_name = "PAGE", value_enum, default_value_t = Page::Start)]
+    page: Page,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Where stdout cannot be written.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    write_stdout(args.page.text())?;
+    Ok(ExitCode::SUCCESS)
+}

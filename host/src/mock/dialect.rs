@@ -1,0 +1,242 @@
+//! Routes that a script defines: a wire format of an engine that nobody here has heard of, and fixed
+//! replies to whatever else such an engine is asked.
+//!
+//! Responsible for what a request asks for and for the bytes of its reply; the keys in TOML are `read`'s.
+//! When an event is due, which there are and what goes wrong is decided in `reply`, as for every route.
+
+mod read;
+mod template;
+mod wire;
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::HeaderValue;
+use serde_json::Value;
+
+use super::ask::body::{Message, Prompt, chat_prompt, prompt};
+use super::ask::{Ask, Refusal, Route};
+pub(super) use read::routes;
+use template::{Template, Values};
+pub(super) use wire::Scripted;
+
+/// A route that a script defines. It stands before the mock engine's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptedRoute {
+    pub(super) method: Method,
+    pub(super) path: String,
+    /// Whether requests need the script's key.
+    pub(super) asks_for_key: bool,
+    pub(super) gives: Gives,
+}
+
+/// What a scripted route gives.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Gives {
+    /// Always the same.
+    Fixed(Fixed),
+    /// Answers.
+    Answers(std::sync::Arc<Dialect>),
+}
+
+/// A reply that is always the same.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Fixed {
+    pub status: u16,
+    pub content_type: Option<HeaderValue>,
+    pub body: Bytes,
+}
+
+/// A wire format.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Dialect {
+    pub path: Cow<'static, str>,
+    asks: Asks,
+    framing: Framing,
+    /// Of a streamed reply.
+    pub content_type: HeaderValue,
+    /// Of a reply in one piece.
+    pub whole_content_type: HeaderValue,
+    first: Option<Template>,
+    event: Option<Template>,
+    last: Option<Template>,
+    usage: Option<Template>,
+    end: Option<Template>,
+    whole: Option<Template>,
+    error: Template,
+    error_event: Template,
+}
+
+/// Where a request says what it asks for: JSON pointers into its body.
+#[derive(Clone, Debug, PartialEq)]
+struct Asks {
+    prompt: String,
+    tokens: Option<String>,
+    ignore_eos: Option<String>,
+    stream: Stream,
+    model: Option<String>,
+}
+
+/// Which requests get a stream.
+#[derive(Clone, Debug, PartialEq)]
+enum Stream {
+    Always,
+    Never,
+    /// Those that have `true` there.
+    Asked(String),
+}
+
+/// How a streamed reply is cut into events.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Framing {
+    /// A line each.
+    Lines,
+    /// `data:` lines and an empty one.
+    EventStream,
+    /// So many zero bytes, then a length of so many bytes, then the event.
+    LengthPrefixed {
+        skip: usize,
+        width: usize,
+        little_endian: bool,
+    },
+    /// As the templates stand.
+    Raw,
+}
+
+impl Dialect {
+    /// Understands a request's body.
+    pub fn read(self: &std::sync::Arc<Self>, body: &[u8]) -> Result<Ask, Refusal> {
+        let body: Value = serde_json::from_slice(body)
+            .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}"), None))?;
+        let asks = &self.asks;
+        let at = |pointer: &Option<String>| {
+            let pointer = pointer.as_deref()?;
+            body.pointer(pointer).filter(|value| !value.is_null())
+        };
+        let wrong = |pointer: &str, expected: &str| {
+            Refusal::bad(format!("`{pointer}` must be {expected}"), Some(pointer))
+        };
+        let flag = |pointer: &Option<String>| match (pointer, at(pointer)) {
+            (Some(pointer), Some(value)) => value
+                .as_bool()
+                .ok_or_else(|| wrong(pointer, "true or false")),
+            _ => Ok(false),
+        };
+        let counted = match body.pointer(&asks.prompt).cloned() {
+            Some(Value::Array(items)) if items.iter().any(Value::is_object) => {
+                let messages: Vec<Message> = serde_json::from_value(Value::Array(items))
+                    .map_err(|_| wrong(&asks.prompt, "a list of messages with `content`"))?;
+                chat_prompt(Some(messages))?
+            }
+            Some(value) => {
+                let read: Prompt = serde_json::from_value(value)
+                    .map_err(|_| wrong(&asks.prompt, "a text, token ids or messages"))?;
+                prompt(Some(read), &asks.prompt)?
+            }
+            None => return Err(wrong(&asks.prompt, "there: it is the prompt")),
+        };
+        let max_tokens = match (&asks.tokens, at(&asks.tokens)) {
+            (Some(pointer), Some(value)) => {
+                let number = value.as_u64().filter(|number| *number > 0);
+                let number = number.ok_or_else(|| wrong(pointer, "a number of at least 1"))?;
+                Some(u32::try_from(number).unwrap_or(u32::MAX))
+            }
+            _ => None,
+        };
+        let model = match (&asks.model, at(&asks.model)) {
+            (Some(pointer), Some(value)) => {
+                let name = value.as_str().ok_or_else(|| wrong(pointer, "a text"))?;
+                Some(name.to_owned())
+            }
+            _ => None,
+        };
+        let stream = match &asks.stream {
+            Stream::Always => true,
+            Stream::Never => false,
+            Stream::Asked(pointer) => flag(&Some(pointer.clone()))?,
+        };
+        let ignore_eos = flag(&asks.ignore_eos)?;
+        let route = Route::Scripted(std::sync::Arc::clone(self));
+        let ask = Ask::of(route, counted);
+        Ok(Ask {
+            stream,
+            model,
+            max_tokens,
+            ignore_eos,
+            ..ask
+        })
+    }
+
+    /// An error as the body of a reply.
+    pub fn error_body(&self, refusal: &Refusal) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.error.write(&Self::of_error(refusal), &mut out);
+        out
+    }
+
+    /// An error as an event inside a reply that began as a success.
+    pub fn error_event(&self, refusal: &Refusal, out: &mut Vec<u8>) {
+        let mut event = Vec::new();
+        self.error_event.write(&Self::of_error(refusal), &mut event);
+        self.framing.put(&event, out);
+    }
+
+    fn of_error(refusal: &Refusal) -> Values<'_> {
+        Values {
+            message: &refusal.message,
+            status: refusal.status,
+            ..Values::default()
+        }
+    }
+
+    /// What goes before an event to keep a connection alive, and means nothing; empty where the framing has no
+    /// such thing.
+    pub fn ping(&self) -> &'static [u8] {
+        match self.framing {
+            Framing::Lines => b"\n",
+            Framing::EventStream => super::wire::PING,
+            Framing::LengthPrefixed { .. } | Framing::Raw => b"",
+        }
+    }
+
+    /// Whether its events are lines, which may end in CR LF as well.
+    pub fn has_lines(&self) -> bool {
+        matches!(self.framing, Framing::Lines | Framing::EventStream)
+    }
+}
+
+impl Framing {
+    /// Appends an event.
+    fn put(self, event: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Framing::Lines => {
+                out.extend_from_slice(event);
+                out.push(b'\n');
+            }
+            Framing::EventStream => {
+                for line in event.split(|byte| *byte == b'\n') {
+                    out.extend_from_slice(b"data: ");
+                    out.extend_from_slice(line);
+                    out.push(b'\n');
+                }
+                out.push(b'\n');
+            }
+            Framing::LengthPrefixed {
+                skip,
+                width,
+                little_endian,
+            } => {
+                out.resize(out.len() + skip, 0);
+                let length = event.len() as u64;
+                if little_endian {
+                    out.extend_from_slice(&length.to_le_bytes()[..width]);
+                } else {
+                    out.extend_from_slice(&length.to_be_bytes()[8 - width..]);
+                }
+                out.extend_from_slice(event);
+            }
+            Framing::Raw => out.extend_from_slice(event),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Expectations: files of a case that say what a plugin must give. Comparing them with what it gave, and
+//! writing them where that is asked for.
+
+use std::fs;
+use std::path::Path;
+
+use similar::TextDiff;
+
+use super::report::{Failure, Written};
+
+/// Lines around a difference that are shown with it.
+const CONTEXT: usize = 3;
+
+/// Compares what came with what a case's folder holds, file by file; with `bless`, writes instead.
+/// `None` means that nothing came, so the file must not be there.
+pub fn compare(
+    folder: &Path,
+    found: &[(&'static str, Option<String>)],
+    bless: bool,
+) -> (Vec<Failure>, Vec<Written>) {
+    let mut failures = Vec::new();
+    let mut written = Vec::new();
+    for (file, found) in found {
+        let path = folder.join(file);
+        let expected = fs::read(&path)
+            .ok()
+            .map(|bytes| String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
+        if is_same(expected.as_deref(), found.as_deref()) {
+            continue;
+        }
+        if bless {
+            match write(&path, found.as_deref()) {
+                Ok(()) => written.push(Written {
+                    file: (*file).to_owned(),
+                    removed: found.is_none(),
+                }),
+                Err(cause) => failures.push(Failure::Unwritable {
+                    file: (*file).to_owned(),
+                    cause: cause.to_string(),
+                }),
+            }
+            continue;
+        }
+        failures.push(Failure::Differs {
+            file: (*file).to_owned(),
+            expected: expected.is_some(),
+            found: found.is_some(),
+            diff: diff(
+                expected.as_deref().unwrap_or_default(),
+                found.as_deref().unwrap_or_default(),
+            ),
+        });
+    }
+    (failures, written)
+}
+
+/// Editors end files with a newline, or take the last one away; that is no difference.
+fn is_same(expected: Option<&str>, found: Option<&str>) -> bool {
+    match (expected, found) {
+        (Some(expected), Some(found)) => {
+            expected == found || Some(expected) == found.strip_suffix('\n')
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn write(path: &Path, found: Option<&str>) -> std::io::Result<()> {
+    match found {
+        Some(text) => fs::write(path, text),
+        None => fs::remove_file(path),
+    }
+}
+
+/// A unified diff.
+pub fn diff(expected: &str, found: &str) -> String {
+    TextDiff::from_lines(expected, found)
+        .unified_diff()
+        .context_radius(CONTEXT)
+        .header("expected", "found")
+        .to_string()
+}

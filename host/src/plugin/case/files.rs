@@ -1,0 +1,166 @@
+//! Reading the files of a case's folder, and collecting what is wrong with them.
+
+use std::fmt::{self, Display, Formatter};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::find;
+
+/// Something wrong with a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong, and what is expected.
+    pub what: String,
+}
+
+impl Display for Mistake {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.what)
+    }
+}
+
+/// The files of one case.
+pub struct Files<'a> {
+    /// The case's folder.
+    pub folder: &'a Path,
+    mistakes: &'a mut Vec<Mistake>,
+    /// Files of the folder that other files name.
+    pub named: Vec<PathBuf>,
+}
+
+impl<'a> Files<'a> {
+    /// Of a folder; what is wrong is added to `mistakes`.
+    pub fn new(folder: &'a Path, mistakes: &'a mut Vec<Mistake>) -> Self {
+        Files {
+            folder,
+            mistakes,
+            named: Vec::new(),
+        }
+    }
+
+    /// Notes a mistake of a file; of the folder where it has no name.
+    pub fn mistake(&mut self, file: &str, what: impl Into<String>) {
+        self.mistakes.push(Mistake {
+            path: self.folder.join(file),
+            what: what.into(),
+        });
+    }
+
+    /// A file's bytes; `None` where there is none.
+    pub fn bytes(&mut self, file: &str) -> Option<Vec<u8>> {
+        match fs::read(self.folder.join(file)) {
+            Ok(bytes) => Some(bytes),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
+            Err(cause) => {
+                self.mistake(file, format!("cannot be read: {cause}"));
+                None
+            }
+        }
+    }
+
+    /// A file's text; `None` where there is none, or none that can be read.
+    pub fn text(&mut self, file: &str) -> Option<String> {
+        match String::from_utf8(self.bytes(file)?) {
+            Ok(text) => Some(text),
+            Err(cause) => {
+                self.mistake(file, format!("is not UTF-8: {}", cause.utf8_error()));
+                None
+            }
+        }
+    }
+
+    /// The bytes of a file that another names.
+    pub fn beside(&mut self, file: &str) -> Option<Vec<u8>> {
+        self.named.push(self.folder.join(file));
+        let bytes = self.bytes(file);
+        if !self.folder.join(file).is_file() {
+            self.mistake(file, "there is no such file, but sample.json names it");
+        }
+        bytes
+    }
+
+    /// What a file of JSON says.
+    pub fn json<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
+        let text = self.text(file)?;
+        match serde_json::from_str(&text) {
+            Ok(read) => Some(read),
+            Err(cause) => {
+                self.mistake(file, cause.to_string());
+                None
+            }
+        }
+    }
+
+    /// What a file of TOML says.
+    pub fn toml<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
+        let text = self.text(file)?;
+        match toml::from_str(&text) {
+            Ok(read) => Some(read),
+            Err(cause) => {
+                self.mistake(file, cause.to_string().trim_end());
+                None
+            }
+        }
+    }
+
+    /// The plugin's configuration.
+    pub fn config(&mut self) -> Value {
+        let table: toml::Table = self.toml("config.toml").unwrap_or_default();
+        match as_json(toml::Value::Table(table)) {
+            Ok(config) => config,
+            Err(what) => {
+                self.mistake("config.toml", what);
+                Value::Null
+            }
+        }
+    }
+
+    /// The names of what lies in the folder, in order.
+    pub fn names(&mut self) -> Vec<String> {
+        match find::entries(self.folder) {
+            Ok(paths) => {
+                let shown = paths.iter().filter(|path| !find::is_hidden(path));
+                let mut names: Vec<String> = shown
+                    .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+                    .collect();
+                names.sort();
+                names
+            }
+            Err(what) => {
+                self.mistake("", what);
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// TOML as JSON; what JSON has no word for is a mistake.
+fn as_json(value: toml::Value) -> Result<Value, String> {
+    Ok(match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => serde_json::Number::from_f64(number)
+            .ok_or_else(|| {
+                format!("{number} cannot be handed to a plugin: JSON has no such number")
+            })?
+            .into(),
+        toml::Value::Boolean(truth) => truth.into(),
+        toml::Value::Datetime(date) => date.to_string().into(),
+        toml::Value::Array(values) => values
+            .into_iter()
+            .map(as_json)
+            .collect::<Result<Vec<_>, _>>()?
+            .into(),
+        toml::Value::Table(table) => Value::Object(
+            table
+                .into_iter()
+                .map(|(key, value)| Ok((key, as_json(value)?)))
+                .collect::<Result<_, String>>()?,
+        ),
+    })
+}

@@ -1,0 +1,205 @@
+//! From a folder named by the user to the case folders in it, and to the component that they test.
+
+use std::path::{Path, PathBuf};
+
+use super::given;
+
+/// The folder of a plugin project that holds its cases.
+const CASES: &str = "cases";
+
+/// Where a plugin project's component lies once built.
+const BUILT: &str = "target/plugin";
+
+/// What a folder turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The case folders, by name.
+    pub cases: Vec<PathBuf>,
+    /// The plugin project that they belong to, as far as their place tells.
+    pub project: Option<PathBuf>,
+}
+
+/// Looks for cases: in `cases/` where `dir` is a plugin project, else in `dir`, which may itself be one.
+///
+/// # Errors
+/// Where there is no case, or no such folder.
+pub fn cases(dir: &Path) -> Result<Found, String> {
+    if !dir.is_dir() {
+        return Err(format!(
+            "`{}` is no folder; give a plugin project, a folder of cases or one case",
+            dir.display()
+        ));
+    }
+    let project = dir.join(CASES);
+    let found = if project.is_dir() {
+        Found {
+            cases: folders(&project)?,
+            project: Some(dir.to_owned()),
+        }
+    } else if is_case(dir)? {
+        Found {
+            cases: vec![dir.to_owned()],
+            project: above(dir).and_then(|cases| project_of(&cases)),
+        }
+    } else {
+        Found {
+            cases: folders(dir)?,
+            project: project_of(dir),
+        }
+    };
+    if found.cases.is_empty() {
+        let place = if project.is_dir() { &project } else { dir };
+        return Err(format!(
+            "`{}` holds no case; a case is a folder there, such as {CASES}/first with a sample.json, a case.toml or an exchanges.json",
+            place.display()
+        ));
+    }
+    Ok(found)
+}
+
+/// The project whose cases lie in this folder.
+fn project_of(cases: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(cases).ok()?;
+    (absolute.file_name()? == CASES).then(|| above(cases))?
+}
+
+/// The folder above; of a relative path's first folder the present one.
+fn above(folder: &Path) -> Option<PathBuf> {
+    match folder.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
+        Some(parent) if folder.file_name().is_some() => Some(parent.to_owned()),
+        _ => Some(std::path::absolute(folder).ok()?.parent()?.to_owned()),
+    }
+}
+
+fn folders(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut folders: Vec<PathBuf> = entries(dir)?
+        .into_iter()
+        .filter(|path| path.is_dir() && !is_hidden(path))
+        .collect();
+    folders.sort();
+    Ok(folders)
+}
+
+/// Whether a folder holds a file that only cases have.
+fn is_case(dir: &Path) -> Result<bool, String> {
+    Ok(entries(dir)?.iter().any(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.is_file() && given::tells_a_case(&name)
+    }))
+}
+
+/// What lies in a folder.
+pub(super) fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let unreadable = |cause| format!("cannot read the folder `{}`: {cause}", dir.display());
+    let entries = std::fs::read_dir(dir).map_err(unreadable)?;
+    entries
+        .map(|entry| Ok(entry.map_err(unreadable)?.path()))
+        .collect()
+}
+
+/// Whether it is one of the files that systems and editors leave behind.
+pub(super) fn is_hidden(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') || name.ends_with('~')
+}
+
+/// The component that a plugin project was built to.
+///
+/// # Errors
+/// Where there is none, or more than one.
+pub fn component(project: &Path) -> Result<PathBuf, String> {
+    let built = project.join(BUILT);
+    let mut components: Vec<PathBuf> = entries(&built)
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "wasm"))
+        .collect();
+    components.sort();
+    match components.as_slice() {
+        [component] => Ok(component.clone()),
+        [] => Err(format!(
+            "no component in `{}`; run `runner plugin build {}`, or name one with --plugin",
+            built.display(),
+            project.display()
+        )),
+        several => Err(format!(
+            "`{}` holds several components ({}); name one with --plugin",
+            built.display(),
+            several
+                .iter()
+                .filter_map(|path| path.file_name())
+                .map(|name| name.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(", ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        folder
+    }
+
+    fn names(found: &Found, below: &Path) -> Vec<String> {
+        let name = |path: &PathBuf| path.strip_prefix(below).unwrap().display().to_string();
+        found.cases.iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_project_a_folder_of_cases_and_a_case_are_told_apart() {
+        let folder = made(&[
+            "cases/b/sample.json",
+            "cases/a/sample.json",
+            "cases/shared.json",
+            "cases/.git/x",
+        ]);
+        let root = folder.path();
+        let project = cases(root).unwrap();
+        assert_eq!(names(&project, root), ["cases/a", "cases/b"]);
+        assert_eq!(project.project.as_deref(), Some(root));
+        let folder_of_cases = cases(&root.join("cases")).unwrap();
+        assert_eq!(folder_of_cases.cases, project.cases);
+        assert_eq!(folder_of_cases.project.as_deref(), Some(root));
+        let one = cases(&root.join("cases/b")).unwrap();
+        assert_eq!(names(&one, root), ["cases/b"]);
+        assert_eq!(one.project.as_deref(), Some(root));
+    }
+
+    #[test]
+    fn cases_elsewhere_belong_to_no_project() {
+        let folder = made(&["some/a/case.toml"]);
+        let found = cases(&folder.path().join("some")).unwrap();
+        assert_eq!((found.cases.len(), found.project), (1, None));
+    }
+
+    #[test]
+    fn no_folder_and_no_case_are_said() {
+        let folder = made(&["cases/notes.txt"]);
+        let none = cases(folder.path()).unwrap_err();
+        assert!(none.contains("cases` holds no case"), "{none}");
+        let absent = cases(&folder.path().join("x")).unwrap_err();
+        assert!(absent.contains("is no folder"), "{absent}");
+    }
+
+    #[test]
+    fn a_project_has_one_component() {
+        let folder = made(&["a/target/plugin/a.wasm", "b/target/plugin/b.wasm"]);
+        let component = |name: &str| component(&folder.path().join(name));
+        assert!(component("a").unwrap().ends_with("target/plugin/a.wasm"));
+        let none = component("c").unwrap_err();
+        assert!(none.contains("run `runner plugin build "), "{none}");
+        std::fs::write(folder.path().join("b/target/plugin/c.wasm"), "").unwrap();
+        let several = component("b").unwrap_err();
+        assert!(several.contains("(b.wasm, c.wasm)"), "{several}");
+    }
+}

@@ -1,0 +1,173 @@
+//! What a plugin may use up: the limits of a run, and the tally of an instance's memory and tables.
+
+use std::fmt;
+
+use wasmtime::ResourceLimiter;
+
+/// Core instances, linear memories and tables of one plugin's instance. Components are made of many modules
+/// (a Python guest has some forty), but not of many memories: each reserves address space.
+const INSTANCES: usize = 1_000;
+const MEMORIES: usize = 16;
+const TABLES: usize = 200;
+
+/// What a plugin may use.
+#[derive(
+    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Limits {
+    /// Size of the component's file, in bytes.
+    pub component_bytes: u64,
+    /// Functions in the component, those of all its modules together.
+    pub functions: u64,
+    /// Elements of all tables of one instance together.
+    pub table_elements: u64,
+    /// How deep modules and components may lie in each other.
+    pub nesting: u64,
+    /// Time to compile the component, in milliseconds.
+    pub compile_ms: u64,
+    /// Linear memory of one instance, all its memories together, in bytes.
+    pub memory_bytes: u64,
+    /// Data that may cross the boundary in one call, in bytes.
+    pub returned_bytes: u64,
+    /// Time of one call to a backend, in milliseconds.
+    pub backend_call_ms: u64,
+    /// Time of one call to a dataset, in milliseconds.
+    pub dataset_call_ms: u64,
+    /// Time of one call to a scorer, in milliseconds.
+    pub scorer_call_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            component_bytes: 64 << 20,
+            functions: 200_000,
+            table_elements: 100_000,
+            nesting: 8,
+            compile_ms: 120_000,
+            memory_bytes: 256 << 20,
+            returned_bytes: 64 << 20,
+            backend_call_ms: 1_000,
+            dataset_call_ms: 120_000,
+            scorer_call_ms: 10_000,
+        }
+    }
+}
+
+/// A limit that an instance ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exceeded {
+    /// That on memory, in bytes.
+    Memory(u64),
+    /// That on elements of tables.
+    Tables(u64),
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exceeded::Memory(bytes) => write!(
+                out,
+                "it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)",
+                mebibytes(*bytes)
+            ),
+            Exceeded::Tables(elements) => write!(
+                out,
+                "it asked for tables of more than the {elements} elements allowed (raise `table` under [sandbox] if it really needs more)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Exceeded {}
+
+/// What an instance has taken, of what it may.
+pub(super) struct Tally {
+    memory_bytes: u64,
+    memory_limit: u64,
+    table_elements: u64,
+    table_limit: u64,
+}
+
+impl Tally {
+    /// Nothing taken yet.
+    pub fn new(limits: &Limits) -> Self {
+        Tally {
+            memory_bytes: 0,
+            memory_limit: limits.memory_bytes,
+            table_elements: 0,
+            table_limit: limits.table_elements,
+        }
+    }
+
+    /// Linear memory taken, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+}
+
+/// A guest that is denied memory would often go on as if nothing had been; so going beyond a limit ends the
+/// call, with the limit's name.
+impl ResourceLimiter for Tally {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = desired.saturating_sub(current) as u64;
+        let taken = self.memory_bytes.saturating_add(more);
+        if taken > self.memory_limit {
+            return Err(Exceeded::Memory(self.memory_limit).into());
+        }
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.memory_bytes = taken;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(error)
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = desired.saturating_sub(current) as u64;
+        let taken = self.table_elements.saturating_add(more);
+        if taken > self.table_limit {
+            return Err(Exceeded::Tables(self.table_limit).into());
+        }
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.table_elements = taken;
+        Ok(true)
+    }
+
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(error)
+    }
+
+    fn instances(&self) -> usize {
+        INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES
+    }
+}
+
+/// A number of bytes, for people.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}

@@ -1,0 +1,290 @@
+//! WASI 0.2 with nothing in it, so that components run whose tools cannot build without: those for
+//! `wasm32-wasip2`, and those of componentize-py and componentize-js.
+//!
+//! There are no arguments, variables, files, terminals and no network; input is at its end; clocks stand still
+//! at 0 and nothing has to be waited for; random numbers follow from the run's seed; what is written to standard
+//! output and error goes to the plugin's log. Whatever else is called ends the call that it is called in, with
+//! its name. Which packages there are is `imports`' to say.
+//!
+//! Functions are defined with the types that the component itself imports them with, so any 0.2 will do. All
+//! resources are one type to the host: a component tells its own apart, and there is nothing behind them but a
+//! number.
+
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, Linker, Resource, ResourceAny, ResourceType, Val};
+use wasmtime::{StoreContextMut, bail};
+
+use super::sandbox::{self, Guest};
+
+/// Most random bytes given at once.
+const RANDOM_BYTES: u64 = 64 << 10;
+/// How much a stream takes in one write, in bytes.
+const WRITE_BYTES: u64 = 64 << 10;
+
+/// Anything that a component has a handle of.
+struct Handle;
+
+/// What a handle stands for.
+const NOTHING: u32 = 0;
+const STDOUT: u32 = 1;
+const STDERR: u32 = 2;
+
+/// Where a plugin's output goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// To the log, as information.
+    Standard,
+    /// To the log, as errors; what it holds when a call aborts is the reason.
+    Error,
+}
+
+/// What a function does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    /// Gives an empty list.
+    Empty,
+    /// Gives `none`.
+    Absent,
+    /// Gives an empty text.
+    Wordless,
+    /// Gives a number.
+    Number(u64),
+    /// Gives a time since 1970 in whole seconds, and nanoseconds.
+    Moment(u64, u32),
+    /// Gives a handle.
+    Handle(u32),
+    /// Gives `true`.
+    True,
+    /// Gives nothing.
+    Unit,
+    /// Says of each of a list that it is ready.
+    AllReady,
+    /// Says that a stream is closed.
+    Closed,
+    /// Says how much a stream takes.
+    Room,
+    /// Takes bytes for a stream.
+    Write,
+    /// Says that all is well.
+    Done,
+    /// Gives random bytes.
+    RandomBytes,
+    /// Gives a random number.
+    RandomNumber,
+    /// Gives two random numbers.
+    RandomPair,
+    /// Ends the call.
+    Exit,
+    /// Ends the call: there is no such thing here.
+    Refuse(&'static str),
+}
+
+impl Function {
+    fn of(interface: &str, name: &str) -> Self {
+        match (interface, name) {
+            ("cli/environment", "get-environment" | "get-arguments")
+            | ("filesystem/preopens", "get-directories") => Function::Empty,
+            ("cli/environment", "initial-cwd")
+            | ("cli/terminal-stdin", "get-terminal-stdin")
+            | ("cli/terminal-stdout", "get-terminal-stdout")
+            | ("cli/terminal-stderr", "get-terminal-stderr")
+            | ("filesystem/types", "filesystem-error-code") => Function::Absent,
+            ("cli/exit", _) => Function::Exit,
+            ("cli/stdin", "get-stdin") => Function::Handle(NOTHING),
+            ("cli/stdout", "get-stdout") => Function::Handle(STDOUT),
+            ("cli/stderr", "get-stderr") => Function::Handle(STDERR),
+            ("clocks/monotonic-clock", "now") => Function::Number(0),
+            ("clocks/monotonic-clock", "resolution") => Function::Number(1),
+            ("clocks/monotonic-clock", "subscribe-instant" | "subscribe-duration")
+            | (
+                "io/streams",
+                "[method]input-stream.subscribe" | "[method]output-stream.subscribe",
+            ) => Function::Handle(NOTHING),
+            ("clocks/wall-clock", "now") => Function::Moment(0, 0),
+            ("clocks/wall-clock", "resolution") => Function::Moment(0, 1),
+            ("io/error", "[method]error.to-debug-string") => Function::Wordless,
+            ("io/poll", "poll") => Function::AllReady,
+            ("io/poll", "[method]pollable.ready") => Function::True,
+            ("io/poll", "[method]pollable.block") => Function::Unit,
+            (
+                "io/streams",
+                "[method]input-stream.read"
+                | "[method]input-stream.blocking-read"
+                | "[method]input-stream.skip"
+                | "[method]input-stream.blocking-skip",
+            ) => Function::Closed,
+            ("io/streams", "[method]output-stream.check-write") => Function::Room,
+            (
+                "io/streams",
+                "[method]output-stream.write" | "[method]output-stream.blocking-write-and-flush",
+            ) => Function::Write,
+            (
+                "io/streams",
+                "[method]output-stream.flush" | "[method]output-stream.blocking-flush",
+            ) => Function::Done,
+            ("random/random", "get-random-bytes")
+            | ("random/insecure", "get-insecure-random-bytes") => Function::RandomBytes,
+            ("random/random", "get-random-u64")
+            | ("random/insecure", "get-insecure-random-u64") => Function::RandomNumber,
+            ("random/insecure-seed", "insecure-seed") => Function::RandomPair,
+            _ if interface.starts_with("sockets/") => Function::Refuse("a plugin has no network"),
+            _ if interface.starts_with("filesystem/") => {
+                Function::Refuse("a plugin has no files but a dataset's inputs")
+            }
+            _ => Function::Refuse("a plugin has no such thing"),
+        }
+    }
+
+    /// Its result for such parameters; absent where it has none.
+    fn result(
+        self,
+        store: &mut StoreContextMut<'_, Guest>,
+        params: &[Val],
+        handles: &[u32],
+    ) -> wasmtime::Result<Option<Val>> {
+        Ok(Some(match self {
+            Function::Empty => Val::List(Vec::new()),
+            Function::Absent => Val::Option(None),
+            Function::Wordless => Val::String(String::new()),
+            Function::Number(number) => Val::U64(number),
+            Function::Moment(seconds, nanoseconds) => Val::Record(vec![
+                ("seconds".to_owned(), Val::U64(seconds)),
+                ("nanoseconds".to_owned(), Val::U32(nanoseconds)),
+            ]),
+            Function::Handle(what) => {
+                let handle = Resource::<Handle>::new_own(what);
+                Val::Resource(handle.try_into_resource_any(store)?)
+            }
+            Function::True => Val::Bool(true),
+            Function::Unit => return Ok(None),
+            Function::AllReady => {
+                let all = 0..u32::try_from(handles.len())?;
+                Val::List(all.map(Val::U32).collect())
+            }
+            Function::Closed => {
+                let closed = Val::Variant("closed".to_owned(), None);
+                Val::Result(Err(Some(Box::new(closed))))
+            }
+            Function::Room => Val::Result(Ok(Some(Box::new(Val::U64(WRITE_BYTES))))),
+            Function::Write => {
+                let to = match handles {
+                    [STDERR, ..] => Output::Error,
+                    _ => Output::Standard,
+                };
+                store.data_mut().print(to, &bytes(params)?);
+                Val::Result(Ok(None))
+            }
+            Function::Done => Val::Result(Ok(None)),
+            Function::RandomBytes => {
+                let [Val::U64(length), ..] = params else {
+                    bail!("it is not called as WASI has it");
+                };
+                if *length > RANDOM_BYTES {
+                    bail!(
+                        "it asked for {length} random bytes at once, at most {RANDOM_BYTES} are given"
+                    );
+                }
+                let guest = store.data_mut();
+                let mut random = Vec::new();
+                while (random.len() as u64) < *length {
+                    random.extend(guest.random().to_le_bytes().map(Val::U8));
+                }
+                random.truncate(usize::try_from(*length)?);
+                Val::List(random)
+            }
+            Function::RandomNumber => Val::U64(store.data_mut().random()),
+            Function::RandomPair => {
+                let guest = store.data_mut();
+                Val::Tuple(vec![Val::U64(guest.random()), Val::U64(guest.random())])
+            }
+            Function::Exit => bail!("it called `exit`; a plugin returns, or says what is wrong"),
+            Function::Refuse(why) => bail!("{why}"),
+        }))
+    }
+}
+
+/// Defines what the component imports of WASI.
+pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtime::Result<()> {
+    let engine = sandbox::engine();
+    for (import, item) in component.component_type().imports(engine) {
+        let Some(interface) = import.strip_prefix("wasi:") else {
+            continue;
+        };
+        let interface = interface.split('@').next().unwrap_or(interface);
+        let ComponentItem::ComponentInstance(instance) = item.ty else {
+            continue;
+        };
+        let mut defined = linker.instance(import)?;
+        for (name, item) in instance.exports(engine) {
+            match item.ty {
+                ComponentItem::Resource(_) => {
+                    defined.resource(name, ResourceType::host::<Handle>(), |_, _| Ok(()))?;
+                }
+                ComponentItem::ComponentFunc(_) => {
+                    let function = Function::of(interface, name);
+                    let called = format!("wasi:{interface}#{name}");
+                    defined.func_new(name, move |store, _, params, results| {
+                        call(function, store, params, results).map_err(|error| match function {
+                            Function::Refuse(_) => {
+                                wasmtime::Error::msg(format!("it called `{called}`: {error}"))
+                            }
+                            _ => error,
+                        })
+                    })?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn call(
+    function: Function,
+    mut store: StoreContextMut<'_, Guest>,
+    params: &[Val],
+    results: &mut [Val],
+) -> wasmtime::Result<()> {
+    let mut handles = Vec::new();
+    for param in params {
+        match param {
+            Val::Resource(handle) => handles.push(taken(*handle, &mut store)?),
+            Val::List(items) => {
+                for item in items {
+                    if let Val::Resource(handle) = item {
+                        handles.push(taken(*handle, &mut store)?);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let result = function.result(&mut store, params, &handles)?;
+    match (results, result) {
+        ([place], Some(result)) => *place = result,
+        ([], None) => {}
+        _ => bail!("it is not imported as WASI has it"),
+    }
+    Ok(())
+}
+
+/// What a handle stands for; whoever lent it has it back.
+fn taken(handle: ResourceAny, store: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<u32> {
+    Ok(handle.try_into_resource::<Handle>(&mut *store)?.rep())
+}
+
+/// The bytes among the parameters.
+fn bytes(params: &[Val]) -> wasmtime::Result<Vec<u8>> {
+    let list = params.iter().find_map(|param| match param {
+        Val::List(items) => Some(items),
+        _ => None,
+    });
+    let Some(items) = list else {
+        bail!("it is not called as WASI has it");
+    };
+    let bytes = items.iter().map(|item| match item {
+        Val::U8(byte) => Ok(*byte),
+        _ => bail!("it is not called as WASI has it"),
+    });
+    bytes.collect()
+}

@@ -1,0 +1,235 @@
+//! `cargo xtask examples`: builds the examples in `plugins/examples` as an author would, and runs their cases.
+//!
+//! Responsible for the tools of other languages: they go into `target/example-tools`, from the package registries
+//! that pip and npm are set up for. Where a tool cannot be had, its example is skipped and the reason is said.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail};
+
+/// What became of a tool: where it is, or why there is none.
+type Tool = std::result::Result<PathBuf, String>;
+
+/// Tests all examples with this runner; 0 where none of them failed.
+pub fn test(root: &Path, runner: &Path) -> Result<i32> {
+    let tools = root.join("target/example-tools");
+    fs::create_dir_all(&tools)?;
+    let mut failed = 0;
+    for folder in folders(root)? {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let language = language(&folder)?;
+        same_helpers(root, &folder, &language)?;
+        let mut build = Command::new(runner);
+        build.args(["plugin", "build"]).arg(&folder);
+        let tool = match language.as_str() {
+            "python" => python(&tools, &folder).map(|tool| build.env("COMPONENTIZE_PY", tool)),
+            "javascript" => {
+                javascript(&tools, &folder).map(|tool| build.env("COMPONENTIZE_QJS", tool))
+            }
+            "c" => clang().map(|tool| build.env("CLANG", tool)),
+            _ => Ok(&mut build),
+        };
+        if let Err(reason) = tool {
+            eprintln!("{name}: skipped: {reason}");
+            continue;
+        }
+        let mut cases = Command::new(runner);
+        cases.args(["plugin", "test"]).arg(&folder);
+        for mut step in [build, cases] {
+            let status = step
+                .status()
+                .with_context(|| format!("{} does not start", runner.display()))?;
+            if !status.success() {
+                eprintln!("{name}: failed");
+                failed += 1;
+                break;
+            }
+        }
+    }
+    Ok(i32::from(failed > 0))
+}
+
+/// The examples, by name.
+fn folders(root: &Path) -> Result<Vec<PathBuf>> {
+    let all = root.join("plugins/examples");
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(&all).with_context(|| format!("reading {}", all.display()))? {
+        let path = entry?.path();
+        if path.join("cases").is_dir() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// The language that an example is written in.
+fn language(folder: &Path) -> Result<String> {
+    let manifest = folder.join("runner-plugin.toml");
+    if !manifest.is_file() {
+        return Ok("rust".to_owned());
+    }
+    let text = fs::read_to_string(&manifest)?;
+    let manifest: toml::Table = text.parse().context("runner-plugin.toml")?;
+    let language = manifest.get("language").and_then(toml::Value::as_str);
+    Ok(language
+        .context("runner-plugin.toml has no `language`")?
+        .to_owned())
+}
+
+/// The helpers that an example came with are the templates': whoever mends one mends the other.
+fn same_helpers(root: &Path, example: &Path, language: &str) -> Result<()> {
+    let templates = root.join("plugins/template").join(language);
+    let helpers = |folder: &Path| -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for folder in [folder.to_owned(), folder.join("runner_plugin")] {
+            let Ok(entries) = fs::read_dir(&folder) else {
+                continue;
+            };
+            for entry in entries {
+                let path = entry?.path();
+                let is_helper = path
+                    .parent()
+                    .is_some_and(|parent| parent.ends_with("runner_plugin"))
+                    || path
+                        .file_name()
+                        .is_some_and(|name| name.to_string_lossy().starts_with("runner_"));
+                if path.is_file() && is_helper {
+                    files.push(path);
+                }
+            }
+        }
+        Ok(files)
+    };
+    for helper in helpers(example)? {
+        let name = helper.strip_prefix(example)?;
+        let origin = ["common", "backend", "dataset", "scorer"]
+            .map(|kind| templates.join(kind).join(name))
+            .into_iter()
+            .find(|path| path.is_file());
+        let Some(origin) = origin else {
+            bail!("{}: no template has such a helper", helper.display());
+        };
+        if fs::read(&helper)? != fs::read(&origin)? {
+            bail!(
+                "{} and {} differ; copy the one that is right over the other",
+                helper.display(),
+                origin.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// componentize-py in an environment of its own, at the version that the example asks for.
+fn python(tools: &Path, example: &Path) -> Tool {
+    let environment = tools.join("python");
+    let requirements = example.join("requirements.txt");
+    let tool = environment.join("bin/componentize-py");
+    prepared(&environment, &requirements, &tool, || {
+        output(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(&environment),
+        )?;
+        output(
+            Command::new(environment.join("bin/pip"))
+                .args([
+                    "install",
+                    "--quiet",
+                    "--disable-pip-version-check",
+                    "--requirement",
+                ])
+                .arg(&requirements),
+        )
+    })
+}
+
+/// componentize-qjs in a folder of its own, at the version that the example asks for.
+fn javascript(tools: &Path, example: &Path) -> Tool {
+    let folder = tools.join("javascript");
+    let manifest = example.join("package.json");
+    let tool = folder.join("node_modules/.bin/componentize-qjs");
+    prepared(&folder, &manifest, &tool, || {
+        fs::create_dir_all(&folder).map_err(|cause| cause.to_string())?;
+        fs::copy(&manifest, folder.join("package.json")).map_err(|cause| cause.to_string())?;
+        output(
+            Command::new("npm")
+                .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
+                .current_dir(&folder),
+        )
+    })
+}
+
+/// A tool that is installed once for what asks for it.
+fn prepared(
+    folder: &Path,
+    asked_by: &Path,
+    tool: &Path,
+    install: impl FnOnce() -> std::result::Result<(), String>,
+) -> Tool {
+    let asked = fs::read(asked_by).map_err(|cause| format!("{}: {cause}", asked_by.display()))?;
+    let stamp = folder.join("asked");
+    if !(tool.is_file() && fs::read(&stamp).is_ok_and(|known| known == asked)) {
+        let _ = fs::remove_dir_all(folder);
+        install()?;
+        if !tool.is_file() {
+            return Err(format!("{} was not installed", tool.display()));
+        }
+        fs::write(&stamp, asked).map_err(|cause| cause.to_string())?;
+    }
+    Ok(tool.to_owned())
+}
+
+/// The first clang that links a WebAssembly module with a C library.
+fn clang() -> Tool {
+    let own = std::env::var_os("CLANG").map(PathBuf::from);
+    let sdk = std::env::var_os("WASI_SDK_PATH").map(|sdk| PathBuf::from(sdk).join("bin/clang"));
+    let numbered = (14..=22)
+        .rev()
+        .map(|version| PathBuf::from(format!("clang-{version}")));
+    let named = [own, sdk, Some(PathBuf::from("clang"))];
+    named
+        .into_iter()
+        .flatten()
+        .chain(numbered)
+        .find(|clang| links(clang))
+        .ok_or_else(|| {
+            "no clang links WebAssembly modules; on Debian: apt-get install clang-19 lld-19 wasi-libc \
+             libclang-rt-19-dev-wasm32"
+                .to_owned()
+        })
+}
+
+fn links(clang: &Path) -> bool {
+    let mut command = Command::new("sh");
+    // Compilers ask for a file; this one is in the way of nobody.
+    let script = "printf '#include <stdlib.h>\\nvoid *f(void) { return malloc(1); }\\n' \
+                  | \"$0\" --target=wasm32-wasi -mexec-model=reactor -x c - -o /dev/null";
+    command.args(["-c", script]).arg(clang);
+    output(&mut command).is_ok()
+}
+
+/// Runs a command; what it said, where it fails.
+fn output(command: &mut Command) -> std::result::Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .output()
+        .map_err(|cause| format!("{name} does not start: {cause}"))?;
+    if status.success() {
+        return Ok(());
+    }
+    let said = [stderr, stdout].concat();
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty());
+    Err(format!(
+        "{name} failed: {}",
+        last.unwrap_or("it said nothing").trim()
+    ))
+}

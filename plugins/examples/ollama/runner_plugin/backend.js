@@ -1,0 +1,284 @@
+// What a backend needs: a class to derive from, request bodies, events, and reading of what servers say.
+
+import {
+  base64Of,
+  bytesOf,
+  configured,
+  invalidConfig,
+  invalidInput,
+  parsed,
+  protocol,
+  textOf,
+} from "./index.js";
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * A server's dialect. Derive a class `Codec` from it, set the static field `config` and the fields `url` and
+ * `controls`, and write `encode` and `read`.
+ */
+export class Backend {
+  /** An `option` for each key that the user may set. */
+  static config = {};
+  /** Where this engine listens when nobody says otherwise. */
+  url = "http://127.0.0.1:8000";
+  /** Paths of what the engine can be asked with GET beside answers: `health`, `list-models`, `metrics`. */
+  controls = {};
+
+  constructor(config) {
+    /** What the user set. */
+    this.config = config;
+  }
+
+  /** The request for a sample. Pure: the same sample and settings give the same bytes. */
+  encode(_sample, _settings) {
+    throw invalidConfig("this backend writes no requests");
+  }
+
+  /**
+   * Reads one frame (its bytes, and the event's name or null) and adds what it means to `events`. `state` is an
+   * object that is kept for the reply from frame to frame, empty at first, JSON values only; it is limited to
+   * 64 KiB, so don't keep the answer in it.
+   */
+  read(_frame, _name, _state, _events) {}
+
+  // What the host calls, as it stands for most engines.
+
+  static open(config) {
+    return new this(configured(this.config, config));
+  }
+
+  defaultUrl() {
+    return this.url;
+  }
+
+  control(what) {
+    const path = this.controls[what];
+    return path ? { method: "GET", path, headers: [], body: NOTHING } : null;
+  }
+
+  /** The model names in the OpenAI API's form. */
+  readModels(body) {
+    const list = parsed(body)?.data;
+    if (!Array.isArray(list) || !list.every((model) => typeof model?.id === "string")) {
+      throw protocol(`expected {"data": [{"id": …}, …]}, found ${excerpt(body)}`);
+    }
+    return list.map((model) => model.id.toWellFormed());
+  }
+
+  readMetrics(_body) {
+    return [];
+  }
+
+  framing(streaming) {
+    return { tag: streaming ? "event-stream" : "whole" };
+  }
+
+  decode(state, frames) {
+    const kept = state.length ? JSON.parse(textOf(state)) : {};
+    const names = new Map(frames.names);
+    const events = new Events();
+    let start = 0;
+    frames.ends.forEach((end, index) => {
+      events.frame = index;
+      this.read(frames.bytes.subarray(start, end), names.get(index) ?? null, kept, events);
+      start = end;
+    });
+    const text = JSON.stringify(kept);
+    return { events: events.all, state: text === "{}" ? NOTHING : bytesOf(text) };
+  }
+
+  explain(status, body) {
+    return refusal(status, body);
+  }
+}
+
+/** What the frames of a batch meant, in order. */
+export class Events {
+  frame = 0;
+  all = [];
+
+  add(tag, val) {
+    this.all.push({ frame: this.frame, what: { tag, val } });
+  }
+
+  /** The reply has begun; nothing of the answer yet. */
+  opened() {
+    this.add("opened");
+  }
+
+  /** A piece of the answer, and how many tokens it stands for where the server says so. */
+  text(text, tokens = null) {
+    this.add("text", { text: text.toWellFormed(), tokens });
+  }
+
+  /** A piece of reasoning before the answer. */
+  reasoning(text, tokens = null) {
+    this.add("reasoning", { text: text.toWellFormed(), tokens });
+  }
+
+  /** A piece of a tool call, as JSON text. */
+  toolCall(text, tokens = null) {
+    this.add("tool-call", { text: text.toWellFormed(), tokens });
+  }
+
+  /** What the server counted. What is no count, such as null, is absent. */
+  usage({ inputTokens, cachedInputTokens, outputTokens, reasoningTokens }) {
+    this.add("usage", {
+      inputTokens: count(inputTokens),
+      cachedInputTokens: count(cachedInputTokens),
+      outputTokens: count(outputTokens),
+      reasoningTokens: count(reasoningTokens),
+    });
+  }
+
+  /** The server's own word for why it stopped. */
+  finish(reason) {
+    this.add("finish", reason.toWellFormed());
+  }
+
+  /** The server reported an error inside a reply that began as a success; `error` is what it sent. */
+  failure(error) {
+    const said = messageIn(error);
+    this.add("failure", { reason: reasonOf(null, said), message: said });
+  }
+
+  /** The end marker: the reply is whole. */
+  end() {
+    this.add("end");
+  }
+}
+
+/** A frame that holds a JSON object. */
+export function parse(frame) {
+  const value = parsed(frame);
+  if (!isObject(value)) throw protocol(`expected a JSON object, found ${excerpt(frame)}`);
+  return value;
+}
+
+export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The value if it is a string that is not empty, or null. */
+export const string = (value) => (typeof value === "string" && value !== "" ? value : null);
+
+/** The value if it is a number of tokens, or null. */
+export const count = (value) => (Number.isInteger(value) && value >= 0 && value < 2 ** 32 ? value : null);
+
+/** A POST of a JSON body. */
+export function post(path, body, headers = []) {
+  return {
+    method: "POST",
+    path,
+    headers: [["content-type", "application/json"], ...headers],
+    body: bytesOf(JSON.stringify(body)),
+  };
+}
+
+/** The body with the sample's own parameters over it, and the user's extra body over these. */
+export function extended(body, sample, settings) {
+  for (const extra of [sample.parameters, settings.extraBody]) {
+    if (extra !== null) body = merged(body, JSON.parse(extra));
+  }
+  return body;
+}
+
+function merged(under, over) {
+  if (!isObject(under) || !isObject(over)) return over;
+  const both = { ...under };
+  for (const [key, value] of Object.entries(over)) {
+    both[key] = Object.hasOwn(under, key) ? merged(under[key], value) : value;
+  }
+  return both;
+}
+
+/** The name to ask for: the sample's adapter, or the model. */
+export const modelOf = (sample, settings) => sample.adapter ?? settings.model;
+
+/** How many tokens to ask for, or null where the server is to decide. */
+export const outputTokensOf = (sample, settings) => sample.outputTokens ?? settings.outputTokens;
+
+/** The sampling settings that are set, by the names that OpenAI's API and its extensions have for them. */
+export function samplingOf(settings) {
+  const { stop, ...chosen } = settings.sampling;
+  const fields = Object.entries(chosen)
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => [key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value]);
+  return { ...Object.fromEntries(fields), ...(stop.length ? { stop } : {}) };
+}
+
+/** The prompt as the OpenAI API's `messages`; a text becomes the message of a user. */
+export function messagesOf(prompt) {
+  switch (prompt.tag) {
+    case "text":
+      return [{ role: "user", content: prompt.val }];
+    case "messages":
+      return prompt.val.map(({ role, parts, extra }) => {
+        const content = parts.length === 1 && parts[0].tag === "text" ? parts[0].val : parts.map(part);
+        return { role, content, ...(extra === null ? {} : JSON.parse(extra)) };
+      });
+    default:
+      throw invalidConfig("the dataset gives token ids, which a conversation cannot carry; have it give text");
+  }
+}
+
+function part({ tag, val }) {
+  switch (tag) {
+    case "text":
+      return { type: "text", text: val };
+    case "image":
+      return { type: "image_url", image_url: { url: `data:${val.mediaType};base64,${base64Of(val.bytes)}` } };
+    default:
+      throw invalidInput("a message holds a sound; this backend can send text and images");
+  }
+}
+
+/** What a reply with an error status says, in any of the forms that engines and proxies give it. */
+export function refusal(status, body) {
+  const value = parsed(body);
+  const said = value === undefined ? excerpt(body, 400) : messageIn(value);
+  return { reason: reasonOf(status, said), message: said || "the server gave no reason" };
+}
+
+/** The sentence in an error value, such as {"error": {"message": "…"}}. */
+export function messageIn(error) {
+  for (let depth = 0; depth < 8 && isObject(error); depth++) {
+    const key = ["error", "message", "msg", "detail"].find((key) => Object.hasOwn(error, key) && error[key]);
+    if (key === undefined) break;
+    error = error[key];
+  }
+  return line(typeof error === "string" ? error : JSON.stringify(error), 400);
+}
+
+/** The kind of trouble, from the status, null where there is none, and from words that engines use. */
+export function reasonOf(status, said) {
+  const text = said.toLowerCase();
+  const says = (...words) => words.some((word) => text.includes(word));
+  const model =
+    says("model", "adapter", "lora") && says("not found", "not exist", "unknown", "no such");
+  const busy = says(
+    "overload",
+    "queue is full",
+    "too many requests",
+    "rate limit",
+    "capacity",
+    "try again later",
+  );
+  if (status === 401 || status === 403) return "unauthorised";
+  if (status === 429 || status === 529) return "overloaded";
+  if (busy && (status === null || status === 503)) return "overloaded";
+  if (status >= 502 && status <= 504) return "unavailable";
+  if (status === 413) return "too-long";
+  if (says("context length", "context window", "maximum context", "too long", "longer than")) return "too-long";
+  if (model && [null, 400, 404, 422].includes(status)) return "unknown-model";
+  if (status >= 400 && status < 500) return "invalid";
+  return status >= 500 ? "internal" : "other";
+}
+
+/** The beginning of some bytes, on one line. */
+export const excerpt = (bytes, longest = 200) => line(textOf(bytes.subarray(0, 4 * longest)), longest);
+
+function line(text, longest) {
+  const words = text.toWellFormed().split(/[\s\x00-\x1f]+/).filter(Boolean).join(" ");
+  const characters = words.length > longest ? [...words.slice(0, 2 * longest)] : [];
+  return characters.length > longest ? `${characters.slice(0, longest).join("")}…` : words;
+}

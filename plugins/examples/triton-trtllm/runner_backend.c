@@ -1,0 +1,304 @@
+#include "runner_backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+slice frame_at(const exports_backend_frames_t *frames, size_t index) {
+  size_t start = index ? frames->ends.ptr[index - 1] : 0;
+  return (slice){frames->bytes.ptr + start, frames->ends.ptr[index] - start};
+}
+
+slice name_of(const exports_backend_frames_t *frames, size_t index) {
+  for (size_t at = 0; at < frames->names.len; at++) {
+    if (frames->names.ptr[at].f0 == index) return slice_of_string(frames->names.ptr[at].f1);
+  }
+  return (slice){NULL, 0};
+}
+
+// Events.
+
+exports_backend_meaning_t *add(events *events, uint8_t meaning) {
+  events->list.ptr = grown(events->list.ptr, events->list.len, &events->capacity, sizeof *events->list.ptr);
+  exports_backend_event_t *event = &events->list.ptr[events->list.len++];
+  memset(event, 0, sizeof *event);
+  event->frame = events->frame;
+  event->what.tag = meaning;
+  return &event->what;
+}
+
+void add_piece(events *events, uint8_t meaning, slice string) {
+  add(events, meaning)->val.text.text = text_of(string);
+}
+
+void add_finish(events *events, slice string) {
+  add(events, EXPORTS_BACKEND_MEANING_FINISH)->val.finish = text_of(string);
+}
+
+static void set_count(plugin_option_u32_t *count, slice value) { count->is_some = count_of(value, &count->val); }
+
+void add_usage(events *events, slice input, slice cached_input, slice output, slice reasoning) {
+  exports_backend_usage_t *usage = &add(events, EXPORTS_BACKEND_MEANING_USAGE)->val.usage;
+  set_count(&usage->input_tokens, input);
+  set_count(&usage->cached_input_tokens, cached_input);
+  set_count(&usage->output_tokens, output);
+  set_count(&usage->reasoning_tokens, reasoning);
+}
+
+bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_backend_frames_t *frames,
+             buffer *new_state, exports_backend_decoded_t *result) {
+  plugin_list_u8_free(old_state);
+  exports_backend_frames_free(frames);
+  exports_backend_decoded_t all = {events->list, finished_bytes(new_state)};
+  if (well) *result = all;
+  else exports_backend_decoded_free(&all);
+  return well;
+}
+
+bool no_object(types_error_t *error, slice found) {
+  buffer said = {0};
+  put(&said, "expected a JSON object, found ");
+  put_excerpt(&said, found, 200);
+  return fail(error, TYPES_ERROR_PROTOCOL, &said);
+}
+
+// Requests.
+
+void get_request(exports_backend_request_t *request, const char *path) {
+  memset(request, 0, sizeof *request);
+  request->method = owned_text("GET");
+  request->path = owned_text(path);
+}
+
+void post_json(exports_backend_request_t *request, slice path, buffer *body) {
+  request->method = owned_text("POST");
+  request->path = owned(path);
+  request->headers.len = 1;
+  request->headers.ptr = malloc(sizeof *request->headers.ptr);
+  if (!request->headers.ptr) abort();
+  request->headers.ptr[0].f0 = owned_text("content-type");
+  request->headers.ptr[0].f1 = owned_text("application/json");
+  request->body = finished_bytes(body);
+}
+
+void put_key(buffer *body, const char *key) {
+  put(body, body->len == 0 ? "{" : ",");
+  put_quoted(body, slice_of(key));
+  put(body, ":");
+}
+
+void put_string_field(buffer *body, const char *key, plugin_string_t value) {
+  put_key(body, key);
+  put_quoted(body, slice_of_string(value));
+}
+
+void put_count_field(buffer *body, const char *key, uint64_t value) {
+  put_key(body, key);
+  put_count(body, value);
+}
+
+void put_bool_field(buffer *body, const char *key, bool value) {
+  put_key(body, key);
+  put(body, value ? "true" : "false");
+}
+
+static void put_option(buffer *body, const char *key, plugin_option_f64_t value) {
+  if (!value.is_some) return;
+  put_key(body, key);
+  put_number(body, value.val);
+}
+
+void put_sampling(buffer *body, const types_sampling_t *sampling) {
+  put_option(body, "temperature", sampling->temperature);
+  put_option(body, "top_p", sampling->top_p);
+  if (sampling->top_k.is_some) put_count_field(body, "top_k", sampling->top_k.val);
+  put_option(body, "min_p", sampling->min_p);
+  put_option(body, "frequency_penalty", sampling->frequency_penalty);
+  put_option(body, "presence_penalty", sampling->presence_penalty);
+  put_option(body, "repetition_penalty", sampling->repetition_penalty);
+  if (sampling->seed.is_some) put_count_field(body, "seed", sampling->seed.val);
+  for (size_t at = 0; at < sampling->stop.len; at++) {
+    if (at == 0) put_key(body, "stop");
+    put(body, at ? "," : "[");
+    put_quoted(body, slice_of_string(sampling->stop.ptr[at]));
+    if (at + 1 == sampling->stop.len) put(body, "]");
+  }
+}
+
+static void lay_over(buffer *body, types_option_json_t extra) {
+  if (!extra.is_some) return;
+  buffer merged = {0};
+  put_merged(&merged, slice_of_buffer(body), json(slice_of_string(extra.val)));
+  discard(body);
+  *body = merged;
+}
+
+void close_body(buffer *body, const types_sample_t *sample, const types_settings_t *settings) {
+  put(body, body->len == 0 ? "{}" : "}");
+  lay_over(body, sample->parameters);
+  lay_over(body, settings->extra_body);
+}
+
+static void put_part(buffer *body, const types_part_t *part) {
+  if (part->tag == TYPES_PART_TEXT) {
+    put(body, "{\"type\":\"text\",\"text\":");
+    put_quoted(body, slice_of_string(part->val.text));
+    put(body, "}");
+    return;
+  }
+  buffer url = {0};
+  put(&url, "data:");
+  put_slice(&url, slice_of_string(part->val.image.media_type));
+  put(&url, ";base64,");
+  put_base64(&url, slice_of_bytes(part->val.image.bytes));
+  put(body, "{\"type\":\"image_url\",\"image_url\":{\"url\":");
+  put_quoted(body, slice_of_buffer(&url));
+  put(body, "}}");
+  discard(&url);
+}
+
+static const char *const ROLES[] = {"system", "developer", "user", "assistant", "tool"};
+
+static bool put_message(buffer *body, const types_message_t *message, types_error_t *error) {
+  buffer fields = {0};
+  put_key(&fields, "role");
+  put_quoted(&fields, slice_of(ROLES[message->role]));
+  put_key(&fields, "content");
+  if (message->parts.len == 1 && message->parts.ptr[0].tag == TYPES_PART_TEXT) {
+    put_quoted(&fields, slice_of_string(message->parts.ptr[0].val.text));
+  } else {
+    put(&fields, "[");
+    for (size_t at = 0; at < message->parts.len; at++) {
+      if (message->parts.ptr[at].tag == TYPES_PART_AUDIO) {
+        discard(&fields);
+        return fail_text(error, TYPES_ERROR_INVALID_INPUT,
+                         "a message holds a sound; this backend can send text and images");
+      }
+      if (at) put(&fields, ",");
+      put_part(&fields, &message->parts.ptr[at]);
+    }
+    put(&fields, "]");
+  }
+  put(&fields, "}");
+  lay_over(&fields, message->extra);
+  put_slice(body, slice_of_buffer(&fields));
+  discard(&fields);
+  return true;
+}
+
+bool put_messages(buffer *body, const types_prompt_t *prompt, types_error_t *error) {
+  if (prompt->tag == TYPES_PROMPT_TOKENS) {
+    return fail_text(error, TYPES_ERROR_INVALID_CONFIG,
+                     "the dataset gives token ids, which a conversation cannot carry; have it give text");
+  }
+  put_key(body, "messages");
+  if (prompt->tag == TYPES_PROMPT_TEXT) {
+    put(body, "[{\"role\":\"user\",\"content\":");
+    put_quoted(body, slice_of_string(prompt->val.text));
+    put(body, "}]");
+    return true;
+  }
+  put(body, "[");
+  for (size_t at = 0; at < prompt->val.messages.len; at++) {
+    if (at) put(body, ",");
+    if (!put_message(body, &prompt->val.messages.ptr[at], error)) return false;
+  }
+  put(body, "]");
+  return true;
+}
+
+plugin_string_t model_of(const types_sample_t *sample, const types_settings_t *settings) {
+  return sample->adapter.is_some ? sample->adapter.val : settings->model;
+}
+
+bool output_tokens_of(const types_sample_t *sample, const types_settings_t *settings, uint32_t *tokens) {
+  plugin_option_u32_t wanted = sample->output_tokens.is_some ? sample->output_tokens : settings->output_tokens;
+  *tokens = wanted.val;
+  return wanted.is_some;
+}
+
+// What servers say.
+
+bool read_openai_models(slice body, plugin_list_string_t *models, types_error_t *error) {
+  slice data = get(json(body), "data"), item;
+  plugin_list_string_t found = {0};
+  size_t capacity = 0;
+  bool well = is_list(data);
+  for (slice rest = data; well && next(&rest, &item);) {
+    slice id = get(item, "id");
+    well = is_string(id);
+    if (!well) break;
+    found.ptr = grown(found.ptr, found.len, &capacity, sizeof *found.ptr);
+    found.ptr[found.len++] = text_of(id);
+  }
+  if (well) {
+    *models = found;
+    return true;
+  }
+  plugin_list_string_free(&found);
+  buffer said = {0};
+  put(&said, "expected {\"data\": [{\"id\": …}, …]}, found ");
+  put_excerpt(&said, body, 200);
+  return fail(error, TYPES_ERROR_PROTOCOL, &said);
+}
+
+// Adds the sentence in an error value, such as {"error": {"message": "…"}}.
+static void put_message_in(buffer *to, slice error) {
+  static const char *const KEYS[] = {"error", "message", "msg", "detail"};
+  for (bool deeper = true; deeper && is_object(error);) {
+    deeper = false;
+    for (size_t key = 0; key < 4 && !deeper; key++) {
+      slice inner = get(error, KEYS[key]);
+      deeper = inner.len && !is(inner, "null") && !is(inner, "\"\"");
+      if (deeper) error = inner;
+    }
+  }
+  buffer text = {0};
+  if (!put_text(&text, error)) put_slice(&text, error);
+  put_excerpt(to, slice_of_buffer(&text), 400);
+  discard(&text);
+}
+
+static bool says(slice said, const char *const *words) {
+  for (; *words; words++) {
+    if (holds(said, slice_of(*words), true)) return true;
+  }
+  return false;
+}
+
+// The kind of trouble, from the status, 0 where there is none, and from words that engines use.
+static exports_backend_reason_t reason_of(uint16_t status, slice said) {
+  static const char *const MODEL[] = {"model", "adapter", "lora", NULL};
+  static const char *const UNKNOWN[] = {"not found", "not exist", "unknown", "no such", NULL};
+  static const char *const BUSY[] = {"overload",   "queue is full",   "too many requests", "rate limit",
+                                     "capacity",   "try again later", NULL};
+  static const char *const LONG[] = {"context length", "context window", "maximum context", "too long",
+                                     "longer than",    NULL};
+  bool busy = says(said, BUSY);
+  if (status == 401 || status == 403) return EXPORTS_BACKEND_REASON_UNAUTHORISED;
+  if (status == 429 || status == 529) return EXPORTS_BACKEND_REASON_OVERLOADED;
+  if (busy && (status == 0 || status == 503)) return EXPORTS_BACKEND_REASON_OVERLOADED;
+  if (status >= 502 && status <= 504) return EXPORTS_BACKEND_REASON_UNAVAILABLE;
+  if (status == 413 || says(said, LONG)) return EXPORTS_BACKEND_REASON_TOO_LONG;
+  bool could_be_model = status == 0 || status == 400 || status == 404 || status == 422;
+  if (could_be_model && says(said, MODEL) && says(said, UNKNOWN)) return EXPORTS_BACKEND_REASON_UNKNOWN_MODEL;
+  if (status >= 400 && status < 500) return EXPORTS_BACKEND_REASON_INVALID;
+  return status >= 500 ? EXPORTS_BACKEND_REASON_INTERNAL : EXPORTS_BACKEND_REASON_OTHER;
+}
+
+void add_failure(events *events, slice error) {
+  buffer said = {0};
+  put_message_in(&said, error);
+  exports_backend_refusal_t *refusal = &add(events, EXPORTS_BACKEND_MEANING_FAILURE)->val.failure;
+  refusal->reason = reason_of(0, slice_of_buffer(&said));
+  refusal->message = finished(&said);
+}
+
+void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusal) {
+  buffer said = {0};
+  slice value = json(body);
+  if (value.len) put_message_in(&said, value);
+  else put_excerpt(&said, body, 400);
+  refusal->reason = reason_of(status, slice_of_buffer(&said));
+  if (said.len == 0) put(&said, "the server gave no reason");
+  refusal->message = finished(&said);
+}

@@ -1,0 +1,65 @@
+// What a backend needs beside `runner_plugin.h`: frames, events, requests, and reading of what servers say.
+
+#ifndef RUNNER_BACKEND_H
+#define RUNNER_BACKEND_H
+
+#include "runner_plugin.h"
+
+// The bytes of a frame.
+slice frame_at(const exports_backend_frames_t *frames, size_t index);
+// The name of a frame's event; an empty slice where it has none.
+slice name_of(const exports_backend_frames_t *frames, size_t index);
+
+// What the frames of a batch meant, in order; begins as `{0}`. Set `frame` before adding what it means.
+typedef struct {
+  exports_backend_list_event_t list;
+  size_t capacity;
+  uint32_t frame;
+} events;
+
+// An event with a meaning of `EXPORTS_BACKEND_MEANING_…`; the rest of it is the caller's to fill in.
+exports_backend_meaning_t *add(events *events, uint8_t meaning);
+// A piece of the answer, of reasoning or of a tool call: the text of a JSON string. Of how many tokens it is, is
+// left open.
+void add_piece(events *events, uint8_t meaning, slice string);
+// The server's own word for why it stopped: the text of a JSON string.
+void add_finish(events *events, slice string);
+// What the server counted; where a value is no count it is absent.
+void add_usage(events *events, slice input, slice cached_input, slice output, slice reasoning);
+// The server reported an error, which is a JSON value, inside a reply that began as a success.
+void add_failure(events *events, slice error);
+
+// Ends a decoding: hands over events and state where it went well, frees them where it did not, frees what came in.
+bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_backend_frames_t *frames,
+             buffer *new_state, exports_backend_decoded_t *result);
+
+// `expected a JSON object, found …`: false, to be returned.
+bool no_object(types_error_t *error, slice found);
+
+// Requests. The body is used up.
+void get_request(exports_backend_request_t *request, const char *path);
+void post_json(exports_backend_request_t *request, slice path, buffer *body);
+
+// A JSON object under construction; begins as `{0}`, and `close_body` ends it.
+void put_key(buffer *body, const char *key);
+void put_string_field(buffer *body, const char *key, plugin_string_t value);
+void put_count_field(buffer *body, const char *key, uint64_t value);
+void put_bool_field(buffer *body, const char *key, bool value);
+// The sampling settings that are set, by the names that OpenAI's API and its extensions have for them.
+void put_sampling(buffer *body, const types_sampling_t *sampling);
+// Ends the object, with the sample's own parameters over it, and the user's extra body over these.
+void close_body(buffer *body, const types_sample_t *sample, const types_settings_t *settings);
+// The prompt as the OpenAI API's `messages`; a text becomes the message of a user. False, and an error, where it
+// cannot be one.
+bool put_messages(buffer *body, const types_prompt_t *prompt, types_error_t *error);
+// What is asked for: the sample's adapter, or the model.
+plugin_string_t model_of(const types_sample_t *sample, const types_settings_t *settings);
+// How many tokens to ask for; false where the server is to decide.
+bool output_tokens_of(const types_sample_t *sample, const types_settings_t *settings, uint32_t *tokens);
+
+// The model names in the OpenAI API's form.
+bool read_openai_models(slice body, plugin_list_string_t *models, types_error_t *error);
+// What a reply with an error status says, in any of the forms that engines and proxies give it.
+void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusal);
+
+#endif

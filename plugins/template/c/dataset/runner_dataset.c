@@ -1,0 +1,79 @@
+#include "runner_dataset.h"
+
+#include <string.h>
+
+// Bytes to ask the host for at once.
+#define PIECE (1 << 20)
+
+bool open_lines(lines *lines, const char *name, types_error_t *error) {
+  memset(lines, 0, sizeof *lines);
+  plugin_string_t wanted = owned_text(name);
+  bool there = files_static_file_open(&wanted, &lines->file);
+  plugin_string_free(&wanted);
+  if (there) {
+    lines->size = files_method_file_size(files_borrow_file(lines->file));
+    return true;
+  }
+  buffer said = {0};
+  put(&said, "this dataset reads a file; name it in the scenario: [dataset.files] ");
+  put(&said, name);
+  put(&said, " = \"PATH\"");
+  return fail(error, TYPES_ERROR_INVALID_CONFIG, &said);
+}
+
+// Adds a piece of the file to what is kept; lines that were handed out are let go.
+static bool read_piece(lines *lines, types_error_t *error) {
+  if (lines->taken) {
+    memmove(lines->kept.ptr, lines->kept.ptr + lines->taken, lines->kept.len - lines->taken);
+    lines->kept.len -= lines->taken;
+    lines->taken = 0;
+  }
+  plugin_list_u8_t piece;
+  plugin_string_t failure;
+  if (!files_method_file_read(files_borrow_file(lines->file), lines->offset, PIECE, &piece, &failure)) {
+    buffer said = {0};
+    put_slice(&said, slice_of_string(failure));
+    plugin_string_free(&failure);
+    return fail(error, TYPES_ERROR_INVALID_INPUT, &said);
+  }
+  put_slice(&lines->kept, slice_of_bytes(piece));
+  lines->offset = piece.len ? lines->offset + piece.len : lines->size;
+  plugin_list_u8_free(&piece);
+  return true;
+}
+
+int next_line(lines *lines, slice *line, types_error_t *error) {
+  for (;;) {
+    slice rest = slice_of_buffer(&lines->kept);
+    rest.ptr += lines->taken;
+    rest.len -= lines->taken;
+    uint8_t *end = rest.len ? memchr(rest.ptr, '\n', rest.len) : NULL;
+    bool last = lines->offset >= lines->size;
+    if (!end && !last) {
+      if (!read_piece(lines, error)) return -1;
+      continue;
+    }
+    if (!end && rest.len == 0) return 0;
+    size_t length = end ? (size_t)(end - rest.ptr) : rest.len;
+    lines->taken += length + (end != NULL);
+    lines->number++;
+    if (length && rest.ptr[length - 1] == '\r') length--;
+    *line = (slice){rest.ptr, length};
+    return 1;
+  }
+}
+
+void close_lines(lines *lines) {
+  files_file_drop_own(lines->file);
+  discard(&lines->kept);
+}
+
+types_sample_t *add_sample(samples *samples, plugin_string_t id, slice prompt) {
+  samples->list.ptr = grown(samples->list.ptr, samples->list.len, &samples->capacity, sizeof *samples->list.ptr);
+  types_sample_t *sample = &samples->list.ptr[samples->list.len++];
+  memset(sample, 0, sizeof *sample);
+  sample->id = id;
+  sample->prompt.tag = TYPES_PROMPT_TEXT;
+  sample->prompt.val.text = owned(prompt);
+  return sample;
+}

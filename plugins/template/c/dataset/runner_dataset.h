@@ -1,0 +1,34 @@
+// What a dataset needs beside `runner_plugin.h`: samples, and reading the files that the scenario names.
+
+#ifndef RUNNER_DATASET_H
+#define RUNNER_DATASET_H
+
+#include "runner_plugin.h"
+
+// A file that is read line by line, in pieces, so it may be larger than the plugin's memory; a line may not.
+typedef struct {
+  files_own_file_t file;
+  uint64_t size, offset;
+  buffer kept;
+  size_t taken;
+  // The number of the line that was read last, from 1.
+  uint64_t number;
+} lines;
+
+// Opens the file that the scenario calls `name`; false, and an error, where it names none.
+bool open_lines(lines *lines, const char *name, types_error_t *error);
+// Reads the next line, without its end: 1 where there is one, 0 at the end of the file, -1 and an error where it cannot
+// be read. The line is good until the next call.
+int next_line(lines *lines, slice *line, types_error_t *error);
+void close_lines(lines *lines);
+
+// Samples; begins as `{0}`.
+typedef struct {
+  exports_dataset_list_sample_t list;
+  size_t capacity;
+} samples;
+
+// One more sample, everything in it absent but its id and its prompt, which is a text.
+types_sample_t *add_sample(samples *samples, plugin_string_t id, slice prompt);
+
+#endif

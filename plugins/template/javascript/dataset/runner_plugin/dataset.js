@@ -1,0 +1,123 @@
+// What a dataset needs: a class to derive from, samples, and reading the files that the scenario names.
+
+import files from "runner:plugin/files@0.2.0";
+
+import { configured, invalidConfig, invalidInput, textOf } from "./index.js";
+
+/** A sequence of samples. Derive a class `Generator` from it, set the static field `config`, and write `samples`. */
+export class Dataset {
+  /** An `option` for each key that the user may set. */
+  static config = {};
+
+  /**
+   * `config` is what the user set; `seed` is what all random choices come from, exact up to 2^53;
+   * `count` is how many samples the run will measure, or null.
+   */
+  constructor(config, seed, count) {
+    this.config = config;
+    this.seed = seed;
+    this.count = count;
+    this.rest = this.samples();
+  }
+
+  /**
+   * A generator of all samples, in their order. The same configuration, seed, files and tokenizer give the same
+   * samples, everywhere: don't use `Math.random`.
+   */
+  *samples() {}
+
+  // What the host calls.
+
+  static open(config, seed, count) {
+    return new this(configured(this.config, config), seed, count);
+  }
+
+  next(limit) {
+    const taken = [];
+    while (taken.length < limit) {
+      const { value, done } = this.rest.next();
+      if (done) break;
+      taken.push(value);
+    }
+    return taken;
+  }
+
+  /** Samples for requests that are not measured: the first ones, so `next` never gives them again. */
+  spare(limit) {
+    return this.next(limit);
+  }
+}
+
+/**
+ * A sample: its id, unique within a run, and what is asked: a text, or a prompt as the contract has it, such as
+ * `{ tag: "tokens", val: [1, 2] }`. Further fields are those of a sample in `wit/types.wit`, in camel case.
+ */
+export function sample(id, prompt, fields = {}) {
+  return {
+    id,
+    prompt: typeof prompt === "string" ? { tag: "text", val: prompt.toWellFormed() } : prompt,
+    inputTokens: null,
+    outputTokens: null,
+    reference: null,
+    turn: null,
+    class: null,
+    arrival: null,
+    adapter: null,
+    parameters: null,
+    ...fields,
+  };
+}
+
+/** A message of one text. */
+export const said = (role, text) => ({
+  role,
+  parts: [{ tag: "text", val: text.toWellFormed() }],
+  extra: null,
+});
+
+/**
+ * The lines of the file that the scenario calls `name` without their ends, and their numbers from 1. The file is
+ * read in pieces, so it may be larger than the plugin's memory; a line may not.
+ */
+export function* lines(name) {
+  const file = files.File.open(name);
+  if (file === null) {
+    throw invalidConfig(
+      `this dataset reads a file; name it in the scenario: [dataset.files] ${name} = "PATH"`,
+    );
+  }
+  const size = Number(file.size());
+  let number = 0;
+  let rest = [];
+  for (let offset = 0; offset < size; ) {
+    let piece;
+    try {
+      piece = file.read(offset, 1 << 20);
+    } catch (error) {
+      throw invalidInput(`file \`${name}\`: ${error}`);
+    }
+    if (piece.length === 0) break;
+    offset += piece.length;
+    for (let start = 0; start < piece.length; ) {
+      const end = piece.indexOf(10, start);
+      rest.push(piece.subarray(start, end < 0 ? piece.length : end));
+      if (end < 0) break;
+      yield [++number, line(rest)];
+      rest = [];
+      start = end + 1;
+    }
+  }
+  if (rest.length) yield [++number, line(rest)];
+}
+
+/** A line's text, of pieces that may cut a character. */
+function line(pieces) {
+  if (pieces.length === 1) return textOf(pieces[0]).replace(/\r$/, "");
+  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return textOf(whole).replace(/\r$/, "");
+}

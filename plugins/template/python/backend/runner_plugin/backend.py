@@ -1,0 +1,297 @@
+"""What a backend needs: a class to derive from, request bodies, events, and reading of what servers say."""
+
+import base64
+import json
+
+from runner_plugin import configured, invalid_config, invalid_input, parsed, protocol, well_formed
+from wit_world.exports import backend as api
+from wit_world.exports.backend import Control, Reason, ServerMetric
+from wit_world.imports import types
+
+
+class Backend:
+    """A server's dialect. Derive a class `Codec` from it, set `Config` and `url`, and write `encode` and `read`."""
+
+    Config = None
+    """The dataclass of what the user may set; an instance is in `self.config`."""
+    url = "http://127.0.0.1:8000"
+    """Where this engine listens when nobody says otherwise."""
+    controls = {}
+    """Paths of what the engine can be asked with GET beside answers, by `Control`."""
+
+    def __init__(self, config):
+        self.config = config
+
+    def encode(self, sample, settings):
+        """The request for a sample. Pure: the same sample and settings give the same bytes."""
+        raise NotImplementedError
+
+    def read(self, frame, name, state, events):
+        """Reads one frame (its bytes, and the event's name or None) and adds what it means to `events`.
+        `state` is a dict that is kept for the reply from frame to frame, empty at first, JSON values only; it is
+        limited to 64 KiB, so don't keep the answer in it."""
+        raise NotImplementedError
+
+    # What the host calls, as it stands for most engines.
+
+    @classmethod
+    def open(cls, config):
+        return cls(configured(cls.Config, config))
+
+    def default_url(self):
+        return self.url
+
+    def control(self, what):
+        path = self.controls.get(what)
+        return path and api.Request("GET", path, [], b"")
+
+    def read_models(self, body):
+        """The model names in the OpenAI API's form."""
+        try:
+            return [well_formed(model["id"]) for model in parsed(body)["data"]]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise protocol(f'expected {{"data": [{{"id": …}}, …]}}, found {excerpt(body)}') from None
+
+    def read_metrics(self, body):
+        return []
+
+    def framing(self, streaming):
+        return api.Framing_EventStream() if streaming else api.Framing_Whole()
+
+    def decode(self, state, frames):
+        state = json.loads(state) if state else {}
+        names = dict(frames.names)
+        events = Events()
+        start = 0
+        for index, end in enumerate(frames.ends):
+            events.frame = index
+            self.read(frames.bytes[start:end], names.get(index), state, events)
+            start = end
+        return api.Decoded(events.all, json.dumps(state).encode() if state else b"")
+
+    def explain(self, status, body):
+        return refusal(status, body)
+
+
+class Events:
+    """What the frames of a batch meant, in order."""
+
+    def __init__(self):
+        self.frame = 0
+        self.all = []
+
+    def _add(self, meaning):
+        self.all.append(api.Event(self.frame, meaning))
+
+    def opened(self):
+        """The reply has begun; nothing of the answer yet."""
+        self._add(api.Meaning_Opened())
+
+    def text(self, text, tokens=None):
+        """A piece of the answer, and how many tokens it stands for where the server says so."""
+        self._add(api.Meaning_Text(api.Output(well_formed(text), tokens)))
+
+    def reasoning(self, text, tokens=None):
+        """A piece of reasoning before the answer."""
+        self._add(api.Meaning_Reasoning(api.Output(well_formed(text), tokens)))
+
+    def tool_call(self, text, tokens=None):
+        """A piece of a tool call, as JSON text."""
+        self._add(api.Meaning_ToolCall(api.Output(well_formed(text), tokens)))
+
+    def usage(self, input_tokens=None, cached_input_tokens=None, output_tokens=None, reasoning_tokens=None):
+        """What the server counted. What is no count, such as null, is absent."""
+        counts = map(count, (input_tokens, cached_input_tokens, output_tokens, reasoning_tokens))
+        self._add(api.Meaning_Usage(api.Usage(*counts)))
+
+    def finish(self, reason):
+        """The server's own word for why it stopped."""
+        self._add(api.Meaning_Finish(well_formed(reason)))
+
+    def failure(self, error):
+        """The server reported an error inside a reply that began as a success; `error` is what it sent."""
+        self._add(api.Meaning_Failure(api.Refusal(reason(None, message(error)), message(error))))
+
+    def end(self):
+        """The end marker: the reply is whole."""
+        self._add(api.Meaning_End())
+
+
+def parse(frame):
+    """A frame that holds a JSON object."""
+    try:
+        value = parsed(frame)
+    except ValueError:
+        raise protocol(f"expected a JSON object, found {excerpt(frame)}") from None
+    if not isinstance(value, dict):
+        raise protocol(f"expected a JSON object, found {excerpt(frame)}")
+    return value
+
+
+def table(value, key):
+    """The object under a key, or an empty one where there is none."""
+    value = value.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def string(value, *keys):
+    """The string that is not empty under the first of these keys that has one, or None."""
+    for key in keys:
+        if isinstance(value.get(key), str) and value[key]:
+            return value[key]
+    return None
+
+
+def count(value):
+    """The value if it is a number of tokens, or None."""
+    return value if type(value) is int and 0 <= value < 2**32 else None
+
+
+def post(path, body, headers=()):
+    """A POST of a JSON body."""
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    fields = [("content-type", "application/json"), *headers]
+    return api.Request("POST", path, fields, well_formed(text).encode())
+
+
+def extended(body, sample, settings):
+    """The body with the sample's own parameters over it, and the user's extra body over these."""
+    for extra in (sample.parameters, settings.extra_body):
+        if extra is not None:
+            body = _merged(body, json.loads(extra))
+    return body
+
+
+def _merged(under, over):
+    if isinstance(under, dict) and isinstance(over, dict):
+        return {**under, **{key: _merged(under.get(key), value) for key, value in over.items()}}
+    return over
+
+
+def model(sample, settings):
+    """The name to ask for: the sample's adapter, or the model."""
+    return sample.adapter or settings.model
+
+
+def output_tokens(sample, settings):
+    """How many tokens to ask for, or None where the server is to decide."""
+    return settings.output_tokens if sample.output_tokens is None else sample.output_tokens
+
+
+def sampling(settings):
+    """The sampling settings that are set, by the names that OpenAI's API and its extensions have for them."""
+    chosen = {key: value for key, value in vars(settings.sampling).items() if value is not None}
+    if not chosen["stop"]:
+        del chosen["stop"]
+    return chosen
+
+
+def messages(prompt):
+    """The prompt as the OpenAI API's `messages`; a text becomes the message of a user."""
+    match prompt:
+        case types.Prompt_Text(text):
+            return [{"role": "user", "content": text}]
+        case types.Prompt_Messages(said):
+            return [_message(message) for message in said]
+        case _:
+            raise invalid_config(
+                "the dataset gives token ids, which a conversation cannot carry; have it give text"
+            )
+
+
+def _message(message):
+    parts = [_part(part) for part in message.parts]
+    whole = len(parts) == 1 and parts[0]["type"] == "text"
+    content = parts[0]["text"] if whole else parts
+    extra = json.loads(message.extra) if message.extra else {}
+    return {"role": message.role.name.lower(), "content": content, **extra}
+
+
+def _part(part):
+    match part:
+        case types.Part_Text(text):
+            return {"type": "text", "text": text}
+        case types.Part_Image(media):
+            data = base64.b64encode(media.bytes).decode()
+            return {"type": "image_url", "image_url": {"url": f"data:{media.media_type};base64,{data}"}}
+        case _:
+            raise invalid_input("a message holds a sound; this backend can send text and images")
+
+
+def refusal(status, body):
+    """What a reply with an error status says, in any of the forms that engines and proxies give it."""
+    try:
+        said = message(parsed(body))
+    except ValueError:
+        said = excerpt(body, 400)
+    return api.Refusal(reason(status, said), said or "the server gave no reason")
+
+
+def message(error):
+    """The sentence in an error value, such as {"error": {"message": "…"}}."""
+    for _ in range(8):
+        if not isinstance(error, dict):
+            break
+        keys = [key for key in ("error", "message", "msg", "detail") if error.get(key)]
+        if not keys:
+            break
+        error = error[keys[0]]
+    said = error if isinstance(error, str) else json.dumps(error)
+    return excerpt(well_formed(said).encode(), 400)
+
+
+def reason(status, said):
+    """The kind of trouble, from the status, None where there is none, and from words that engines use."""
+    said = said.lower()
+
+    def says(*words):
+        return any(word in said for word in words)
+
+    model = says("model", "adapter", "lora") and says("not found", "not exist", "unknown", "no such")
+    busy = says("overload", "queue is full", "too many requests", "rate limit", "capacity", "try again later")
+    if status in (401, 403):
+        return Reason.UNAUTHORISED
+    if status in (429, 529) or (busy and status in (None, 503)):
+        return Reason.OVERLOADED
+    if status in (502, 503, 504):
+        return Reason.UNAVAILABLE
+    if status == 413 or says("context length", "context window", "maximum context", "too long", "longer than"):
+        return Reason.TOO_LONG
+    if model and status in (None, 400, 404, 422):
+        return Reason.UNKNOWN_MODEL
+    if status is None:
+        return Reason.OTHER
+    return Reason.INVALID if 400 <= status < 500 else Reason.INTERNAL if status >= 500 else Reason.OTHER
+
+
+def excerpt(data, longest=200):
+    """The beginning of some bytes, on one line."""
+    text = " ".join(bytes(data[: 4 * longest]).decode("utf-8", "replace").split())
+    return text if len(text) <= longest else text[:longest] + "…"
+
+
+__all__ = [
+    "Backend",
+    "Control",
+    "Events",
+    "Reason",
+    "ServerMetric",
+    "api",
+    "count",
+    "excerpt",
+    "extended",
+    "invalid_config",
+    "invalid_input",
+    "message",
+    "messages",
+    "model",
+    "output_tokens",
+    "parse",
+    "post",
+    "protocol",
+    "reason",
+    "refusal",
+    "sampling",
+    "string",
+    "table",
+]

@@ -1,0 +1,103 @@
+"""What a dataset needs: a class to derive from, samples, and reading the files that the scenario names."""
+
+from componentize_py_types import Err
+from runner_plugin import configured, invalid_config, invalid_input, well_formed
+from wit_world.imports import files, tokenizer, types
+from wit_world.imports.types import Message, Part_Text, Prompt_Messages, Prompt_Text, Prompt_Tokens, Role, Turn
+
+
+class Dataset:
+    """A sequence of samples. Derive a class `Generator` from it, set `Config`, and write `samples`."""
+
+    Config = None
+    """The dataclass of what the user may set; an instance is in `self.config`."""
+
+    def __init__(self, config, seed, count):
+        """`seed` is what all random choices come from; `count` is how many samples the run will measure, or None."""
+        self.config = config
+        self.seed = seed
+        self.count = count
+        self._rest = self.samples()
+
+    def samples(self):
+        """A generator of all samples, in their order. The same configuration, seed, files and tokenizer give the
+        same samples, everywhere: draw random numbers from `random.Random(self.seed)` and from nothing else."""
+        raise NotImplementedError
+
+    # What the host calls.
+
+    @classmethod
+    def open(cls, config, seed, count):
+        return cls(configured(cls.Config, config), seed, count)
+
+    def next(self, limit):
+        return [sample for _, sample in zip(range(limit), self._rest)]
+
+    def spare(self, limit):
+        """Samples for requests that are not measured: the first ones, so `next` never gives them again."""
+        return self.next(limit)
+
+
+def sample(id, prompt, **fields):
+    """A sample: its id, unique within a run, and what is asked: a text, or one of the `Prompt_…` classes. Further
+    fields are those of `types.Sample`."""
+    absent = dict.fromkeys(
+        ("input_tokens", "output_tokens", "reference", "turn", "class_", "arrival", "adapter", "parameters")
+    )
+    prompt = Prompt_Text(well_formed(prompt)) if isinstance(prompt, str) else prompt
+    return types.Sample(id=id, prompt=prompt, **(absent | fields))
+
+
+def said(role, text):
+    """A message of one text."""
+    return Message(role, [Part_Text(well_formed(text))], None)
+
+
+def lines(name):
+    """The lines of the file that the scenario calls `name`, as bytes without their ends, with their numbers from 1.
+    The file is read in pieces, so it may be larger than the plugin's memory; a line may not."""
+    file = files.File.open(name)
+    if file is None:
+        raise invalid_config(f"this dataset reads a file; name it in the scenario: [dataset.files] {name} = \"PATH\"")
+    size = file.size()
+    offset = 0
+    number = 0
+    rest = b""
+    while offset < size:
+        try:
+            piece = file.read(offset, 1 << 20)
+        except Err as error:
+            raise invalid_input(f"file `{name}`: {error.value}") from None
+        offset += len(piece)
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            number += 1
+            yield number, line.removesuffix(b"\r")
+        if not piece:
+            break
+    if rest:
+        yield number + 1, rest
+
+
+def text(line, name, number):
+    """A line as text."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise invalid_input(f"file `{name}`, line {number}: byte {error.start + 1} is not UTF-8") from None
+
+
+__all__ = [
+    "Dataset",
+    "Message",
+    "Prompt_Messages",
+    "Prompt_Text",
+    "Prompt_Tokens",
+    "Role",
+    "Turn",
+    "lines",
+    "said",
+    "sample",
+    "text",
+    "tokenizer",
+]

@@ -1,0 +1,68 @@
+//! {{name}}: the lines of a file, a prompt each. The scenario names the file:
+//! `prompts = "FILE"` under `[dataset.files]`.
+
+use std::io::Read;
+use std::iter::Enumerate;
+use std::vec::IntoIter;
+
+use runner_plugin::{Dataset, Error, Inputs, Prompt, Reader, Sample};
+
+/// What a user may write under `[dataset.config]`. The comments are the help that they get.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// Tokens to ask for in each answer.
+    output_tokens: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { output_tokens: 128 }
+    }
+}
+
+/// The lines that are still to be asked, with their numbers.
+pub struct Plugin {
+    config: Config,
+    lines: Enumerate<IntoIter<String>>,
+}
+
+impl Dataset for Plugin {
+    type Config = Config;
+
+    fn open(
+        config: Config,
+        _seed: u64,
+        _count: Option<u64>,
+        inputs: Inputs,
+    ) -> Result<Self, Error> {
+        let file = inputs.files.open("prompts").ok_or_else(|| {
+            let missing = "name a file of prompts: `prompts = \"FILE\"` under [dataset.files]";
+            Error::InvalidConfig(missing.to_owned())
+        })?;
+        let mut text = String::new();
+        Reader::new(file.as_ref())
+            .read_to_string(&mut text)
+            .map_err(|cause| Error::InvalidInput(format!("the file `prompts`: {cause}")))?;
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        Ok(Plugin {
+            config,
+            lines: lines.into_iter().enumerate(),
+        })
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let output_tokens = Some(self.config.output_tokens);
+        let asked = self.lines.by_ref().filter(|(_, line)| !line.is_empty());
+        let samples = asked.map(|(index, line)| Sample {
+            output_tokens,
+            ..Sample::new(format!("prompt-{:06}", index + 1), Prompt::Text(line))
+        });
+        Ok(samples.take(limit as usize).collect())
+    }
+}
+
+runner_plugin::export_dataset!(Plugin);
+
+#[cfg(test)]
+mod tests;

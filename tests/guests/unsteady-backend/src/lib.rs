@@ -1,0 +1,270 @@
+//! A backend that is steady or fails in one of the ways that only `runner plugin test` finds: nothing traps and
+//! nothing breaks the contract of a single call. It goes below the kit's own glue, which would not let it.
+//!
+//! Its server's reply is a word a frame; `end` ends it. Framed as raw bytes, words end with a line feed.
+
+use std::cell::Cell;
+
+use misdeeds::hook_panics;
+use runner_plugin::bindings::{about, backend};
+use runner_plugin::{
+    Control, Error, Framing, LengthPrefix, Meaning, Output, Reading, Reason, Refusal, Request,
+    Sample, ServerMetric, Settings,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What it is told to do.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct Config {
+    /// How it fails.
+    fault: Option<Fault>,
+    /// How replies are cut.
+    framing: Cut,
+}
+
+/// A way to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Fault {
+    /// Words tell how many frames came with them.
+    ByBatch,
+    /// Words are counted anew in each batch.
+    Forgets,
+    /// Words are counted in the instance, from each reply's beginning on.
+    InInstance,
+    /// Words are counted in the instance, from its own beginning on.
+    Everlasting,
+    /// Looks at the frame that follows.
+    LooksAhead,
+    /// Panics at what is no word.
+    Trusting,
+    /// No two requests are the same.
+    Requests,
+}
+
+/// How replies are cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Cut {
+    /// A word a line.
+    #[default]
+    Lines,
+    /// Two bytes before each word say how long it is, the lowest first.
+    Lengths,
+    /// As it comes.
+    Raw,
+}
+
+/// The dialect, opened.
+pub struct Codec {
+    config: Config,
+    counted: Cell<u32>,
+    requests: Cell<u32>,
+}
+
+/// What is kept between batches: how many words there were, and what is not whole.
+struct State {
+    words: u32,
+    rest: Vec<u8>,
+}
+
+impl State {
+    fn thawed(bytes: &[u8]) -> Self {
+        match bytes.split_first_chunk() {
+            Some((words, rest)) => State {
+                words: u32::from_le_bytes(*words),
+                rest: rest.to_vec(),
+            },
+            None => State {
+                words: 0,
+                rest: Vec::new(),
+            },
+        }
+    }
+
+    fn frozen(&self) -> Vec<u8> {
+        [&self.words.to_le_bytes()[..], &self.rest].concat()
+    }
+}
+
+impl Codec {
+    fn is(&self, fault: Fault) -> bool {
+        self.config.fault == Some(fault)
+    }
+
+    /// What one word means.
+    fn word(&self, state: &mut State, word: &[u8], together: usize) -> Result<Meaning, Error> {
+        if word == b"end" {
+            return Ok(Meaning::End);
+        }
+        let is_word = word.iter().all(u8::is_ascii_lowercase);
+        assert!(is_word || !self.is(Fault::Trusting), "only words come");
+        let Ok(word) = str::from_utf8(word) else {
+            return Err(Error::Protocol("a word is no UTF-8".to_owned()));
+        };
+        if !is_word {
+            return Err(Error::Protocol(format!("`{word}` is no word")));
+        }
+        state.words += 1;
+        self.counted.set(self.counted.get() + 1);
+        let text = match self.config.fault {
+            Some(Fault::ByBatch) => format!("{word}/{together}"),
+            Some(Fault::InInstance | Fault::Everlasting) => {
+                format!("{word}#{}", self.counted.get())
+            }
+            _ => format!("{word}#{}", state.words),
+        };
+        Ok(Meaning::Text(Output {
+            text,
+            tokens: Some(1),
+        }))
+    }
+}
+
+impl backend::GuestCodec for Codec {
+    fn open(config: String) -> Result<backend::Codec, Error> {
+        hook_panics();
+        Ok(backend::Codec::new(Codec {
+            config: runner_plugin::parse(&config)?,
+            counted: Cell::new(0),
+            requests: Cell::new(0),
+        }))
+    }
+
+    fn default_url(&self) -> String {
+        "http://127.0.0.1:8000".to_owned()
+    }
+
+    fn control(&self, what: Control) -> Option<Request> {
+        (what == Control::Metrics).then(|| Request {
+            method: "GET".to_owned(),
+            path: "/counted".to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        })
+    }
+
+    fn read_models(&self, _body: Vec<u8>) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn read_metrics(&self, body: Vec<u8>) -> Result<Vec<Reading>, Error> {
+        let value = str::from_utf8(&body)
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        let value: f64 = value.ok_or_else(|| Error::Protocol("no number".to_owned()))?;
+        // Infinite where the server sends too large a number, which the contract forbids.
+        if self.is(Fault::Trusting) || value.is_finite() {
+            let metric = ServerMetric::OutputTokens;
+            return Ok(vec![Reading { metric, value }]);
+        }
+        Err(Error::Protocol("too large a number".to_owned()))
+    }
+
+    fn encode(&self, sample: Sample, _settings: Settings) -> Result<Request, Error> {
+        self.requests.set(self.requests.get() + 1);
+        let path = match self.is(Fault::Requests) {
+            true => format!("/{}/{}", sample.id, self.requests.get()),
+            false => format!("/{}", sample.id),
+        };
+        Ok(Request {
+            method: "POST".to_owned(),
+            path,
+            headers: Vec::new(),
+            body: Vec::new(),
+        })
+    }
+
+    fn framing(&self, _streaming: bool) -> Framing {
+        match self.config.framing {
+            Cut::Lines => Framing::Lines,
+            Cut::Lengths => Framing::LengthPrefixed(LengthPrefix {
+                skip: 0,
+                width: 2,
+                little_endian: true,
+            }),
+            Cut::Raw => Framing::Raw,
+        }
+    }
+
+    fn decode(&self, state: Vec<u8>, frames: backend::Frames) -> Result<backend::Decoded, Error> {
+        if state.is_empty() && !self.is(Fault::Everlasting) {
+            self.counted.set(0);
+        }
+        let mut state = State::thawed(&state);
+        if self.is(Fault::Forgets) {
+            state.words = 0;
+        }
+        let mut events = Vec::new();
+        let mut start = 0;
+        for (index, end) in frames.ends.iter().enumerate() {
+            let data = &frames.bytes[start..*end as usize];
+            start = *end as usize;
+            let mut add = |what| {
+                events.push(backend::Event {
+                    frame: index as u32,
+                    what,
+                });
+            };
+            if self.config.framing == Cut::Raw {
+                state.rest.extend_from_slice(data);
+                while let Some(end) = state.rest.iter().position(|byte| *byte == b'\n') {
+                    let word: Vec<u8> = state.rest.drain(..=end).take(end).collect();
+                    add(self.word(&mut state, &word, frames.ends.len())?);
+                }
+                continue;
+            }
+            let ends_here = frames.bytes[start..].starts_with(b"end");
+            if self.is(Fault::LooksAhead) && ends_here {
+                add(Meaning::Finish("stop".to_owned()));
+            }
+            add(self.word(&mut state, data, frames.ends.len())?);
+        }
+        Ok(backend::Decoded {
+            events,
+            state: state.frozen(),
+        })
+    }
+
+    fn explain(&self, status: u16, body: Vec<u8>) -> Refusal {
+        let message = match self.is(Fault::Trusting) {
+            true => String::from_utf8(body).expect("only text comes"),
+            false => String::from_utf8_lossy(&body).into_owned(),
+        };
+        Refusal {
+            reason: match status {
+                429 => Reason::Overloaded,
+                _ => Reason::Other,
+            },
+            message,
+        }
+    }
+}
+
+/// What is exported.
+pub struct Component;
+
+impl about::Guest for Component {
+    fn describe() -> about::Info {
+        about::Info {
+            name: "unsteady".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            summary: env!("CARGO_PKG_DESCRIPTION").to_owned(),
+            config_schema: runner_plugin::schema::<Config>(),
+        }
+    }
+}
+
+impl backend::Guest for Component {
+    type Codec = Codec;
+}
+
+// Natively, where nothing calls it, the exports' names could not be linked.
+#[cfg(target_arch = "wasm32")]
+#[allow(unsafe_code)]
+const _: () = {
+    about::export!(Component with_types_in about);
+    backend::export!(Component with_types_in backend);
+};

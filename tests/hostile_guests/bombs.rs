@@ -1,0 +1,177 @@
+//! Components that are too much: small files that stand for much, and large ones. None reaches the compiler.
+
+use runner::plugin::PluginError;
+use runner::plugin::backend::Backend;
+use runner::plugin::sandbox::Limits;
+use serde_json::json;
+
+use super::fixture::{
+    BACKEND, DEEDS, bytes, fails, grants, load_bytes, load_bytes_within, patched, trapped,
+};
+
+/// What is said of a component of this text.
+#[track_caller]
+fn refused(text: &str) -> String {
+    refused_within(&wat::parse_str(text).unwrap(), &Limits::default())
+}
+
+#[track_caller]
+fn refused_within(bytes: &[u8], limits: &Limits) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    match fails(load_bytes_within(folder.path(), bytes, limits)) {
+        PluginError::Excessive { what, .. } => what,
+        error => panic!("{error:?}"),
+    }
+}
+
+/// A component of one module.
+fn module(inside: &str) -> String {
+    format!("(component (core module {inside}))")
+}
+
+#[test]
+fn thousands_of_functions() {
+    assert_eq!(
+        refused(&module(&"(func)".repeat(200_001))),
+        "it has 200001 functions, at most 200000 are allowed (raise `functions` under [sandbox] if you trust it)"
+    );
+    let spread = "(core module (func) (func))".repeat(600);
+    let limits = Limits {
+        functions: 1_000,
+        ..Limits::default()
+    };
+    let bytes = wat::parse_str(format!("(component {spread})")).unwrap();
+    assert!(refused_within(&bytes, &limits).starts_with("it has 1200 functions, at most 1000"));
+}
+
+#[test]
+fn huge_tables() {
+    assert_eq!(
+        refused(&module("(table 4000000000 funcref)")),
+        "it has 4000000000 elements in its tables, at most 100000 are allowed (raise `table` under [sandbox] if you trust it)"
+    );
+    assert!(refused(&module(&"(table 2000 funcref)".repeat(51))).starts_with("it has 102000 "));
+}
+
+#[test]
+fn huge_memories() {
+    assert_eq!(
+        refused(&module("(memory 65536)")),
+        "it begins with 4096 MiB of memory, at most 256 MiB are allowed (raise `memory` under [sandbox] if you trust it)"
+    );
+    assert!(refused(&module("(memory i64 0x1000000000000)")).contains("of memory"));
+    assert!(refused(&module(&"(memory 100)".repeat(50))).starts_with("it begins with 312 MiB"));
+}
+
+#[test]
+fn components_in_components_without_end() {
+    let deep = (0..9).fold(String::new(), |inside, _| format!("(component {inside})"));
+    assert_eq!(
+        refused(&deep),
+        "it has 9 levels of modules and components in each other, at most 8 are allowed (raise `nesting` under [sandbox] if you trust it)"
+    );
+    let deeper = (0..5_000).fold(Vec::new(), |inside: Vec<u8>, _| {
+        let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
+        if !inside.is_empty() {
+            bytes.push(4);
+            let mut length = inside.len();
+            while length >= 0x80 {
+                bytes.push(length as u8 | 0x80);
+                length >>= 7;
+            }
+            bytes.push(length as u8);
+            bytes.extend(inside);
+        }
+        bytes
+    });
+    assert!(refused_within(&deeper, &Limits::default()).starts_with("it has 5000 levels"));
+}
+
+/// Seven lines, ten to the sixth instances.
+#[test]
+fn instances_of_instances_without_end() {
+    let mut text = "(core module $m) (core instance (instantiate $m))".to_owned();
+    for level in 0..6 {
+        let ten = "(instance (instantiate $c))".repeat(10);
+        text = format!("(component $c {text}) {ten} (; level {level} ;)");
+    }
+    let said = refused(&format!("(component {text})"));
+    let (count, limit) = said
+        .strip_prefix("one of it consists of up to ")
+        .and_then(|rest| rest.split_once(" instances, at most "))
+        .unwrap_or_else(|| panic!("{said}"));
+    assert!(count.parse::<u64>().unwrap() > 1_000_000, "{said}");
+    assert_eq!(limit, "1000 are allowed");
+}
+
+#[test]
+fn code_that_is_handed_about() {
+    let said = "it hands components or modules about as values, which no plugin needs";
+    for text in [
+        r#"(component (import "x" (core module)))"#,
+        r#"(component (component (import "x" (component))))"#,
+        r#"(component (component $c (component (export "y"))) (instance $i (instantiate $c)) (alias export $i "y" (component)))"#,
+    ] {
+        assert_eq!(refused(text), said, "{text}");
+    }
+}
+
+#[test]
+fn large_files() {
+    let limits = Limits {
+        component_bytes: 1_000,
+        ..Limits::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let error = fails(load_bytes_within(folder.path(), &bytes(BACKEND), &limits));
+    assert_eq!(
+        error
+            .to_string()
+            .replace(folder.path().to_str().unwrap(), "FOLDER"),
+        "plugin `FOLDER/plugin.wasm` is refused: its file is larger than the 1000 bytes allowed (raise `component` under [sandbox] if you trust it)"
+    );
+}
+
+#[test]
+fn code_that_takes_too_long_to_compile() {
+    let limits = Limits {
+        compile_ms: 1,
+        ..Limits::default()
+    };
+    // One that no other test has had compiled.
+    let component = patched(BACKEND, "a panic on purpose", "a panic in compile");
+    assert_eq!(
+        refused_within(&component, &limits),
+        "compiling it takes longer than the 0.001 s allowed (raise `compile` under [sandbox] if you trust it)"
+    );
+}
+
+#[test]
+fn what_it_does_to_itself_before_it_is_told_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    for (place, call) in [
+        ("misdeed at start: ", "instantiate"),
+        ("misdeed in describe: ", "describe"),
+    ] {
+        for (deed, cause) in DEEDS {
+            let text = |deed: &str| format!("{place}{deed:.<width$}", width = 40 - place.len());
+            let component = patched(BACKEND, &text("nothing"), &text(deed));
+            let plugin = load_bytes(folder.path(), &component).unwrap();
+            let config = json!({"misbehave": deed});
+            let backend = Backend::new(plugin, &json!({}), grants(&config)).unwrap();
+            for _ in 0..2 {
+                let error = fails(backend.describe());
+                // Nobody listens for a panic's message that early.
+                match deed {
+                    "panic" | "flood-log-and-panic" => assert!(
+                        error
+                            .to_string()
+                            .starts_with(&format!("plugin `plugin.wasm` failed in `{call}`: it ")),
+                        "{error}"
+                    ),
+                    _ => trapped(&error, "plugin.wasm", call, cause),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `runner plugin test` as its users run it: over the cases of every plugin of ours, and over plugins that fail in
+//! ways that only it finds.
+//!
+//! Transcripts lie in `command_line/snapshots`, times and digests taken out.
+
+mod faults;
+mod folders;
+mod forms;
+mod ours;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::process::{Ended, run, runner};
+
+/// A component that was built, by its name below `target/components`.
+fn component(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../target/components")
+        .join(name);
+    assert!(
+        path.is_file(),
+        "{} is not built; run `cargo xtask plugins`",
+        path.display()
+    );
+    path
+}
+
+/// Some cases of a plugin of the tests' own.
+struct Project {
+    folder: tempfile::TempDir,
+    component: PathBuf,
+}
+
+impl Project {
+    /// Of a guest, without a case.
+    fn of(guest: &str) -> Self {
+        Project {
+            folder: tempfile::tempdir().unwrap(),
+            component: component(&format!("guests/{guest}.wasm")),
+        }
+    }
+
+    /// A backend with this configuration and one case, `words`, whose reply is this.
+    fn asking(config: &str, reply: &str, body: &[u8]) -> Self {
+        let project = Project::of("unsteady-backend");
+        project.write("cases/words/config.toml", config);
+        project.write("cases/words/sample.json", SAMPLE);
+        project.write(&format!("cases/words/{reply}"), body);
+        project
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.path(file)).unwrap()
+    }
+
+    /// `runner plugin test` in its folder, with these further words.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = runner();
+        command
+            .current_dir(self.folder.path())
+            .args(["plugin", "test"])
+            .args(words);
+        command
+    }
+
+    /// The same with the component named.
+    fn test(&self, words: &[&str]) -> Ended {
+        run(self.command(words).arg("--plugin").arg(&self.component))
+    }
+
+    /// Its report, once it ended with this code.
+    fn report(&self, code: i32) -> serde_json::Value {
+        let ended = self.test(&["--json"]).with_code(code);
+        serde_json::from_str(&ended.stdout).unwrap()
+    }
+}
+
+const SAMPLE: &str = "{\"id\": \"1\", \"prompt\": {\"text\": \"Hello\"}}\n";
+const WORDS: &[u8] = b"one\ntwo\nthree\nfour\nfive\nend\n";

@@ -1,0 +1,220 @@
+//! Plugins that no single call finds fault with, and what finds it.
+
+use serde_json::Value;
+
+use super::{Project, SAMPLE, WORDS};
+
+/// What a case's report says is wrong, each as its kind and its one-line text.
+fn failures(report: &Value) -> Vec<(String, String)> {
+    let failures = report["cases"][0]["failures"].as_array().unwrap();
+    let said = |failure: &Value| {
+        let keys = ["what", "file", "doing"];
+        let what = keys.iter().find_map(|key| failure[key].as_str()).unwrap();
+        let error = failure["error"].as_str().unwrap_or_default();
+        (
+            failure["kind"].as_str().unwrap().to_owned(),
+            format!("{what} {error}"),
+        )
+    };
+    failures.iter().map(said).collect()
+}
+
+#[test]
+fn a_backend_that_is_unsteady_is_found_out() {
+    let faults = [
+        (
+            "by-batch",
+            "unstable",
+            "frame by frame gives other events than in one batch",
+        ),
+        (
+            "forgets",
+            "unstable",
+            "frame by frame gives other events than in one batch",
+        ),
+        (
+            "in-instance",
+            "unstable",
+            "each frame in another instance than the one before",
+        ),
+        (
+            "everlasting",
+            "unstable",
+            "in one batch a second time gives other events",
+        ),
+        (
+            "looks-ahead",
+            "unstable",
+            "frame by frame gives other events than in one batch",
+        ),
+        (
+            "requests",
+            "unstable",
+            "writing the request a second time, in the same instance",
+        ),
+        ("trusting", "misbehaved", "it panicked: "),
+    ];
+    for (fault, kind, words) in faults {
+        let config = format!("fault = \"{fault}\"\n");
+        let project = Project::asking(&config, "reply.lines", WORDS);
+        project.test(&["--bless"]).with_code(4);
+        let report = project.report(4);
+        let failures = failures(&report);
+        assert!(
+            failures
+                .iter()
+                .any(|(found, said)| found == kind && said.contains(words)),
+            "{fault}: {failures:#?}"
+        );
+        // What is unsteady was not written.
+        let written = project.path("cases/words/events.json").is_file();
+        assert_eq!(written, fault == "trusting", "{fault}");
+    }
+}
+
+#[test]
+fn a_steady_backend_holds_in_every_framing() {
+    let mut lengths = Vec::new();
+    for word in ["one", "two", "three", "end"] {
+        lengths.extend(u16::try_from(word.len()).unwrap().to_le_bytes());
+        lengths.extend(word.as_bytes());
+    }
+    let replies: [(&str, &str, &[u8], &str); 3] = [
+        (
+            "lines",
+            "reply.lines",
+            WORDS,
+            r#"{"frame":2,"kind":"text","text":"three#3","tokens":1}"#,
+        ),
+        (
+            "lengths",
+            "reply.bin",
+            &lengths,
+            r#"{"frame":2,"kind":"text","text":"three#3","tokens":1}"#,
+        ),
+        // Where the network cuts is chance, so events belong to no frame and pieces are joined.
+        (
+            "raw",
+            "reply.bin",
+            WORDS,
+            r#"{"kind":"text","text":"one#1two#2three#3four#4five#5","tokens":5}"#,
+        ),
+    ];
+    for (framing, reply, body, event) in replies {
+        let project = Project::asking(&format!("framing = \"{framing}\"\n"), reply, body);
+        project.test(&["--bless"]).with_code(0);
+        let events = project.read("cases/words/events.json");
+        assert!(events.contains(event), "{framing}: {events}");
+        let report = project.report(0);
+        let checks = &report["checks"];
+        assert!(
+            checks["decodings"].as_u64() > Some(100),
+            "{framing}: {checks}"
+        );
+        assert!(checks["damaged"].as_u64() > Some(50), "{framing}: {checks}");
+    }
+}
+
+#[test]
+fn a_raw_reply_that_forgets_what_is_not_whole_is_found_out() {
+    let config = "framing = \"raw\"\nfault = \"forgets\"\n";
+    let project = Project::asking(config, "reply.bin", WORDS);
+    let failures = failures(&project.report(4));
+    assert!(
+        failures[0].1.contains("cuts it at random bytes"),
+        "{failures:#?}"
+    );
+}
+
+#[test]
+fn what_is_read_beside_replies_is_damaged_too() {
+    let project = Project::of("unsteady-backend");
+    project.write("cases/error/config.toml", "fault = \"trusting\"\n");
+    project.write("cases/error/sample.json", SAMPLE);
+    project.write("cases/error/reply.429.txt", "too much to do");
+    let told = failures(&project.report(4));
+    assert!(
+        told.iter().any(
+            |(_, said)| said.contains("explaining the error reply, damaged")
+                && said.contains("only text comes")
+        ),
+        "{told:#?}"
+    );
+    let project = Project::of("unsteady-backend");
+    project.write("cases/metrics/config.toml", "fault = \"trusting\"\n");
+    project.write("cases/metrics/control.txt", "metrics\n");
+    project.write("cases/metrics/reply.txt", "12\n");
+    let told = failures(&project.report(4));
+    assert!(
+        told.iter()
+            .any(|(_, said)| said.contains("reading the metrics, damaged")
+                && said.contains("broke its contract")),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn a_dataset_that_is_unsteady_is_found_out() {
+    let faults = [
+        (
+            "by-limit",
+            "unstable",
+            "one by one, in a fresh instance, gives other samples",
+        ),
+        ("same-id", "breach", "two samples have the id `9`"),
+        (
+            "spare-measured",
+            "breach",
+            "the spare sample `spare-1` is measured too",
+        ),
+    ];
+    for (fault, kind, words) in faults {
+        let project = Project::of("unsteady-dataset");
+        project.write("cases/some/config.toml", format!("fault = \"{fault}\"\n"));
+        project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
+        let failures = failures(&project.report(4));
+        assert!(
+            failures
+                .iter()
+                .any(|(found, said)| found == kind && said.contains(words)),
+            "{fault}: {failures:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_steady_dataset_holds_and_depends_on_its_seed() {
+    let project = Project::of("unsteady-dataset");
+    project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
+    project.test(&["--bless"]).with_code(0);
+    let digest = project.read("cases/some/digest.txt");
+    assert!(digest.ends_with("  1000 samples\n"), "{digest}");
+    project.report(0);
+    project.write("cases/some/case.toml", "seed = 8\nspare = 2\n");
+    let files: Vec<String> = failures(&project.report(4))
+        .into_iter()
+        .map(|(_, said)| said.trim().to_owned())
+        .collect();
+    assert_eq!(files, ["samples.json", "digest.txt"]);
+}
+
+#[test]
+fn a_scorer_that_gives_no_number_is_found_out() {
+    let project = Project::of("hostile-scorer");
+    project.write(
+        "cases/some/exchanges.json",
+        "[{\"id\": \"a\", \"output\": \"x\"}]\n",
+    );
+    project.test(&["--bless"]).with_code(0);
+    let scores = project.read("cases/some/scores.json");
+    assert!(scores.contains("{\"id\":\"a\",\"scores\":{\""), "{scores}");
+    project.write(
+        "cases/some/config.toml",
+        "answer = \"nan\"\ncall = \"score\"\n",
+    );
+    let failures = failures(&project.report(4));
+    assert!(
+        failures[0].1.contains("broke its contract in `score`") && failures[0].1.contains("NaN"),
+        "{failures:#?}"
+    );
+}
