@@ -160,7 +160,6 @@ async fn waited(
 ) -> (Result<(), PreflightError>, Vec<(Duration, String)>) {
     let resolved = Trial::of(BASE).resolve();
     let mut dialect = resolved.parts.backend.open().unwrap();
-    let memory = Memory::to_raw(raw);
     let mut told = Vec::new();
     let memory = Memory::to_raw(raw);
     let ended = wait_ready(
@@ -172,9 +171,8 @@ async fn waited(
         &mut dialect,
         Nanos(limit * 1_000_000),
         |waited, seen| told.push((waited, seen.to_owned())),
-    )
-    .await;
-    (ended, told)
+    );
+    (ended.await, told)
 }
 
 #[tokio::test(start_paused = true)]
