@@ -161,7 +161,7 @@ fn a_dataset_that_is_unsteady_is_found_out() {
             "unstable",
             "one by one, in a fresh instance, gives other samples",
         ),
-        ("same-id", "breach", "two samples have the id `9`"),
+        ("same-id", "misbehaved", "it gave two samples the id `9`"),
         (
             "spare-measured",
             "breach",

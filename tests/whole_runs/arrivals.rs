@@ -242,7 +242,7 @@ async fn a_cap_holds_a_trace_back() {
 
 /// A dataset that has its samples due at these milliseconds, and so many requests of it.
 fn planned(arrivals: &[u64], requests: u64) -> Trial {
-    let plugin = crate::hostile_guests::fixture::components().join("hostile-dataset.wasm");
+    let plugin = crate::hostile_guests::fixture::components().join("guests/hostile-dataset.wasm");
     Trial::of(&format!(
         "[target]\nmodel = 'mock'\n[backend]\nplugin = 'backends/vllm.wasm'\n\
          [dataset]\nplugin = '{}'\nconfig.arrivals = {arrivals:?}\n\

@@ -96,8 +96,8 @@ async fn why_a_server_refused_is_recorded_and_counted() {
     let counted: Vec<_> = failures.reasons.iter().map(|(of, n)| (*of, *n)).collect();
     assert_eq!(counted, [(Reason::Overloaded, 1), (Reason::TooLong, 1)]);
     for line in [
-        "  http-status (overloaded):                1\n",
-        "  in-band-error (overloaded):              1\n",
+        "  http-status (overloaded):              1\n",
+        "  in-band-error (overloaded):            1\n",
     ] {
         assert!(ran.text.contains(line), "{}", ran.text);
     }
@@ -111,7 +111,7 @@ fn adapters(ran: &Ran) -> Vec<(u64, String)> {
         .collect()
 }
 
-const SPREAD: &str = "request.adapters = ['a', 'b', 'c']\nload = { requests = 40, rate = 100.0 }\n";
+const SPREAD: &str = "request.adapters = ['a', 'b', 'c']\nload = { requests = 40, arrival = 'constant', rate = 100.0 }\n";
 
 #[tokio::test(start_paused = true)]
 async fn adapters_are_assigned_by_seed_and_number_alone() {
@@ -148,7 +148,7 @@ async fn adapters_are_assigned_by_seed_and_number_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sample_keeps_the_adapter_that_its_dataset_gave_it() {
-    let plugin = crate::hostile_guests::fixture::components().join("hostile-dataset.wasm");
+    let plugin = crate::hostile_guests::fixture::components().join("guests/hostile-dataset.wasm");
     let own = format!(
         "dataset = {{ plugin = '{}', config.adapter = 'own' }}",
         plugin.display()

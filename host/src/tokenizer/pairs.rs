@@ -87,7 +87,7 @@ mod tests {
         let ids = encode("abc", true);
         assert_eq!(ids, [START, SINGLE + SINGLE * 65 + 66, 67]);
         assert_eq!(decode(&ids), "<s>abc");
-        assert_eq!(decode(&[SEVEN, TRIPLE + 33, END, 99_999]), "<seven>AAA</s>");
+        assert_eq!(decode(&[SEVEN, 9_025 + 33, END, 99_999]), "<seven>AAA</s>");
     }
 
     #[test]
