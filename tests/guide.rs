@@ -196,7 +196,10 @@ fn a_dataset_and_a_scorer_that_judges_its_answers() {
     assert_eq!(correct["count"], 20, "{result:#}");
     // Of the first 20 sums of seed 7, five are 9. All answers have a number, so the two measures are the same.
     assert_eq!(correct["mean"], 0.25, "{result:#}");
-    assert_eq!(result["run-scores"]["correct-of-numbers"], 0.25, "{result:#}");
+    assert_eq!(
+        result["run-scores"]["correct-of-numbers"], 0.25,
+        "{result:#}"
+    );
 }
 
 /// The `run` steps of the workflow, by name.

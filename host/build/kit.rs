@@ -118,9 +118,7 @@ fn section<'m>(
     name: &str,
 ) -> impl Iterator<Item = (&'m String, &'m mut Value)> + use<'m> {
     let table = manifest.get_mut(name).and_then(Value::as_table_mut);
-    table
-        .into_iter()
-        .flat_map(|table| table.iter_mut().map(|(key, value)| (key, value)))
+    table.into_iter().flat_map(toml::Table::iter_mut)
 }
 
 fn inherits(value: &Value) -> bool {

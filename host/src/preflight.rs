@@ -11,7 +11,7 @@ use crate::plugin::backend::{Control, Dialect};
 use crate::prepare::http_request;
 use crate::question;
 use crate::target::{Secrets, Target};
-use crate::transport::Connect;
+use crate::transport::{Connect, Connection};
 
 mod ready;
 
@@ -102,6 +102,29 @@ pub enum PreflightError {
     Plugin(#[from] PluginError),
 }
 
+/// Whom to ask, and how.
+pub struct Asked<'a, C> {
+    /// Opens connections.
+    pub connect: &'a C,
+    /// Tells the time.
+    pub clock: Clock,
+    /// How long to wait for a connection.
+    pub timeouts: &'a Timeouts,
+    /// The target's place among the run's.
+    pub number: u32,
+    /// The target.
+    pub target: &'a Target,
+    /// What is added to requests, and taken out of what is told.
+    pub secrets: &'a Secrets,
+}
+
+impl<C: Connect> Asked<'_, C> {
+    async fn open(&self) -> Result<Connection<C::Io>, String> {
+        let limit = self.timeouts.connect;
+        question::open(self.connect, self.number, self.clock, limit).await
+    }
+}
+
 /// What was found.
 pub struct Found {
     /// The model to ask for.
@@ -110,23 +133,25 @@ pub struct Found {
     pub remark: Option<String>,
 }
 
-/// Asks a target what it serves. `number` is its place among the run's targets. Engines list `adapters` as
-/// models; one that is to be asked for is not taken for the model.
+/// Asks a target what it serves. Engines list `adapters` as models; one that is to be asked for is not taken for
+/// the model.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
 /// # Errors
 /// Where it is certain that the run would fail.
 pub async fn probe<C: Connect>(
-    connect: &C,
-    clock: Clock,
-    timeouts: &Timeouts,
-    (number, target): (u32, &Target),
-    secrets: &Secrets,
+    asked: &Asked<'_, C>,
     dialect: &mut Dialect,
     (model, adapters): (Option<&str>, &[String]),
 ) -> Result<Found, PreflightError> {
-    let opened = question::open(connect, number, clock, timeouts.connect).await;
+    let Asked {
+        connect,
+        target,
+        secrets,
+        ..
+    } = *asked;
+    let opened = asked.open().await;
     let mut connection = opened.map_err(|cause| PreflightError::Unreachable {
         target: target.to_string(),
         cause,

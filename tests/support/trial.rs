@@ -229,15 +229,16 @@ const SPEED: &str = "ttft = '120ms'\nitl = '20ms'\n";
 
 async fn ask_for_model(resolved: &Resolved, memory: &Memory) -> String {
     let mut dialect = resolved.parts.backend.open().unwrap();
-    let found = preflight::probe(
-        memory,
-        Clock::start(),
-        &resolved.plan.timeouts,
-        (0, &resolved.parts.targets[0]),
-        &resolved.parts.secrets,
-        &mut dialect,
-        (None, &resolved.plan.request.adapters),
-    );
+    let asked = preflight::Asked {
+        connect: memory,
+        clock: Clock::start(),
+        timeouts: &resolved.plan.timeouts,
+        number: 0,
+        target: &resolved.parts.targets[0],
+        secrets: &resolved.parts.secrets,
+    };
+    let adapters = &resolved.plan.request.adapters;
+    let found = preflight::probe(&asked, &mut dialect, (None, adapters));
     found.await.unwrap().model
 }
 

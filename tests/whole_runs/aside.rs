@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use runner::clock::Clock;
 use runner::finding::Id;
-use runner::preflight::{PreflightError, wait_ready};
+use runner::preflight::{Asked, PreflightError, wait_ready};
 use runner::run::RunError;
 use runner::summary::server::Figure;
 use runner::units::Nanos;
@@ -162,12 +162,16 @@ async fn waited(
     let mut dialect = resolved.parts.backend.open().unwrap();
     let mut told = Vec::new();
     let memory = Memory::to_raw(raw);
+    let asked = Asked {
+        connect: &memory,
+        clock: Clock::start(),
+        timeouts: &resolved.plan.timeouts,
+        number: 0,
+        target: &resolved.parts.targets[0],
+        secrets: &resolved.parts.secrets,
+    };
     let ended = wait_ready(
-        &memory,
-        Clock::start(),
-        &resolved.plan.timeouts,
-        (0, &resolved.parts.targets[0]),
-        &resolved.parts.secrets,
+        &asked,
         &mut dialect,
         Nanos(limit * 1_000_000),
         |waited, seen| told.push((waited, seen.to_owned())),

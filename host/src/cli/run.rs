@@ -275,6 +275,14 @@ fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot start a runtime: {cause}")))?;
     let mut dialect = resolved.parts.backend.open()?;
     for (number, target) in (0..).zip(&resolved.parts.targets) {
+        let asked = preflight::Asked {
+            connect,
+            clock: Clock::start(),
+            timeouts: &resolved.plan.timeouts,
+            number,
+            target,
+            secrets: &resolved.parts.secrets,
+        };
         if let Some(limit) = resolved.plan.control.wait_ready {
             let mut told: Option<Duration> = None;
             let waits = |waited: Duration, seen: &str| {
@@ -286,26 +294,13 @@ fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
             };
             tokio::task::LocalSet::new().block_on(
                 &runtime,
-                preflight::wait_ready(
-                    connect,
-                    Clock::start(),
-                    &resolved.plan.timeouts,
-                    (number, target),
-                    &resolved.parts.secrets,
-                    &mut dialect,
-                    limit,
-                    waits,
-                ),
+                preflight::wait_ready(&asked, &mut dialect, limit, waits),
             )?;
         }
         let found = tokio::task::LocalSet::new().block_on(
             &runtime,
             preflight::probe(
-                connect,
-                Clock::start(),
-                &resolved.plan.timeouts,
-                (number, target),
-                &resolved.parts.secrets,
+                &asked,
                 &mut dialect,
                 (
                     resolved.plan.target.model.as_deref(),

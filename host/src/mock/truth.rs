@@ -94,8 +94,11 @@ pub(super) struct Counters {
     pub length: AtomicU64,
     pub abort: AtomicU64,
     pub error: AtomicU64,
-    pub http: Mutex<BTreeMap<(Cow<'static, str>, &'static str, u16), u64>>,
+    pub http: Mutex<BTreeMap<Handled, u64>>,
 }
+
+/// What requests over HTTP are counted by: handler, method, and the hundreds of the status.
+pub(super) type Handled = (Cow<'static, str>, &'static str, u16);
 
 /// A lock whose holder cannot have left anything half done.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

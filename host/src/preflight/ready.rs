@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use super::{PreflightError, explained};
-use crate::clock::Clock;
-use crate::drive::Timeouts;
+use super::{Asked, PreflightError, explained};
 use crate::plugin::PluginError;
 use crate::plugin::backend::{Control, Dialect};
 use crate::prepare::http_request;
 use crate::question;
-use crate::target::{Secrets, Target};
 use crate::transport::Connect;
 use crate::units::Nanos;
 
@@ -24,23 +21,20 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// Where it does not come to serve in time, or the backend fails.
 pub async fn wait_ready<C: Connect>(
-    connect: &C,
-    clock: Clock,
-    timeouts: &Timeouts,
-    (number, target): (u32, &Target),
-    secrets: &Secrets,
+    asked: &Asked<'_, C>,
     dialect: &mut Dialect,
     limit: Nanos,
     mut waits: impl FnMut(Duration, &str),
 ) -> Result<(), PreflightError> {
-    let begun = clock.now();
+    let begun = asked.clock.now();
     loop {
-        let asked = ask(connect, clock, timeouts, (number, target), secrets, dialect).await?;
-        let Err(seen) = asked else { return Ok(()) };
-        let waited = clock.now().since(begun);
+        let Err(seen) = ask(asked, dialect).await? else {
+            return Ok(());
+        };
+        let waited = asked.clock.now().since(begun);
         if waited >= limit {
             return Err(PreflightError::NotReady {
-                target: target.to_string(),
+                target: asked.target.to_string(),
                 limit: crate::duration::format(limit.into()),
                 seen,
             });
@@ -52,14 +46,16 @@ pub async fn wait_ready<C: Connect>(
 
 /// Asks once; the inner error is what was seen instead of a server that serves.
 async fn ask<C: Connect>(
-    connect: &C,
-    clock: Clock,
-    timeouts: &Timeouts,
-    (number, target): (u32, &Target),
-    secrets: &Secrets,
+    asked: &Asked<'_, C>,
     dialect: &mut Dialect,
 ) -> Result<Result<(), String>, PluginError> {
-    let mut connection = match question::open(connect, number, clock, timeouts.connect).await {
+    let Asked {
+        connect,
+        target,
+        secrets,
+        ..
+    } = *asked;
+    let mut connection = match asked.open().await {
         Ok(connection) => connection,
         Err(cause) => return Ok(Err(cause)),
     };
