@@ -74,6 +74,13 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
 
         run_patiently(author(folder.path()).args(["plugin", "test", &name])).with_code(0);
 
+        // The module alone, as another tool would have made it, becomes the same component.
+        let module = format!("{PROJECTS}/wasm32-unknown-unknown/release/{kind}_my_{kind}.wasm");
+        std::fs::copy(module, folder.path().join("mine.core.wasm")).unwrap();
+        let wrapped = facts(author(folder.path()).args(["plugin", "build", "mine.core.wasm"]));
+        assert_eq!(wrapped["path"], "mine.component.wasm");
+        assert_eq!(wrapped["sha256"], built["sha256"]);
+
         // What an author tries first, and without a warning.
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(folder.path().join(&name));
@@ -84,6 +91,18 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
         let tested = run_patiently(&mut cargo).with_code(0);
         assert!(tested.stdout.contains("2 passed"), "{tested:#?}");
     }
+}
+
+#[test]
+fn a_module_that_does_not_know_the_interface_becomes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let module = wat::parse_str("(module (memory (export \"memory\") 1))").unwrap();
+    std::fs::write(folder.path().join("bare.wasm"), module).unwrap();
+    let build = ["plugin", "build", "bare.wasm", "--output", "made.wasm"];
+    let ended = run_patiently(author(folder.path()).args(build)).with_code(4);
+    assert!(ended.stderr.contains("bare"), "{ended:#?}");
+    assert!(!folder.path().join("made.wasm").exists());
+    run_patiently(author(folder.path()).args(["plugin", "build", "--output", "x"])).with_code(2);
 }
 
 #[test]

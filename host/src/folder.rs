@@ -352,6 +352,8 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
                 approximate: plan.tokenizer.approximate,
             }),
             insecure: plan.connection.trust.insecure,
+            plugins: plan.plugins(),
+            sandbox: Some(plan.sandbox.clone()),
             interrupted,
         },
         retokenized: assessment.retokenized,

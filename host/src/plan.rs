@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::{Arrival, Due, Trace};
 use crate::drive::{Reuse, Timeouts};
 use crate::metric::Objective;
+use crate::plugin::Kind;
 use crate::plugin::sandbox::Limits;
+use crate::summary::Used;
 use crate::transport::dial::Trust;
 use crate::transport::{Timestamps, Version};
 use crate::units::Nanos;
@@ -198,6 +200,24 @@ pub struct Slice {
 }
 
 impl Plan {
+    /// The plugins of the run, the backend first.
+    pub fn plugins(&self) -> Vec<Used> {
+        let used = |kind, plugin: &PlannedPlugin| Used {
+            kind,
+            name: plugin.name.clone(),
+            version: plugin.version.clone(),
+            digest: plugin.digest.clone(),
+        };
+        let scorers = self.scorers.iter();
+        [
+            used(Kind::Backend, &self.backend),
+            used(Kind::Dataset, &self.dataset.plugin),
+        ]
+        .into_iter()
+        .chain(scorers.map(|scorer| used(Kind::Scorer, scorer)))
+        .collect()
+    }
+
     /// Whether this plan's slice holds the request of that number.
     pub fn holds(&self, index: u64) -> bool {
         self.slice

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wasmparser::{Encoding, Parser, Payload};
 use wit_component::{ComponentEncoder, DecodedWasm};
+use wit_parser::{Resolve, WorldId, WorldKey};
 
 /// The module that older toolchains import WASI from.
 const OLD_WASI: &str = "wasi_snapshot_preview1";
@@ -66,14 +67,28 @@ pub fn encode(module: &[u8]) -> Result<Vec<u8>, EncodeError> {
 /// # Errors
 /// Where it is no component.
 pub fn imports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
+    let (resolve, world) = decoded(component)?;
+    Ok(names(&resolve, resolve.worlds[world].imports.keys()))
+}
+
+/// The interfaces and functions that a component exports, as `package/interface@version`.
+///
+/// # Errors
+/// Where it is no component.
+pub fn exports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
+    let (resolve, world) = decoded(component)?;
+    Ok(names(&resolve, resolve.worlds[world].exports.keys()))
+}
+
+fn names<'k>(resolve: &Resolve, keys: impl Iterator<Item = &'k WorldKey>) -> BTreeSet<String> {
+    keys.map(|key| resolve.name_world_key(key)).collect()
+}
+
+fn decoded(component: &[u8]) -> Result<(Resolve, WorldId), EncodeError> {
     let decoded = wit_component::decode(component)
         .map_err(|error| EncodeError::Refused(format!("{error:#}")))?;
     match decoded {
-        DecodedWasm::Component(resolve, world) => Ok(resolve.worlds[world]
-            .imports
-            .keys()
-            .map(|key| resolve.name_world_key(key))
-            .collect()),
+        DecodedWasm::Component(resolve, world) => Ok((resolve, world)),
         DecodedWasm::WitPackage(..) => Err(EncodeError::Refused("it is a WIT package".to_owned())),
     }
 }

@@ -8,5 +8,5 @@
 mod encode;
 mod toolchain;
 
-pub use encode::{EncodeError, encode, imports};
+pub use encode::{EncodeError, encode, exports, imports};
 pub use toolchain::{Build, Chosen, Target, Toolchain, ToolchainError, Wanted, has_target};

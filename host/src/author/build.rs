@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use componentize::{Target, encode, imports};
+use componentize::{Target, encode, exports, imports};
 use sha2::{Digest, Sha256};
 
 use super::project::{Project, Sources};
@@ -19,8 +19,9 @@ pub use super::tool::{Shell, Talk};
 pub struct Built {
     /// The plugin's name.
     pub name: String,
-    /// In what it is written.
-    pub language: Language,
+    /// In what it is written; absent where only its module was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
     /// Which compiler, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler: Option<&'static str>,
@@ -73,20 +74,51 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
             (*language, made, tool)
         }
     };
-    let component = read(&made, tool)?;
-    let component = encode(&component).map_err(|cause| AuthorError::Encode {
-        name: project.name.clone(),
-        cause,
-    })?;
-    std::fs::write(&path, &component).map_err(AuthorError::system("write", &path))?;
-    let imports = imports(&component).map_err(|cause| AuthorError::Encode {
-        name: project.name.clone(),
-        cause,
-    })?;
+    let module = read(&made, tool)?;
+    let built = finish(project.name.clone(), &module, path)?;
     Ok(Built {
-        name: project.name.clone(),
-        language,
+        language: Some(language),
         compiler,
+        ..built
+    })
+}
+
+/// Makes a component of a module that some other tool made, which must know the contract: bindings of
+/// `wit-bindgen` put it there. A component stays as it is.
+///
+/// # Errors
+/// Where the file cannot be read, is no such module, or the component cannot be written.
+pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Built, AuthorError> {
+    let bytes = std::fs::read(module).map_err(AuthorError::system("read", module))?;
+    let stem = module.file_stem().unwrap_or_default().to_string_lossy();
+    let name = stem.strip_suffix(".core").unwrap_or(&stem).to_owned();
+    let path = output.map_or_else(
+        || module.with_file_name(format!("{name}.component.wasm")),
+        Path::to_owned,
+    );
+    finish(name, &bytes, path)
+}
+
+/// Makes a component of a module and writes it.
+fn finish(name: String, module: &[u8], path: PathBuf) -> Result<Built, AuthorError> {
+    let refused = |cause| AuthorError::Encode {
+        name: name.clone(),
+        cause,
+    };
+    let component = encode(module).map_err(refused)?;
+    let imports = imports(&component).map_err(refused)?;
+    let exports = exports(&component).map_err(refused)?;
+    if !exports
+        .iter()
+        .any(|name| name.starts_with("runner:plugin/"))
+    {
+        return Err(AuthorError::NoPlugin { name });
+    }
+    std::fs::write(&path, &component).map_err(AuthorError::system("write", &path))?;
+    Ok(Built {
+        name,
+        language: None,
+        compiler: None,
         path,
         size_bytes: component.len() as u64,
         sha256: hex(&Sha256::digest(&component)),

@@ -79,6 +79,16 @@ pub enum AuthorError {
         /// Why.
         what: String,
     },
+    /// It is a component, and not a plugin.
+    #[error(
+        "`{name}` was compiled, but is no plugin: it exports nothing of runner:plugin; in Rust, end lib.rs with \
+         `runner_plugin::export_backend!(TYPE)`, or the macro of its kind; elsewhere, compile it with bindings of \
+         the interface"
+    )]
+    NoPlugin {
+        /// The plugin's name.
+        name: String,
+    },
     /// What was compiled does not become a component.
     #[error("`{name}` was compiled, but does not become a component: {cause}")]
     Encode {

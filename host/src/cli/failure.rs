@@ -153,6 +153,7 @@ impl From<AuthorError> for Failure {
             | AuthorError::Toolchain(_)
             | AuthorError::Tool { .. }
             | AuthorError::Nothing { .. }
+            | AuthorError::NoPlugin { .. }
             | AuthorError::Encode { .. } => Exit::Plugin,
             AuthorError::NoTemplate { .. } => Exit::CommandLine,
             _ => Exit::Input,

@@ -40,6 +40,7 @@ pub fn text(summary: &Summary) -> String {
     server(&mut block, summary);
     failures(&mut block, summary);
     scores(&mut block, summary);
+    plugins(&mut block, summary);
     verdict(&mut block, summary);
     let _ = writeln!(block.text, "{:=^50}", "");
     block.text
@@ -327,6 +328,17 @@ fn scores(block: &mut Block, summary: &Summary) {
     }
     for (name, value) in &summary.run_scores {
         block.line(&format!("{name}:"), Some(decimals(*value)));
+    }
+}
+
+fn plugins(block: &mut Block, summary: &Summary) {
+    block.section("Plugins");
+    for plugin in &summary.run.plugins {
+        let digest = plugin.digest.get(..16).unwrap_or(&plugin.digest);
+        block.line(
+            &format!("{} {} {}:", plugin.kind.name(), plugin.name, plugin.version),
+            Some(format!("sha256:{digest}…")),
+        );
     }
 }
 

@@ -9,6 +9,8 @@ use super::client::Client;
 use super::column::Column;
 use super::server::Server;
 use crate::metric::Objective;
+use crate::plugin::Kind;
+use crate::plugin::sandbox::Limits;
 use crate::units::Nanos;
 
 /// How a run was offered: what of its plan bears on how its figures are computed and read.
@@ -52,8 +54,28 @@ pub struct Run {
     /// Whether certificates were taken unchecked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
+    /// The plugins that made it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<Used>,
+    /// What they might use up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Limits>,
     /// Whether the run was stopped before its plan was done.
     pub interrupted: bool,
+}
+
+/// A plugin that a run used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Used {
+    /// What it did.
+    pub kind: Kind,
+    /// What it calls itself.
+    pub name: String,
+    /// Its own version.
+    pub version: String,
+    /// SHA-256 of the component, in hexadecimal.
+    pub digest: String,
 }
 
 fn is_none(span: &Nanos) -> bool {

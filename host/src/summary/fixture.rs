@@ -28,6 +28,8 @@ pub(crate) fn facts() -> RunFacts {
         goodput: Vec::new(),
         tokenizer: None,
         insecure: false,
+        plugins: Vec::new(),
+        sandbox: None,
         interrupted: false,
     })
 }

@@ -9,6 +9,9 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 
+/// The other target of Rust, whose components import WASI.
+const WASIP2: &str = "wasm32-wasip2";
+
 /// What became of a tool: where it is, or why there is none.
 type Tool = std::result::Result<PathBuf, String>;
 
@@ -21,8 +24,7 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let language = language(&folder)?;
         same_helpers(root, &folder, &language)?;
-        let mut build = Command::new(runner);
-        build.args(["plugin", "build"]).arg(&folder);
+        let mut build = built_by(runner, &folder);
         let tool = match language.as_str() {
             "python" => python(&tools, &folder).map(|tool| build.env("COMPONENTIZE_PY", tool)),
             "javascript" => {
@@ -35,20 +37,48 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
             eprintln!("{name}: skipped: {reason}");
             continue;
         }
-        let mut cases = Command::new(runner);
-        cases.args(["plugin", "test"]).arg(&folder);
-        for mut step in [build, cases] {
-            let status = step
-                .status()
-                .with_context(|| format!("{} does not start", runner.display()))?;
-            if !status.success() {
-                eprintln!("{name}: failed");
-                failed += 1;
-                break;
+        failed += i32::from(!holds(runner, &folder, build)?);
+        if language == "rust" {
+            match wasip2() {
+                Ok(()) => {
+                    let mut build = built_by(runner, &folder);
+                    build.args(["--target", WASIP2]);
+                    // A distribution's Rust has no library for it.
+                    build.env("RUNNER_WASM_TOOLCHAIN", "rustup");
+                    failed += i32::from(!holds(runner, &folder, build)?);
+                }
+                Err(reason) => eprintln!("{name} for {WASIP2}: skipped: {reason}"),
             }
         }
     }
     Ok(i32::from(failed > 0))
+}
+
+fn built_by(runner: &Path, example: &Path) -> Command {
+    let mut build = Command::new(runner);
+    build.args(["plugin", "build"]).arg(example);
+    build
+}
+
+/// Whether an example is built by this command, and its cases hold.
+fn holds(runner: &Path, example: &Path, build: Command) -> Result<bool> {
+    let mut cases = Command::new(runner);
+    cases.args(["plugin", "test"]).arg(example);
+    for mut step in [build, cases] {
+        let status = step
+            .status()
+            .with_context(|| format!("{} does not start", runner.display()))?;
+        if !status.success() {
+            eprintln!("{}: failed", example.display());
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Has rustup add the target, if it is there and the target is not.
+fn wasip2() -> std::result::Result<(), String> {
+    output(Command::new("rustup").args(["target", "add", WASIP2]))
 }
 
 /// The examples, by name.

@@ -30,6 +30,7 @@ mod dataset;
 pub mod dialect;
 mod export;
 mod inputs;
+pub mod json;
 pub mod log;
 pub mod random;
 mod scorer;

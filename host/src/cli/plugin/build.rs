@@ -7,25 +7,30 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use componentize::Target;
 
 use super::{Form, facts};
-use crate::author::build::{Built, Talk, build};
+use crate::author::build::{Built, Talk, build, wrap};
 use crate::author::project::Project;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Exit, Failure};
 
 /// Compile a plugin's project to DIR/target/plugin/NAME.wasm
 ///
 /// The language is found out: a crate that makes a `cdylib` is Rust, other projects have a runner-plugin.toml.
 /// Where a compiler is missing, the message says what to install. What compilers say goes to stderr.
+/// Of a core module that another tool made with bindings of the interface, a component is made.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin build                                    the project in this folder\n  \
         runner plugin build my-engine --json\n  \
-        runner plugin build my-engine --target wasm32-wasip2   a Rust component that imports WASI\n\n\
+        runner plugin build my-engine --target wasm32-wasip2   a Rust component that imports WASI\n  \
+        runner plugin build engine.core.wasm                   a module that another tool made\n\n\
         RUNNER_WASM_TOOLCHAIN=rustup|distribution says which Rust compiles; by default the first\n\
         that can.")]
 pub struct Args {
-    /// The project's folder
-    #[arg(value_name = "DIR", default_value = ".")]
-    folder: PathBuf,
+    /// The project's folder, or a core module
+    #[arg(value_name = "DIR|MODULE", default_value = ".")]
+    from: PathBuf,
+    /// Where the component of a module goes; by default beside it, to NAME.component.wasm
+    #[arg(long, value_name = "FILE", env = "RUNNER_PLUGIN_OUTPUT")]
+    output: Option<PathBuf>,
     /// What a project in Rust is compiled for
     #[arg(
         long,
@@ -54,7 +59,16 @@ enum Targets {
 /// # Errors
 /// Where the folder is no project, a compiler is missing or fails, or what it made is no component.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let project = Project::open(&args.folder)?;
+    if args.from.is_file() {
+        let built = wrap(&args.from, args.output.as_deref())?;
+        args.form.print(&built, words)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.output.is_some() {
+        let said = "--output is for a module; a project's component goes to DIR/target/plugin";
+        return Err(Failure::new(Exit::CommandLine, said));
+    }
+    let project = Project::open(&args.from)?;
     let target = match args.target {
         Targets::Unknown => Target::Unknown,
         Targets::Wasip2 => Target::Wasip2,

@@ -1,23 +1,22 @@
 //! Conversations in the form of the OpenAI API, one a line: each turn is asked with the conversation that was
 //! recorded before it.
 //!
-//! Responsible for which turns are asked and what is known of them; `conversation` reads a line, `lines` the file.
+//! Responsible for which turns are asked and what is known of them; `conversation` reads a line.
 #![deny(unsafe_code)]
 
 mod conversation;
-mod lines;
 mod media;
 
 use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use runner_plugin::json::Lines;
 use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Tokenizer, Turn};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use conversation::{Asked, Conversation};
-use lines::Lines;
 
 /// The name under which the scenario gives the file.
 const FILE: &str = "data";

@@ -1,0 +1,303 @@
+//! Files of JSON that may be larger than a plugin's memory: lines of JSON, and one array of many items. What is
+//! read at a time is a line or an item, and a mistake is told with its place.
+
+use serde::de::DeserializeOwned;
+
+use crate::{Error, File};
+
+/// Bytes to ask the host for at once.
+const PIECE: u32 = 1 << 20;
+
+/// A file that is read in pieces from its beginning.
+struct Pieces {
+    file: Box<dyn File>,
+    offset: u64,
+    /// Bytes that were read, and how many of them were given.
+    kept: Vec<u8>,
+    given: usize,
+}
+
+impl Pieces {
+    fn new(file: Box<dyn File>) -> Self {
+        Pieces {
+            file,
+            offset: 0,
+            kept: Vec::new(),
+            given: 0,
+        }
+    }
+
+    /// What was read and not given.
+    fn rest(&self) -> &[u8] {
+        &self.kept[self.given..]
+    }
+
+    /// Takes so many bytes of the rest.
+    fn take(&mut self, bytes: usize) -> Vec<u8> {
+        let taken = self.rest()[..bytes].to_vec();
+        self.given += bytes;
+        taken
+    }
+
+    /// Reads on; `false` at the end of the file.
+    fn more(&mut self) -> Result<bool, Error> {
+        if self.offset >= self.file.size() {
+            return Ok(false);
+        }
+        self.kept.drain(..self.given);
+        self.given = 0;
+        let piece = self
+            .file
+            .read(self.offset, PIECE)
+            .map_err(Error::InvalidInput)?;
+        if piece.is_empty() {
+            return Err(Error::InvalidInput(
+                "the file became shorter while it was read".to_owned(),
+            ));
+        }
+        self.offset += piece.len() as u64;
+        self.kept.extend(piece);
+        Ok(true)
+    }
+}
+
+/// The lines of a file that are not blank, with their numbers from 1.
+pub struct Lines {
+    pieces: Pieces,
+    number: u64,
+}
+
+impl Lines {
+    /// The lines of a file from its beginning.
+    pub fn new(file: Box<dyn File>) -> Self {
+        Lines {
+            pieces: Pieces::new(file),
+            number: 0,
+        }
+    }
+
+    /// The next line as it is; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where the file cannot be read.
+    pub fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let mut searched = 0;
+        loop {
+            let rest = self.pieces.rest();
+            let end = rest[searched..].iter().position(|byte| *byte == b'\n');
+            let end = end.map(|end| searched + end);
+            let length = rest.len();
+            if end.is_none() && self.pieces.more()? {
+                searched = length;
+                continue;
+            }
+            if length == 0 {
+                return Ok(None);
+            }
+            searched = 0;
+            let mut line = self.pieces.take(end.map_or(length, |end| end + 1));
+            line.truncate(end.unwrap_or(length));
+            self.number += 1;
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some((self.number, line)));
+            }
+        }
+    }
+
+    /// The next line as a value; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the number of a line that is no such value, and as [`Lines::next`].
+    pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
+        let Some((number, line)) = self.next()? else {
+            return Ok(None);
+        };
+        let value = serde_json::from_slice(&line)
+            .map_err(|error| Error::InvalidInput(format!("line {number}: {error}")))?;
+        Ok(Some((number, value)))
+    }
+}
+
+/// The items of a file that is one array, with their numbers from 1.
+pub struct Items {
+    pieces: Pieces,
+    number: u64,
+    stage: Stage,
+}
+
+/// What comes next in the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    First,
+    Further,
+    Closed,
+}
+
+impl Items {
+    /// The items of a file from its beginning.
+    pub fn new(file: Box<dyn File>) -> Self {
+        Items {
+            pieces: Pieces::new(file),
+            number: 0,
+            stage: Stage::Open,
+        }
+    }
+
+    /// The next item as a value; `None` after the array's end.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where the file is no array, with the number of an item that is no such value, and
+    /// where the file cannot be read.
+    pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
+        if self.stage == Stage::Open {
+            self.expect(b"[", "the file is no array: expected `[`")?;
+            self.stage = Stage::First;
+        }
+        if self.stage == Stage::Closed {
+            return Ok(None);
+        }
+        let next = self.peek()?;
+        if next == Some(b']') {
+            self.stage = Stage::Closed;
+            return Ok(None);
+        }
+        if self.stage == Stage::Further {
+            let after = format!("after item {}: expected `,` or `]`", self.number);
+            self.expect(b",", &after)?;
+            self.peek()?;
+        }
+        self.stage = Stage::Further;
+        self.number += 1;
+        let item = self.item()?;
+        let value = serde_json::from_slice(&item)
+            .map_err(|error| Error::InvalidInput(format!("item {}: {error}", self.number)))?;
+        Ok(Some((self.number, value)))
+    }
+
+    /// The next byte that is no white space, left where it is.
+    fn peek(&mut self) -> Result<Option<u8>, Error> {
+        loop {
+            let rest = self.pieces.rest();
+            let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
+            let blank = blank.count();
+            let next = rest.get(blank).copied();
+            self.pieces.given += blank;
+            if next.is_some() || !self.pieces.more()? {
+                return Ok(next);
+            }
+        }
+    }
+
+    fn expect(&mut self, byte: &[u8; 1], otherwise: &str) -> Result<(), Error> {
+        if self.peek()? != Some(byte[0]) {
+            return Err(Error::InvalidInput(otherwise.to_owned()));
+        }
+        self.pieces.given += 1;
+        Ok(())
+    }
+
+    /// The bytes up to the comma or bracket that ends the item; whether they are a value is the parser's to say.
+    fn item(&mut self) -> Result<Vec<u8>, Error> {
+        let (mut at, mut depth, mut quoted, mut escaped) = (0, 0_u32, false, false);
+        loop {
+            for byte in &self.pieces.rest()[at..] {
+                match byte {
+                    _ if escaped => escaped = false,
+                    b'\\' if quoted => escaped = true,
+                    b'"' => quoted = !quoted,
+                    _ if quoted => {}
+                    b'[' | b'{' => depth += 1,
+                    b',' | b']' if depth == 0 => return Ok(self.pieces.take(at)),
+                    b']' | b'}' => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                at += 1;
+            }
+            if !self.pieces.more()? {
+                return Err(Error::InvalidInput(format!(
+                    "the file ends within item {}: it is cut short",
+                    self.number
+                )));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that gives so many bytes at a time.
+    struct Text(&'static [u8], usize);
+
+    impl File for Text {
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String> {
+            let rest = &self.0[offset as usize..];
+            Ok(rest[..rest.len().min(self.1).min(length as usize)].to_vec())
+        }
+    }
+
+    fn items(text: &'static str, piece: usize) -> Result<Vec<serde_json::Value>, Error> {
+        let mut items = Items::new(Box::new(Text(text.as_bytes(), piece)));
+        let mut all = Vec::new();
+        while let Some((number, item)) = items.value()? {
+            all.push(item);
+            assert_eq!(number, all.len() as u64);
+        }
+        assert_eq!(items.value::<serde_json::Value>()?, None);
+        Ok(all)
+    }
+
+    #[test]
+    fn items_are_read_however_the_file_is_cut() {
+        let text = " [ {\"a\": [1, \"],{\\\"\"]} ,\n 2,\"é\" , [] ,{} ] ";
+        let whole: Vec<serde_json::Value> = serde_json::from_str(text).unwrap();
+        for piece in 1..=text.len() {
+            assert_eq!(items(text, piece).as_ref(), Ok(&whole), "pieces of {piece}");
+        }
+        assert_eq!(items("[]", 1), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_no_array_is_told_with_its_place() {
+        for (text, said) in [
+            ("", "the file is no array: expected `[`"),
+            ("{}", "the file is no array: expected `[`"),
+            ("[1, 2", "the file ends within item 2: it is cut short"),
+            ("[1, x]", "item 2: expected value at line 1 column 1"),
+            (
+                "[1,]",
+                "item 2: EOF while parsing a value at line 1 column 0",
+            ),
+            ("[1, }]", "item 2: expected value at line 1 column 1"),
+        ] {
+            assert_eq!(
+                items(text, 3),
+                Err(Error::InvalidInput(said.to_owned())),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn lines_have_their_numbers_and_mistakes_theirs() {
+        for piece in 1..20 {
+            let file = Text(b"{\"a\":1}\n\n  \r\n[2]\r\nx\n3", piece);
+            let mut lines = Lines::new(Box::new(file));
+            let mut next = || lines.value::<serde_json::Value>();
+            assert_eq!(next(), Ok(Some((1, serde_json::json!({"a": 1})))));
+            assert_eq!(next(), Ok(Some((4, serde_json::json!([2])))));
+            let Err(Error::InvalidInput(said)) = next() else {
+                panic!("it is no JSON");
+            };
+            assert!(said.starts_with("line 5: "), "{said}");
+            assert_eq!(next(), Ok(Some((6, serde_json::json!(3)))));
+            assert_eq!(next(), Ok(None));
+        }
+    }
+}
