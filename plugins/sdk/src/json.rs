@@ -80,7 +80,7 @@ impl Lines {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] where the file cannot be read.
-    pub fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    pub fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let mut searched = 0;
         loop {
             let rest = self.pieces.rest();
@@ -107,9 +107,9 @@ impl Lines {
     /// The next line as a value; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the number of a line that is no such value, and as [`Lines::next`].
+    /// [`Error::InvalidInput`] with the number of a line that is no such value, and as [`Lines::line`].
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
-        let Some((number, line)) = self.next()? else {
+        let Some((number, line)) = self.line()? else {
             return Ok(None);
         };
         let value = serde_json::from_slice(&line)

@@ -141,7 +141,7 @@ impl ChatJsonl {
     /// Reads on until there is a sample to give; false at the end of the file.
     fn fill(&mut self) -> Result<bool, Error> {
         while self.ready.is_empty() {
-            let Some((number, line)) = self.lines.next()? else {
+            let Some((number, line)) = self.lines.line()? else {
                 return Ok(false);
             };
             let samples = Conversation::read(&line)
