@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use wasmtime::Store;
-use wasmtime::component::{InstancePre, Linker, ResourceAny};
+use wasmtime::component::{Linker, ResourceAny};
 
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::{self, Sample};
 use super::bindings::v0_1::{dataset_world as v0_1, types as v0_1_types};
-use super::contract::{Contract, v0_1 as older};
+use super::contract::v0_1 as older;
 use super::error::PluginError;
-use super::instance::{Configured, Live, Versions, World, words};
+use super::instance::{Configured, Live, Said, World, of_each_version, words};
 use super::load::Kind;
 use super::sandbox::{Guest, GuestData, Limits};
 
@@ -36,12 +36,10 @@ pub enum DatasetWorld {
     V0_2(DatasetPlugin),
 }
 
-/// What a call gives: the sandbox's word around the plugin's.
-type Said<T> = wasmtime::Result<Result<T, types::Error>>;
-
 impl World for DatasetWorld {
     const KIND: Kind = Kind::Dataset;
-    type Ready = Versions<v0_1::DatasetPluginPre<Guest>, DatasetPluginPre<Guest>>;
+
+    of_each_version!(v0_1::DatasetPluginPre<Guest>, DatasetPluginPre<Guest>);
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.dataset_call_ms
@@ -50,33 +48,6 @@ impl World for DatasetWorld {
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
         older::link(linker)?;
         DatasetPlugin::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
-    }
-
-    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready> {
-        Ok(match contract {
-            Contract::V0_1 => Versions::V0_1(v0_1::DatasetPluginPre::new(component)?),
-            Contract::V0_2 => Versions::V0_2(DatasetPluginPre::new(component)?),
-        })
-    }
-
-    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
-        Ok(match ready {
-            Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
-            Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
-        })
-    }
-
-    fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
-        Ok(match self {
-            Self::V0_1(plugin) => {
-                let said = plugin.runner_plugin_about().call_describe(store)?;
-                [said.name, said.version, said.summary, said.config_schema]
-            }
-            Self::V0_2(plugin) => {
-                let said = plugin.runner_plugin_about().call_describe(store)?;
-                [said.name, said.version, said.summary, said.config_schema]
-            }
-        })
     }
 }
 

@@ -59,6 +59,51 @@ pub enum Versions<A, B> {
     V0_2(B),
 }
 
+/// What a world does alike in every version of the contract: finding a component's exports, making an instance,
+/// asking for its name plate. The bindings have types of their own for each version and world, with nothing in
+/// common but their names.
+macro_rules! of_each_version {
+    ($v0_1:ty, $v0_2:ty) => {
+        type Ready = $crate::plugin::instance::Versions<$v0_1, $v0_2>;
+
+        fn ready(
+            component: wasmtime::component::InstancePre<Guest>,
+            contract: $crate::plugin::Contract,
+        ) -> wasmtime::Result<Self::Ready> {
+            use $crate::plugin::{Contract, instance::Versions};
+            Ok(match contract {
+                Contract::V0_1 => Versions::V0_1(<$v0_1>::new(component)?),
+                Contract::V0_2 => Versions::V0_2(<$v0_2>::new(component)?),
+            })
+        }
+
+        fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
+            use $crate::plugin::instance::Versions;
+            Ok(match ready {
+                Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
+                Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
+            })
+        }
+
+        fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
+            Ok(match self {
+                Self::V0_1(plugin) => {
+                    let said = plugin.runner_plugin_about().call_describe(store)?;
+                    [said.name, said.version, said.summary, said.config_schema]
+                }
+                Self::V0_2(plugin) => {
+                    let said = plugin.runner_plugin_about().call_describe(store)?;
+                    [said.name, said.version, said.summary, said.config_schema]
+                }
+            })
+        }
+    };
+}
+pub(super) use of_each_version;
+
+/// What a call gives: the sandbox's word around the plugin's.
+pub(super) type Said<T> = wasmtime::Result<Result<T, types::Error>>;
+
 /// A plugin of a kind with its configuration: what instances are made from. Everything that all instances
 /// share is done once, so that making one costs little.
 pub struct Configured<W: World> {
@@ -191,11 +236,7 @@ pub trait Reopen: World {
     ///
     /// # Errors
     /// Where the plugin traps; within, where it refuses the configuration.
-    fn open(
-        &self,
-        store: &mut Store<Guest>,
-        from: &Configured<Self>,
-    ) -> wasmtime::Result<Result<ResourceAny, types::Error>>;
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Said<ResourceAny>;
 }
 
 /// An opened instance. A trap ends it; the next call gets a fresh one.

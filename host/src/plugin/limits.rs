@@ -82,28 +82,58 @@ impl fmt::Display for Exceeded {
 
 impl std::error::Error for Exceeded {}
 
+/// What an instance has taken of one thing, and how much it may.
+struct Share {
+    taken: u64,
+    limit: u64,
+    /// The error of going beyond it.
+    exceeded: fn(u64) -> Exceeded,
+}
+
+impl Share {
+    /// Takes what growing needs; `false` where the guest's own maximum is in the way, which is its business.
+    fn grow(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = desired.saturating_sub(current) as u64;
+        let taken = self.taken.saturating_add(more);
+        if taken > self.limit {
+            return Err((self.exceeded)(self.limit).into());
+        }
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.taken = taken;
+        Ok(true)
+    }
+}
+
 /// What an instance has taken, of what it may.
 pub(super) struct Tally {
-    memory_bytes: u64,
-    memory_limit: u64,
-    table_elements: u64,
-    table_limit: u64,
+    memory: Share,
+    tables: Share,
 }
 
 impl Tally {
     /// Nothing taken yet.
     pub fn new(limits: &Limits) -> Self {
+        let none = |limit, exceeded| Share {
+            taken: 0,
+            limit,
+            exceeded,
+        };
         Tally {
-            memory_bytes: 0,
-            memory_limit: limits.memory_bytes,
-            table_elements: 0,
-            table_limit: limits.table_elements,
+            memory: none(limits.memory_bytes, Exceeded::Memory),
+            tables: none(limits.table_elements, Exceeded::Tables),
         }
     }
 
     /// Linear memory taken, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
+        self.memory.taken
     }
 }
 
@@ -116,16 +146,7 @@ impl ResourceLimiter for Tally {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let more = desired.saturating_sub(current) as u64;
-        let taken = self.memory_bytes.saturating_add(more);
-        if taken > self.memory_limit {
-            return Err(Exceeded::Memory(self.memory_limit).into());
-        }
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            return Ok(false);
-        }
-        self.memory_bytes = taken;
-        Ok(true)
+        self.memory.grow(current, desired, maximum)
     }
 
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
@@ -138,16 +159,7 @@ impl ResourceLimiter for Tally {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let more = desired.saturating_sub(current) as u64;
-        let taken = self.table_elements.saturating_add(more);
-        if taken > self.table_limit {
-            return Err(Exceeded::Tables(self.table_limit).into());
-        }
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            return Ok(false);
-        }
-        self.table_elements = taken;
-        Ok(true)
+        self.tables.grow(current, desired, maximum)
     }
 
     fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {

@@ -1,15 +1,15 @@
 //! Calling a scorer: one instance over all exchanges of a run, in order.
 
 use wasmtime::Store;
-use wasmtime::component::{InstancePre, Linker, ResourceAny};
+use wasmtime::component::{Linker, ResourceAny};
 
 use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
 use super::bindings::v0_1::{scorer_world as v0_1, types as v0_1_types};
 use super::bindings::{log, tokenizer, types};
-use super::contract::{Contract, v0_1 as older};
+use super::contract::v0_1 as older;
 use super::error::PluginError;
-use super::instance::{Configured, Opened, Reopen, Versions, World, words};
+use super::instance::{Configured, Opened, Reopen, Said, World, of_each_version, words};
 use super::load::Kind;
 use super::sandbox::{Guest, GuestData, Limits};
 
@@ -30,12 +30,10 @@ pub enum ScorerWorld {
     V0_2(ScorerPlugin),
 }
 
-/// What a call gives: the sandbox's word around the plugin's.
-type Said<T> = wasmtime::Result<Result<T, types::Error>>;
-
 impl World for ScorerWorld {
     const KIND: Kind = Kind::Scorer;
-    type Ready = Versions<v0_1::ScorerPluginPre<Guest>, ScorerPluginPre<Guest>>;
+
+    of_each_version!(v0_1::ScorerPluginPre<Guest>, ScorerPluginPre<Guest>);
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.scorer_call_ms
@@ -46,33 +44,6 @@ impl World for ScorerWorld {
         types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
-    }
-
-    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready> {
-        Ok(match contract {
-            Contract::V0_1 => Versions::V0_1(v0_1::ScorerPluginPre::new(component)?),
-            Contract::V0_2 => Versions::V0_2(ScorerPluginPre::new(component)?),
-        })
-    }
-
-    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
-        Ok(match ready {
-            Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
-            Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
-        })
-    }
-
-    fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
-        Ok(match self {
-            Self::V0_1(plugin) => {
-                let said = plugin.runner_plugin_about().call_describe(store)?;
-                [said.name, said.version, said.summary, said.config_schema]
-            }
-            Self::V0_2(plugin) => {
-                let said = plugin.runner_plugin_about().call_describe(store)?;
-                [said.name, said.version, said.summary, said.config_schema]
-            }
-        })
     }
 }
 

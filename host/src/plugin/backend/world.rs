@@ -1,19 +1,16 @@
 //! A backend's instance, in the version of the contract that it was built for.
 
 use wasmtime::Store;
-use wasmtime::component::{InstancePre, Linker, ResourceAny};
+use wasmtime::component::{Linker, ResourceAny};
 
 use super::super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
 use super::super::bindings::v0_1::backend_world as v0_1;
 use super::super::bindings::{log, types};
-use super::super::contract::{Contract, v0_1 as older};
-use super::super::instance::{Configured, Reopen, Versions, World};
+use super::super::contract::v0_1 as older;
+use super::super::instance::{Configured, Reopen, Said, World, of_each_version};
 use super::super::load::Kind;
 use super::super::sandbox::{Guest, GuestData, Limits};
 use super::wit::{Control, Decoded, Frames, Framing, Reading, Refusal, Request};
-
-/// What a call gives: the sandbox's word around the plugin's.
-type Said<T> = wasmtime::Result<Result<T, types::Error>>;
 
 /// A backend's instance.
 pub enum BackendWorld {
@@ -25,7 +22,8 @@ pub enum BackendWorld {
 
 impl World for BackendWorld {
     const KIND: Kind = Kind::Backend;
-    type Ready = Versions<v0_1::BackendPluginPre<Guest>, BackendPluginPre<Guest>>;
+
+    of_each_version!(v0_1::BackendPluginPre<Guest>, BackendPluginPre<Guest>);
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.backend_call_ms
@@ -35,33 +33,6 @@ impl World for BackendWorld {
         older::link(linker)?;
         types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
-    }
-
-    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready> {
-        Ok(match contract {
-            Contract::V0_1 => Versions::V0_1(v0_1::BackendPluginPre::new(component)?),
-            Contract::V0_2 => Versions::V0_2(BackendPluginPre::new(component)?),
-        })
-    }
-
-    fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
-        Ok(match ready {
-            Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
-            Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
-        })
-    }
-
-    fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
-        Ok(match self {
-            Self::V0_1(plugin) => {
-                let said = plugin.runner_plugin_about().call_describe(store)?;
-                [said.name, said.version, said.summary, said.config_schema]
-            }
-            Self::V0_2(plugin) => {
-                let said = plugin.runner_plugin_about().call_describe(store)?;
-                [said.name, said.version, said.summary, said.config_schema]
-            }
-        })
     }
 }
 
