@@ -15,19 +15,19 @@ pub struct Environment {
     /// Operating system and architecture.
     pub platform: String,
     /// The processor's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
     /// Cores this process may use.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<usize>,
     /// Main memory in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// The kernel's version.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// File descriptors this process may open.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors: Option<u64>,
     /// The command line, secrets taken out.
     pub command_line: Vec<String>,

@@ -15,6 +15,7 @@ use crate::environment::Environment;
 use crate::exchange::{Exchange, Phase};
 use crate::plan::Plan;
 use crate::record::{self, RecordError};
+use crate::report::Reported;
 use crate::summary::{Client, Run, RunFacts, Server, Summary, Tokenizer};
 use crate::timings::Reached;
 
@@ -243,6 +244,29 @@ impl RunFolder {
     /// Where the file is there but cannot be read.
     pub fn status(&self) -> Result<Option<Status>, FolderError> {
         self.read_if_there(STATUS)
+    }
+
+    /// Where the run was made; absent where that was not written.
+    ///
+    /// # Errors
+    /// Where the file is there but cannot be read.
+    pub fn environment(&self) -> Result<Option<Environment>, FolderError> {
+        self.read_if_there(ENVIRONMENT)
+    }
+
+    /// All that a page says of the run, its exchanges apart.
+    ///
+    /// # Errors
+    /// Where a file cannot be read.
+    pub fn reported(&self) -> Result<Reported, FolderError> {
+        let name = self.0.file_name().map(|name| name.to_string_lossy());
+        Ok(Reported {
+            folder: name.unwrap_or_default().into_owned(),
+            plan: self.plan()?,
+            environment: self.environment()?,
+            status: self.status()?,
+            summary: self.summarize(&self.facts()?)?,
+        })
     }
 
     /// The exchanges in the order of their records, one by one.

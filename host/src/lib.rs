@@ -2,6 +2,7 @@
 // The one exception argues for itself: `plugin::artifacts`.
 #![deny(unsafe_code)]
 
+pub mod about;
 pub mod arrival;
 pub mod assess;
 pub mod author;
@@ -12,6 +13,7 @@ pub mod drive;
 pub mod duration;
 pub mod environment;
 pub mod exchange;
+pub mod figure;
 pub mod finding;
 pub mod folder;
 pub mod frame;

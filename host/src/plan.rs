@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::about::About;
 use crate::arrival::{Arrival, Due, Trace};
 use crate::drive::{Reuse, Timeouts};
 use crate::metric::Objective;
@@ -30,6 +31,9 @@ pub struct Plan {
     pub name: String,
     /// Version of the runner that made the plan.
     pub runner: String,
+    /// What it is a run of, as its author says.
+    #[serde(default, skip_serializing_if = "About::is_empty")]
+    pub about: About,
     /// Where requests go.
     pub target: PlannedTarget,
     /// The server's dialect.

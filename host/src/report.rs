@@ -9,6 +9,26 @@ pub mod text;
 #[cfg(test)]
 mod tests;
 
+use crate::environment::Environment;
+use crate::folder::Status;
+use crate::plan::Plan;
+use crate::summary::Summary;
+
+/// What a page says of a run, its exchanges apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    /// The name of the run's folder.
+    pub folder: String,
+    /// What was to be done.
+    pub plan: Plan,
+    /// Where it was made; absent where that was not written.
+    pub environment: Option<Environment>,
+    /// How it ended; absent where it was killed, or has not ended.
+    pub status: Option<Status>,
+    /// What it amounts to.
+    pub summary: Summary,
+}
+
 /// Text from outside on one line, without control characters: what a server or a plugin says
 /// must not break a row, nor reach a terminal as a command.
 fn plain(text: &str) -> String {

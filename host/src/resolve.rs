@@ -209,6 +209,7 @@ impl<'s> Resolution<'s> {
                 .as_ref()
                 .map_or_else(|| self.source.name.clone(), |name| name.value.clone()),
             runner: env!("CARGO_PKG_VERSION").to_owned(),
+            about: scenario.about.said(),
             target: PlannedTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),
                 model: scenario

@@ -16,6 +16,7 @@ use crate::drive::Reuse;
 use crate::duration::Span;
 use crate::transport::{Timestamps, Version};
 
+mod about;
 mod check;
 mod config;
 mod load;
@@ -35,8 +36,10 @@ mod tests;
 mod value;
 mod words;
 
+pub use about::About;
 pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
 pub use load::{Arrival, Load, Ramp, SHAPES, Stage, THINK_SPREADS, Trace};
+pub(crate) use nearest::nearest;
 pub use problem::{Problem, ScenarioError};
 pub(crate) use read::parse_table;
 pub(crate) use reader::Reader;
@@ -55,6 +58,8 @@ pub struct Scenario {
     /// Its position when a folder of scenarios is run; those without one come after, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Said<u64>>,
+    /// What it is a run of, for who reads its result.
+    pub about: About,
     /// The server under test.
     pub target: Target,
     /// The model's tokenizer.

@@ -28,6 +28,10 @@ pub enum Exit {
     Plugin = 4,
     /// The target is not reachable, or every request failed.
     Target = 5,
+    /// The run is valid, but a threshold did not hold.
+    Threshold = 6,
+    /// The measurement itself is invalid, and that was not to pass.
+    Invalid = 7,
     /// Interrupted; what was measured is saved.
     Interrupted = 130,
 }

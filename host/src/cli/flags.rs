@@ -11,11 +11,13 @@ use crate::duration::Span;
 use crate::metric::objective::{self, Objective};
 use crate::scenario::{Arrival, ConfigTable, Place, Said, Scenario, THINK_SPREADS};
 
+mod about;
 mod aside;
 mod sampling;
 mod shape;
 mod wiring;
 
+use about::About;
 use aside::Aside;
 use sampling::Sampling;
 use shape::Shape;
@@ -86,6 +88,8 @@ pub struct Flags {
     )]
     headers: Vec<String>,
 
+    #[command(flatten)]
+    about: About,
     #[command(flatten)]
     aside: Aside,
     #[command(flatten)]
@@ -337,6 +341,7 @@ impl Flags {
             let flag = "--metric-percentiles";
             Said::flag(flag, list.iter().map(|p| Said::flag(flag, *p)).collect())
         });
+        self.about.lay_on(&mut scenario)?;
         self.aside.lay_on(&mut scenario);
         self.goodput(&mut scenario)?;
         Ok(scenario)

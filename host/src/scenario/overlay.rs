@@ -23,6 +23,7 @@ impl Scenario {
         Scenario {
             name: over.name.or(self.name),
             order: over.order.or(self.order),
+            about: self.about.overlay(over.about),
             target: target(self.target, over.target),
             tokenizer: Tokenizer {
                 path: over.tokenizer.path.or(self.tokenizer.path),

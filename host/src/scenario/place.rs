@@ -13,6 +13,7 @@ impl Scenario {
         match path {
             ["name"] => at(&self.name),
             ["order"] => at(&self.order),
+            ["about", within @ ..] if !within.is_empty() => self.about.place_of(within),
             ["target", "base-url"] => at(&self.target.base_url),
             ["target", "model"] => at(&self.target.model),
             ["target", "api-key-env"] => at(&self.target.api_key_env),

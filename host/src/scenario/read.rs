@@ -16,8 +16,8 @@ use super::said::{Said, Source};
 use super::size::Size;
 use super::words::list;
 use super::{
-    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, RequestOptions, SHAPES, Sandbox,
-    Scenario, Stage, THINK_SPREADS, Target, Timeouts, Tokenizer, Trace,
+    About, Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, RequestOptions, SHAPES,
+    Sandbox, Scenario, Stage, THINK_SPREADS, Target, Timeouts, Tokenizer, Trace,
 };
 use crate::duration::{self, Span};
 use crate::metric::{self, objective};
@@ -90,6 +90,7 @@ fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
     Scenario {
         name: root.string("name"),
         order: root.integer("order"),
+        about: root.table("about", About::read),
         target: root.table("target", target),
         tokenizer: root.table("tokenizer", |t| Tokenizer {
             path: path(t, "path"),
