@@ -249,7 +249,7 @@ fn schemas_are_committed_and_hold() {
     }
     assert_eq!(
         super::schema::NAMES.map(|name| super::schema::schema(name).is_some()),
-        [true; 2]
+        [true; 3]
     );
     assert_eq!(super::schema::schema("nothing"), None);
 }
