@@ -35,6 +35,7 @@ pub mod shipped;
 pub mod stats;
 pub mod summary;
 pub mod target;
+pub mod threshold;
 pub mod timings;
 pub mod tokenizer;
 pub mod transport;

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::summary::client::Client;
 use crate::units::Nanos;
-use tally::{Sample, Tally};
+use tally::{Sample, Tally, Whole};
 
 /// How often the watch wakes: often enough to tell a pause of 50 ms, seldom enough to cost nothing.
 const TICK: Nanos = Nanos(10_000_000);
@@ -97,20 +97,27 @@ impl Vitals {
             at,
             threads: ids.iter().map(|id| system::spent(*id)).collect(),
         };
-        let cores = system::cores();
+        let whole = || Whole {
+            cores: system::cores(),
+            throttled: system::throttled(),
+        };
+        let before = whole();
         let mut tally = Tally::new(names, sample(self.clock.now()));
         while !stopped.load(Ordering::Acquire) {
             let due = self.clock.now() + TICK;
             std::thread::park_timeout(Duration::from(TICK));
             let now = self.clock.now();
             tally.tick(now.since(due), self.backlog());
+            if let Some(ahead) = self.clock.behind_system_time() {
+                tally.ahead(ahead);
+            }
             if tally.is_second_over(now) {
                 tally.second(sample(now));
             }
         }
         let end = sample(self.clock.now());
         let behind = Nanos(self.behind.load(Ordering::Relaxed));
-        tally.finish(&end, behind, cores.zip(system::cores()))
+        tally.finish(&end, behind, (before, whole()))
     }
 
     /// Reports in the longest decode queue.

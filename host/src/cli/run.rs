@@ -18,6 +18,7 @@ use super::sources::sources;
 use crate::assess::{Assessment, assess_read};
 use crate::clock::Clock;
 use crate::environment::Environment;
+use crate::finding::{Severity, Verdict};
 use crate::folder::{self, RunFolder, Status};
 use crate::pace::Signal;
 use crate::plan::Plan;
@@ -73,6 +74,9 @@ pub struct Output {
     /// Print the summary as JSON instead of the text block
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     json: bool,
+    /// Exit with 7 where the measurement is invalid
+    #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    strict: bool,
 }
 
 /// Runs the subcommand.
@@ -202,7 +206,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     let summary = folder.summarize(&facts)?;
     kept = kept.and(folder.write_summary(&summary));
     print(&summary, output, lines, &folder)?;
-    let code = conclude(ran, &summary, &judging, interrupt)?;
+    let code = conclude(ran, &summary, &judging, interrupt, output)?;
     kept?;
     Ok(code)
 }
@@ -413,6 +417,7 @@ fn conclude(
     summary: &Summary,
     judging: &Judging,
     interrupt: &Interrupt,
+    output: &Output,
 ) -> Result<u8, Failure> {
     ran?;
     if interrupt.came() {
@@ -443,14 +448,42 @@ fn conclude(
             ),
         ));
     }
-    match &judging.first {
-        None => Ok(0),
-        Some(first) => Err(Failure::new(
+    if let Some(first) = &judging.first {
+        return Err(Failure::new(
             Exit::Plugin,
             format!(
                 "answers could not all be judged ({} times): {first}",
                 judging.failures
             ),
-        )),
+        ));
+    }
+    judge(summary, output.strict)
+}
+
+/// Whether the result is one to go on with: not where the measurement is invalid and that matters, nor
+/// where a threshold does not hold.
+fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
+    if summary.verdict == Verdict::Invalid && (strict || !summary.thresholds.is_empty()) {
+        let findings = summary.findings.iter();
+        let why: Vec<&str> = findings
+            .filter(|finding| finding.severity == Severity::Invalid)
+            .map(|finding| finding.seen.as_str())
+            .collect();
+        let words = format!("the measurement is invalid: {}", why.join("; "));
+        return Err(Failure::new(Exit::Invalid, words));
+    }
+    let broken = summary.thresholds.iter().filter(|checked| !checked.held);
+    let broken: Vec<String> = broken
+        .map(|checked| {
+            format!(
+                "threshold `{}` does not hold: {}",
+                checked.threshold,
+                checked.told()
+            )
+        })
+        .collect();
+    match broken.is_empty() {
+        true => Ok(0),
+        false => Err(Failure::several(Exit::Threshold, broken)),
     }
 }
