@@ -1,11 +1,14 @@
-//! A run's result in the forms people and programs read: the text block, JSON, and a table of
-//! exchanges as CSV; and the schemas of the JSON forms. Pure: a summary or exchanges in, text out.
+//! A run's result in the forms people and programs read: the text block, JSON, a table of exchanges
+//! as CSV, and the blocks and files of other tools; and the schemas of the JSON forms. Pure: a summary or exchanges in, text out.
 
+pub mod compatible;
 pub mod csv;
 pub mod json;
 pub mod schema;
 pub mod text;
 
+#[cfg(test)]
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 

@@ -7,6 +7,12 @@
 //! that looks for it fails instead of reading a zero. `Not measured:` names what is left out.
 //! There are no colours and no control characters in the block, whatever a server put into its
 //! messages.
+//!
+//! [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
+
+mod padded;
+pub mod sglang;
+pub mod vllm;
 
 use std::fmt::{Display, Write};
 
