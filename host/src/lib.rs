@@ -18,6 +18,7 @@ pub mod finding;
 pub mod folder;
 pub mod frame;
 pub mod guide;
+pub mod live;
 pub mod metric;
 pub mod mock;
 pub mod pace;

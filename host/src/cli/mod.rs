@@ -3,6 +3,7 @@
 
 pub mod artifacts;
 pub mod completions;
+pub mod dashboard;
 pub mod demo;
 pub mod failure;
 pub mod flags;
@@ -14,6 +15,7 @@ pub mod report;
 pub mod run;
 pub mod schema;
 pub mod sources;
+pub mod watch;
 
 use std::process::ExitCode;
 

@@ -13,8 +13,8 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
-use super::progress::Progress;
 use super::sources::sources;
+use super::watch::{Watch, Watching};
 use crate::assess::{Assessment, assess_read};
 use crate::clock::Clock;
 use crate::environment::Environment;
@@ -47,6 +47,8 @@ pub struct Args {
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) output: Output,
+    #[command(flatten)]
+    watch: Watch,
     #[command(flatten)]
     artifacts: Artifacts,
 }
@@ -95,14 +97,19 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for source in sources(&args.scenarios, &args.flags)? {
         runs.push(resolve(&source)?);
     }
-    measure_all(runs, &args.output)
+    measure_all(runs, &args.output, &args.watch)
 }
 
 /// Measures one run after the other. The exit code is that of the first that was not well.
 ///
 /// # Errors
 /// What keeps the first run from beginning.
-pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Failure> {
+pub fn measure_all(
+    runs: Vec<Resolved>,
+    output: &Output,
+    watch: &Watch,
+) -> Result<ExitCode, Failure> {
+    let watching = watch.begin()?;
     let interrupt = Interrupt::listen()
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))?;
     let several = runs.len() > 1;
@@ -112,7 +119,7 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
         if several {
             tell(format_args!("== {} ==", resolved.plan.name));
         }
-        let code = match measure(resolved, output, &interrupt) {
+        let code = match measure(resolved, output, &watching, &interrupt) {
             Ok(0) => continue,
             Ok(code) => ExitCode::from(code),
             Err(failure) => failure.report(),
@@ -126,7 +133,12 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
 }
 
 /// Measures one run, from preflight to result.
-fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Result<u8, Failure> {
+fn measure(
+    mut resolved: Resolved,
+    output: &Output,
+    watching: &Watching,
+    interrupt: &Interrupt,
+) -> Result<u8, Failure> {
     let lines = output.lines()?;
     // The question before the run has connections of its own: what the run's connections take is measured.
     let connect = reach(&resolved)?;
@@ -150,15 +162,12 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
 
     let control = Control {
         signal: Signal::for_thread(),
-        live: Arc::new(Live {
-            timings: Arc::clone(&timings),
-            ..Live::default()
-        }),
+        live: Arc::new(Live::timed_by(&timings)),
     };
     interrupt.watch(&control.signal);
-    let progress = Progress::show(&plan, &control);
+    let onlooker = watching.look_at(folder.path(), &plan, &control.live, interrupt);
     let ran = run::on_threads(&plan, &parts, &connect, folder.path(), &control);
-    drop(progress);
+    drop(onlooker);
 
     let status = Status {
         started: started.to_string(),

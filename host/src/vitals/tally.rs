@@ -43,12 +43,25 @@ pub(super) struct Whole {
     pub throttled: Option<Nanos>,
 }
 
+/// What a thread used of a core in a second. Shares are between 0 and 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Busy {
+    /// Its name.
+    pub name: String,
+    /// On a core.
+    pub cpu: f64,
+    /// Waiting for one.
+    pub waiting: f64,
+}
+
 /// Of one thread's seconds, the worst.
 #[derive(Clone, Copy, Default)]
 struct Seconds {
     cpu: Option<f64>,
     waiting: Option<f64>,
     saturated: Nanos,
+    /// Shares of the last one.
+    last: Option<(f64, f64)>,
 }
 
 impl Tally {
@@ -94,10 +107,12 @@ impl Tally {
         let span = sample.at.since(self.last.at);
         let spans = self.last.threads.iter().zip(&sample.threads);
         for ((before, after), worst) in spans.zip(&mut self.seconds) {
+            worst.last = None;
             let (Some(before), Some(after)) = (before, after) else {
                 continue;
             };
             let (cpu, waiting) = shares(before, after, span);
+            worst.last = Some((cpu, waiting));
             worst.cpu = Some(worst.cpu.map_or(cpu, |most| most.max(cpu)));
             worst.waiting = Some(worst.waiting.map_or(waiting, |most| most.max(waiting)));
             if cpu > SATURATED {
@@ -105,6 +120,16 @@ impl Tally {
             }
         }
         self.last = sample;
+    }
+
+    /// What each thread did in the last second that is over.
+    pub(super) fn busy(&self) -> impl Iterator<Item = Busy> + '_ {
+        let threads = self.names.iter().zip(&self.seconds);
+        threads.filter_map(|(name, seconds)| {
+            let (cpu, waiting) = seconds.last?;
+            let name = name.clone();
+            Some(Busy { name, cpu, waiting })
+        })
     }
 
     /// The figures, with a last sample, the longest that frames waited to be decoded, and what the
@@ -255,6 +280,9 @@ mod tests {
         let start = sample(0, &[Some((0, 0)), None, Some((0, 0))]);
         let mut tally = tally(&["read-0", "read-1", "read-2"], start);
         tally.second(sample(1000, &[Some((100, 0)), None, Some((200, 0))]));
+        let busy: Vec<Busy> = tally.busy().collect();
+        let names: Vec<&str> = busy.iter().map(|thread| thread.name.as_str()).collect();
+        assert_eq!((names, busy[1].cpu), (vec!["read-0", "read-2"], 0.2));
         let end = sample(2000, &[None, None, Some((200, 0))]);
         let client = tally.finish(&end, Nanos::ZERO, NOTHING);
         let shares: Vec<(&str, f64)> = (client.threads.iter())
