@@ -1,5 +1,7 @@
 //! `runner run`: resolves every scenario, then measures one after the other.
 
+mod conclude;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,16 +11,16 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
+use self::conclude::{Judging, conclude};
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::sources::sources;
 use super::watch::{Watch, Watching};
-use crate::assess::{Assessment, assess_read};
+use crate::assess::assess_read;
 use crate::clock::Clock;
 use crate::environment::Environment;
-use crate::finding::{Severity, Verdict};
 use crate::folder::{self, RunFolder, Status};
 use crate::pace::Signal;
 use crate::plan::Plan;
@@ -252,21 +254,6 @@ impl Output {
     }
 }
 
-/// How often answers could not be judged, and why the first time.
-struct Judging {
-    failures: u64,
-    first: Option<String>,
-}
-
-impl Judging {
-    fn of(assessment: &Assessment) -> Self {
-        Judging {
-            failures: assessment.error_count(),
-            first: assessment.errors.first().cloned(),
-        }
-    }
-}
-
 /// Makes ready what connections need: addresses, and whom to trust.
 fn reach(resolved: &Resolved) -> Result<Dial, Failure> {
     let wiring = &resolved.plan.connection;
@@ -417,82 +404,5 @@ pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
             Exit::Input,
             format!("cannot write the result to stdout: {cause}"),
         )),
-    }
-}
-
-/// The exit code of a run that was reported.
-fn conclude(
-    ran: Result<(), run::RunError>,
-    summary: &Summary,
-    judging: &Judging,
-    interrupt: &Interrupt,
-    output: &Output,
-) -> Result<u8, Failure> {
-    ran?;
-    if interrupt.came() {
-        return Ok(Exit::Interrupted as u8);
-    }
-    let requests = &summary.requests;
-    if requests.total == 0 {
-        return Err(Failure::new(
-            Exit::Input,
-            "no request was made: the dataset gave no sample",
-        ));
-    }
-    if requests.successful == 0 {
-        let first = requests
-            .failures
-            .iter()
-            .min_by_key(|(_, failures)| failures.first)
-            .map(|(class, failures)| {
-                let message = failures.messages.first();
-                let message = message.map_or("", |message| message.as_str());
-                format!("{}: {message}", class.name())
-            });
-        return Err(Failure::new(
-            Exit::Target,
-            format!(
-                "every request failed; the first one: {}",
-                first.unwrap_or_default()
-            ),
-        ));
-    }
-    if let Some(first) = &judging.first {
-        return Err(Failure::new(
-            Exit::Plugin,
-            format!(
-                "answers could not all be judged ({} times): {first}",
-                judging.failures
-            ),
-        ));
-    }
-    judge(summary, output.strict)
-}
-
-/// Whether the result is one to go on with: not where the measurement is invalid and that matters, nor
-/// where a threshold does not hold.
-fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
-    if summary.verdict == Verdict::Invalid && (strict || !summary.thresholds.is_empty()) {
-        let findings = summary.findings.iter();
-        let why: Vec<&str> = findings
-            .filter(|finding| finding.severity == Severity::Invalid)
-            .map(|finding| finding.seen.as_str())
-            .collect();
-        let words = format!("the measurement is invalid: {}", why.join("; "));
-        return Err(Failure::new(Exit::Invalid, words));
-    }
-    let broken = summary.thresholds.iter().filter(|checked| !checked.held);
-    let broken: Vec<String> = broken
-        .map(|checked| {
-            format!(
-                "threshold `{}` does not hold: {}",
-                checked.threshold,
-                checked.told()
-            )
-        })
-        .collect();
-    match broken.is_empty() {
-        true => Ok(0),
-        false => Err(Failure::several(Exit::Threshold, broken)),
     }
 }
