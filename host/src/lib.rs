@@ -6,6 +6,7 @@ pub mod about;
 pub mod arrival;
 pub mod assess;
 pub mod author;
+pub mod claim;
 pub mod cli;
 pub mod clock;
 pub mod decode;
