@@ -9,6 +9,7 @@ pub mod author;
 pub mod claim;
 pub mod cli;
 pub mod clock;
+pub mod compare;
 pub mod decode;
 pub mod drive;
 pub mod duration;
