@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::summary::client::Client;
 use crate::units::Nanos;
-use tally::{Sample, Tally};
+use tally::{Sample, Tally, Whole};
 
 pub use tally::Busy;
 
@@ -138,13 +138,20 @@ impl Vitals {
             at,
             threads: ids.iter().map(|id| system::spent(*id)).collect(),
         };
-        let cores = system::cores();
+        let whole = || Whole {
+            cores: system::cores(),
+            throttled: system::throttled(),
+        };
+        let before = whole();
         let mut tally = Tally::new(names, sample(self.clock.now()));
         while !stopped.load(Ordering::Acquire) {
             let due = self.clock.now() + TICK;
             std::thread::park_timeout(Duration::from(TICK));
             let now = self.clock.now();
             tally.tick(now.since(due), self.backlog());
+            if let Some(ahead) = self.clock.behind_system_time() {
+                tally.ahead(ahead);
+            }
             if tally.is_second_over(now) {
                 tally.second(sample(now));
                 let load = Load {
@@ -156,7 +163,7 @@ impl Vitals {
         }
         let end = sample(self.clock.now());
         let behind = Nanos(self.behind.load(Ordering::Relaxed));
-        tally.finish(&end, behind, cores.zip(system::cores()))
+        tally.finish(&end, behind, (before, whole()))
     }
 
     /// Reports in the longest decode queue.

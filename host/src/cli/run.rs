@@ -1,5 +1,7 @@
 //! `runner run`: resolves every scenario, then measures one after the other.
 
+mod conclude;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,13 +11,14 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
+use self::conclude::{Judging, conclude};
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::sources::sources;
 use super::watch::{Watch, Watching};
-use crate::assess::{Assessment, assess_read};
+use crate::assess::assess_read;
 use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::folder::{self, RunFolder, Status};
@@ -75,6 +78,9 @@ pub struct Output {
     /// Print the summary as JSON instead of the text block
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     json: bool,
+    /// Exit with 7 where the measurement is invalid
+    #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    strict: bool,
 }
 
 /// Runs the subcommand.
@@ -211,7 +217,7 @@ fn measure(
     let summary = folder.summarize(&facts)?;
     kept = kept.and(folder.write_summary(&summary));
     print(&summary, output, lines, &folder)?;
-    let code = conclude(ran, &summary, &judging, interrupt)?;
+    let code = conclude(ran, &summary, &judging, interrupt, output)?;
     kept?;
     Ok(code)
 }
@@ -245,21 +251,6 @@ impl Output {
                 ),
             )
         })
-    }
-}
-
-/// How often answers could not be judged, and why the first time.
-struct Judging {
-    failures: u64,
-    first: Option<String>,
-}
-
-impl Judging {
-    fn of(assessment: &Assessment) -> Self {
-        Judging {
-            failures: assessment.error_count(),
-            first: assessment.errors.first().cloned(),
-        }
     }
 }
 
@@ -412,54 +403,6 @@ pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
         Err(cause) => Err(Failure::new(
             Exit::Input,
             format!("cannot write the result to stdout: {cause}"),
-        )),
-    }
-}
-
-/// The exit code of a run that was reported.
-fn conclude(
-    ran: Result<(), run::RunError>,
-    summary: &Summary,
-    judging: &Judging,
-    interrupt: &Interrupt,
-) -> Result<u8, Failure> {
-    ran?;
-    if interrupt.came() {
-        return Ok(Exit::Interrupted as u8);
-    }
-    let requests = &summary.requests;
-    if requests.total == 0 {
-        return Err(Failure::new(
-            Exit::Input,
-            "no request was made: the dataset gave no sample",
-        ));
-    }
-    if requests.successful == 0 {
-        let first = requests
-            .failures
-            .iter()
-            .min_by_key(|(_, failures)| failures.first)
-            .map(|(class, failures)| {
-                let message = failures.messages.first();
-                let message = message.map_or("", |message| message.as_str());
-                format!("{}: {message}", class.name())
-            });
-        return Err(Failure::new(
-            Exit::Target,
-            format!(
-                "every request failed; the first one: {}",
-                first.unwrap_or_default()
-            ),
-        ));
-    }
-    match &judging.first {
-        None => Ok(0),
-        Some(first) => Err(Failure::new(
-            Exit::Plugin,
-            format!(
-                "answers could not all be judged ({} times): {first}",
-                judging.failures
-            ),
         )),
     }
 }
