@@ -4,6 +4,7 @@
 pub mod compatible;
 pub mod csv;
 pub mod json;
+pub mod markdown;
 pub mod schema;
 pub mod text;
 
