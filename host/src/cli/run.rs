@@ -13,11 +13,12 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
-use super::progress::Progress;
 use super::sources::sources;
+use super::watch::{Watch, Watching};
 use crate::assess::{Assessment, assess_read};
 use crate::clock::Clock;
 use crate::environment::Environment;
+use crate::finding::{Severity, Verdict};
 use crate::folder::{self, RunFolder, Status};
 use crate::pace::Signal;
 use crate::plan::Plan;
@@ -47,6 +48,8 @@ pub struct Args {
     #[command(flatten)]
     pub(super) output: Output,
     #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
     artifacts: Artifacts,
 }
 
@@ -73,6 +76,9 @@ pub struct Output {
     /// Print the summary as JSON instead of the text block
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     json: bool,
+    /// Exit with 7 where the measurement is invalid
+    #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    strict: bool,
 }
 
 /// Runs the subcommand.
@@ -91,14 +97,19 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for source in sources(&args.scenarios, &args.flags)? {
         runs.push(resolve(&source)?);
     }
-    measure_all(runs, &args.output)
+    measure_all(runs, &args.output, &args.watch)
 }
 
 /// Measures one run after the other. The exit code is that of the first that was not well.
 ///
 /// # Errors
 /// What keeps the first run from beginning.
-pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Failure> {
+pub fn measure_all(
+    runs: Vec<Resolved>,
+    output: &Output,
+    watch: &Watch,
+) -> Result<ExitCode, Failure> {
+    let watching = watch.begin()?;
     let interrupt = Interrupt::listen()
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))?;
     let several = runs.len() > 1;
@@ -108,7 +119,7 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
         if several {
             tell(format_args!("== {} ==", resolved.plan.name));
         }
-        let code = match measure(resolved, output, &interrupt) {
+        let code = match measure(resolved, output, &watching, &interrupt) {
             Ok(0) => continue,
             Ok(code) => ExitCode::from(code),
             Err(failure) => failure.report(),
@@ -122,7 +133,12 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
 }
 
 /// Measures one run, from preflight to result.
-fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Result<u8, Failure> {
+fn measure(
+    mut resolved: Resolved,
+    output: &Output,
+    watching: &Watching,
+    interrupt: &Interrupt,
+) -> Result<u8, Failure> {
     let lines = output.lines()?;
     // The question before the run has connections of its own: what the run's connections take is measured.
     let connect = reach(&resolved)?;
@@ -146,15 +162,12 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
 
     let control = Control {
         signal: Signal::for_thread(),
-        live: Arc::new(Live {
-            timings: Arc::clone(&timings),
-            ..Live::default()
-        }),
+        live: Arc::new(Live::timed_by(&timings)),
     };
     interrupt.watch(&control.signal);
-    let progress = Progress::show(&plan, &control);
+    let onlooker = watching.look_at(folder.path(), &plan, &control.live, interrupt);
     let ran = run::on_threads(&plan, &parts, &connect, folder.path(), &control);
-    drop(progress);
+    drop(onlooker);
 
     let status = Status {
         started: started.to_string(),
@@ -202,7 +215,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     let summary = folder.summarize(&facts)?;
     kept = kept.and(folder.write_summary(&summary));
     print(&summary, output, lines, &folder)?;
-    let code = conclude(ran, &summary, &judging, interrupt)?;
+    let code = conclude(ran, &summary, &judging, interrupt, output)?;
     kept?;
     Ok(code)
 }
@@ -413,6 +426,7 @@ fn conclude(
     summary: &Summary,
     judging: &Judging,
     interrupt: &Interrupt,
+    output: &Output,
 ) -> Result<u8, Failure> {
     ran?;
     if interrupt.came() {
@@ -443,14 +457,42 @@ fn conclude(
             ),
         ));
     }
-    match &judging.first {
-        None => Ok(0),
-        Some(first) => Err(Failure::new(
+    if let Some(first) = &judging.first {
+        return Err(Failure::new(
             Exit::Plugin,
             format!(
                 "answers could not all be judged ({} times): {first}",
                 judging.failures
             ),
-        )),
+        ));
+    }
+    judge(summary, output.strict)
+}
+
+/// Whether the result is one to go on with: not where the measurement is invalid and that matters, nor
+/// where a threshold does not hold.
+fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
+    if summary.verdict == Verdict::Invalid && (strict || !summary.thresholds.is_empty()) {
+        let findings = summary.findings.iter();
+        let why: Vec<&str> = findings
+            .filter(|finding| finding.severity == Severity::Invalid)
+            .map(|finding| finding.seen.as_str())
+            .collect();
+        let words = format!("the measurement is invalid: {}", why.join("; "));
+        return Err(Failure::new(Exit::Invalid, words));
+    }
+    let broken = summary.thresholds.iter().filter(|checked| !checked.held);
+    let broken: Vec<String> = broken
+        .map(|checked| {
+            format!(
+                "threshold `{}` does not hold: {}",
+                checked.threshold,
+                checked.told()
+            )
+        })
+        .collect();
+    match broken.is_empty() {
+        true => Ok(0),
+        false => Err(Failure::several(Exit::Threshold, broken)),
     }
 }
