@@ -71,16 +71,26 @@ fn redrawing_changes_no_byte() {
         let drawn = |flags: &str, run_folder: &Path| {
             let mut command = runner();
             command.arg("report").arg(run_folder).arg("--format");
-            command.args(words(line)).args(words(flags)).current_dir(&elsewhere);
+            command
+                .args(words(line))
+                .args(words(flags))
+                .current_dir(&elsewhere);
             let ended = run(&mut command).with_code(0);
             assert_eq!(ended.stderr, "", "{line}");
             ended.stdout
         };
         let first = drawn("", &run_folder);
-        assert!(first.ends_with('\n') && first.len() > 200, "{line}: {first}");
+        assert!(
+            first.ends_with('\n') && first.len() > 200,
+            "{line}: {first}"
+        );
         assert_eq!(drawn("", &run_folder), first, "{line}");
         // The folder above has this run alone.
-        assert_eq!(drawn("--output file", run_folder.parent().unwrap()), "", "{line}");
+        assert_eq!(
+            drawn("--output file", run_folder.parent().unwrap()),
+            "",
+            "{line}"
+        );
         let written = std::fs::read_to_string(elsewhere.join("file")).unwrap();
         assert_eq!(written, first, "{line}");
     }
@@ -104,14 +114,19 @@ fn a_report_is_written_whole_or_not_at_all() {
     std::fs::write(other.join("records.jsonl.zst"), wrong).unwrap();
     let mut command = runner();
     command.arg("report").arg(&run_folder).arg(&other);
-    command.args(["--output", "page.md"]).current_dir(folder.path());
+    command
+        .args(["--output", "page.md"])
+        .current_dir(folder.path());
     let ended = run(&mut command).with_code(3);
     assert!(ended.stderr.contains("line 1 is no record"), "{ended:#?}");
     let kept = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     assert_eq!(kept, "before");
     let parts = std::fs::read_dir(folder.path()).unwrap();
     let part = |file: std::io::Result<std::fs::DirEntry>| {
-        file.unwrap().path().extension().is_some_and(|ext| ext == "part")
+        file.unwrap()
+            .path()
+            .extension()
+            .is_some_and(|ext| ext == "part")
     };
     assert!(!parts.into_iter().any(part));
 
@@ -122,23 +137,38 @@ fn a_report_is_written_whole_or_not_at_all() {
     ] {
         let mut command = runner();
         command.arg("report").arg(&run_folder);
-        command.args(crate::support::process::words(flags)).current_dir(folder.path());
+        command
+            .args(crate::support::process::words(flags))
+            .current_dir(folder.path());
         let ended = run(&mut command).with_code(3);
         assert!(ended.stderr.contains(words), "{ended:#?}");
     }
 
     let mut command = runner();
-    command.arg("report").args([&run_folder, &run_folder.join(".")]);
+    command
+        .arg("report")
+        .args([&run_folder, &run_folder.join(".")]);
     let ended = run(command.args(["--format", "csv"])).with_code(0);
-    assert_eq!(ended.stdout.lines().count(), 1 + 1 + 5, "one run, named twice");
+    assert_eq!(
+        ended.stdout.lines().count(),
+        1 + 1 + 5,
+        "one run, named twice"
+    );
     std::fs::remove_dir_all(&other).unwrap();
     std::fs::create_dir(&other).unwrap();
     std::fs::copy(run_folder.join("plan.json"), other.join("plan.json")).unwrap();
-    std::fs::copy(run_folder.join("records.jsonl.zst"), other.join("records.jsonl.zst")).unwrap();
+    std::fs::copy(
+        run_folder.join("records.jsonl.zst"),
+        other.join("records.jsonl.zst"),
+    )
+    .unwrap();
     let mut command = runner();
     command.arg("report").args([&run_folder, &other]);
     let ended = run(command.args(["--format", "csv"])).with_code(2);
-    assert!(ended.stderr.contains("give one RUN at a time"), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("give one RUN at a time"),
+        "{ended:#?}"
+    );
 }
 
 #[test]

@@ -85,15 +85,22 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(PLAN), "{}").unwrap();
         if let Some(started) = started {
-            let status =
-                format!(r#"{{"started": "{started}", "ended": "{started}", "interrupted": false}}"#);
+            let status = format!(
+                r#"{{"started": "{started}", "ended": "{started}", "interrupted": false}}"#
+            );
             std::fs::write(folder.join("status.json"), status).unwrap();
         }
     }
 
     fn found(path: &Path, below: &Path) -> Vec<String> {
         let runs = runs(path).unwrap();
-        let name = |run: &RunFolder| run.path().strip_prefix(below).unwrap().display().to_string();
+        let name = |run: &RunFolder| {
+            run.path()
+                .strip_prefix(below)
+                .unwrap()
+                .display()
+                .to_string()
+        };
         runs.iter().map(name).collect()
     }
 
