@@ -8,6 +8,7 @@ pub mod compatible;
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod markdown;
 pub mod schema;
 pub mod text;
 pub mod view;

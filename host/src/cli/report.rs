@@ -13,7 +13,7 @@ use self::output::Output;
 use super::failure::{Exit, Failure, tell};
 use crate::folder::{self, RunFolder, Status};
 use crate::report::compatible::{self, Compatible, Keep, Tool};
-use crate::report::{csv, json, text};
+use crate::report::{csv, json, markdown, text};
 
 /// Redraw results from the records of runs
 #[derive(Clone, Debug, clap::Args)]
@@ -42,6 +42,8 @@ pub struct Args {
 enum Format {
     /// The text block
     Text,
+    /// A page of all runs, with their text blocks in the style asked for
+    Markdown,
     /// The summary, as its JSON Schema says (`runner schema summary`); with `--style vllm` the file
     /// of `vllm bench serve --save-result`
     Json,
@@ -57,11 +59,11 @@ enum Format {
 enum Style {
     /// This program's
     Runner,
-    /// `vllm bench serve`'s: text or json
+    /// `vllm bench serve`'s: text, markdown or json
     Vllm,
-    /// SGLang's bench_serving's: text or jsonl
+    /// SGLang's bench_serving's: text, markdown or jsonl
     Sglang,
-    /// LMDeploy's profile_restful_api.py's: text
+    /// LMDeploy's profile_restful_api.py's: text or markdown
     Lmdeploy,
 }
 
@@ -75,6 +77,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let mut out = Output::open(&args.output)?;
     match (args.format, args.style) {
         (Format::Text, style) => each(&runs, &mut out, |run| block(run, style)),
+        (Format::Markdown, style) => page(&runs, &mut out, style),
         (Format::Json, Style::Vllm) => each(&runs, &mut out, |run| {
             args.line(run, Tool::Vllm, compatible::vllm::json)
         }),
@@ -96,18 +99,18 @@ impl Args {
     fn check(&self) -> Result<(), Failure> {
         let forms: &[Format] = match self.style {
             Style::Runner => Format::value_variants(),
-            Style::Vllm => &[Format::Text, Format::Json],
-            Style::Sglang => &[Format::Text, Format::Jsonl],
-            Style::Lmdeploy => &[Format::Text],
+            Style::Vllm => &[Format::Text, Format::Markdown, Format::Json],
+            Style::Sglang => &[Format::Text, Format::Markdown, Format::Jsonl],
+            Style::Lmdeploy => &[Format::Text, Format::Markdown],
         };
         let wrong = |words| Err(Failure::new(Exit::CommandLine, words));
         if !forms.contains(&self.format) {
             let there_are: Vec<String> = forms.iter().map(|form| name(*form)).collect();
             return wrong(format!(
-                "there is no {} in the style of {}: that tool writes {}",
+                "there is no {} in the style of {}; there is {}",
                 name(self.format),
                 name(self.style),
-                there_are.join(" and "),
+                there_are.join(", "),
             ));
         }
         let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
@@ -145,6 +148,19 @@ fn block(run: &RunFolder, style: Style) -> Result<String, Failure> {
         Style::Lmdeploy => (Tool::Lmdeploy, text::sglang::lmdeploy),
     };
     seen_by(run, tool, Keep::Nothing, draw)
+}
+
+/// Writes the page of all runs.
+fn page(runs: &[RunFolder], out: &mut Output, style: Style) -> Result<(), Failure> {
+    let shown = runs.iter().map(|run| {
+        Ok(markdown::Shown {
+            reported: run.reported()?,
+            block: block(run, style)?,
+        })
+    });
+    let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
+    let page = markdown::page(&shown).map_err(|cause| unwritable(format!("{cause:#}")))?;
+    out.write(page.as_bytes()).map(drop)
 }
 
 /// A run as another tool would have reported it.

@@ -34,7 +34,7 @@ fn manifest(path: &str) -> PathBuf {
 }
 
 /// Compares with a committed file; `BLESS=1` writes it instead.
-fn golden(path: &str, actual: &str) {
+pub(super) fn golden(path: &str, actual: &str) {
     let path = manifest(path);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, actual).unwrap();
