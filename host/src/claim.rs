@@ -5,9 +5,18 @@
 //! A claim is what was said, never what is thought of it: that is `audit`'s. Nothing is filled in that the
 //! source does not say.
 
+mod aiperf;
+mod block;
 mod definition;
 mod document;
 mod error;
+mod flat;
+mod guidellm;
+mod json;
+mod number;
+mod page;
+mod quote;
+mod table;
 
 use std::collections::BTreeMap;
 
@@ -193,6 +202,8 @@ pub struct Sample {
     pub ttft_ms: Option<f64>,
     /// Its end-to-end latency, in milliseconds.
     pub e2e_ms: Option<f64>,
+    /// Its time per output token as the tool states it, in milliseconds; most leave it to be worked out.
+    pub tpot_ms: Option<f64>,
     /// The gaps between its pieces, in milliseconds.
     pub gaps_ms: Vec<f64>,
     /// Why it failed, where it did.
@@ -256,7 +267,7 @@ impl Claim {
         match theirs {
             "ttft" => answered.filter_map(|sample| sample.ttft_ms).collect(),
             "e2e" => answered.filter_map(|sample| sample.e2e_ms).collect(),
-            "tpot" => answered.filter_map(Sample::tpot_ms).collect(),
+            "tpot" => answered.filter_map(Sample::tpot).collect(),
             "itl" => answered
                 .flat_map(|sample| sample.gaps_ms.iter().copied())
                 .collect(),
@@ -272,10 +283,43 @@ impl Claim {
 }
 
 impl Sample {
-    /// Time per output token after the first, in milliseconds, where there are two tokens or more.
-    pub fn tpot_ms(&self) -> Option<f64> {
+    /// Time per output token in milliseconds: as stated, else after the first, where there are two tokens
+    /// or more.
+    pub fn tpot(&self) -> Option<f64> {
+        if self.tpot_ms.is_some() {
+            return self.tpot_ms;
+        }
         let tokens = self.output_tokens.filter(|tokens| *tokens > 1)?;
         Some((self.e2e_ms? - self.ttft_ms?) / (tokens - 1) as f64)
+    }
+}
+
+/// A statistic's name as figures have it (`median`, `p99.9`), from how tools write it (`Mean`, `P99`, `p50`).
+fn statistic(theirs: &str) -> Option<String> {
+    let name = theirs.to_lowercase();
+    let name = match name.as_str() {
+        "avg" | "average" => "mean",
+        other => other,
+    };
+    let statistic: Statistic = name.parse().ok()?;
+    Some(statistic.to_string())
+}
+
+/// All results, or all that is wrong with any.
+fn in_order<T>(
+    results: impl IntoIterator<Item = Result<T, Vec<ReadError>>>,
+) -> Result<Vec<T>, Vec<ReadError>> {
+    let mut read = Vec::new();
+    let mut errors = Vec::new();
+    for result in results {
+        match result {
+            Ok(one) => read.push(one),
+            Err(more) => errors.extend(more),
+        }
+    }
+    match errors.is_empty() {
+        true => Ok(read),
+        false => Err(errors),
     }
 }
 

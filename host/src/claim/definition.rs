@@ -123,6 +123,25 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             ("e2e", None, "not said"),
         ],
     };
+    of(rows)
+}
+
+/// What guidellm meant before its files named its version: a mean over requests, without the time to the
+/// first token, over all tokens.
+pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
+    let mut definitions = definitions(Tool::Guidellm);
+    definitions.extend(of([
+        ("tpot", None, "(last token - first) / n"),
+        (
+            "itl",
+            Some("tpot-last-token"),
+            "(last token - first) / (n - 1)",
+        ),
+    ]));
+    definitions
+}
+
+fn of<const N: usize>(rows: [(&str, Option<&str>, &str); N]) -> BTreeMap<String, Definition> {
     rows.into_iter()
         .map(|(theirs, metric, formula)| {
             let definition = Definition {
