@@ -294,6 +294,11 @@ impl Sample {
     }
 }
 
+/// A figure from its digits; nothing where they are none, or say that there is none.
+pub(crate) fn stated(digits: &str) -> Option<Stated> {
+    number::read(digits).ok().flatten()
+}
+
 /// A statistic's name as figures have it (`median`, `p99.9`), from how tools write it (`Mean`, `P99`, `p50`).
 fn statistic(theirs: &str) -> Option<String> {
     let name = theirs.to_lowercase();
