@@ -10,6 +10,7 @@ mod cells;
 mod choice;
 pub mod comparable;
 pub mod condition;
+mod dependence;
 pub mod estimate;
 mod prompts;
 mod side;
@@ -31,7 +32,7 @@ pub use condition::{Condition, Outcome};
 pub use side::{Measured, Side, Stated};
 
 use crate::about::About;
-use crate::figure::{Better, Figure};
+use crate::figure::{Better, Figure, Statistic};
 use crate::finding::Verdict;
 use crate::stats::interval::LEVEL;
 use estimate::{Draws, Estimate, between_runs, is_same, shown};
@@ -149,6 +150,10 @@ pub struct Row {
     /// How probable so large a difference is where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
+    /// Whether the metric grew or wandered through the runs, so that each is one sample of it.
+    /// Its interval is wide, and repeats make it narrow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub walks: bool,
     /// What can be said; absent of figures that are neither better nor worse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judgement: Option<Judgement>,
@@ -332,10 +337,11 @@ fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) -> Row {
     let (baseline, value) = (a.value(figure), b.value(figure));
     let both = baseline.zip(value);
     // What rounding leaves of equal figures is no difference.
-    let difference = both.map(|(a, b)| if is_same(a, b) { 0.0 } else { b - a });
-    let estimate = match difference {
+    let both = both.map(|(a, b)| (a, if is_same(a, b) { a } else { b }));
+    let difference = both.map(|(a, b)| b - a);
+    let estimate = match both {
         None => Err(NoInterval::Absent),
-        Some(difference) => estimate(figure, [a, b], draws, difference),
+        Some(figures) => estimate(figure, [a, b], draws, figures.into()),
     };
     let (estimate, no_interval) = match estimate {
         Ok(estimate) => (Some(estimate), None),
@@ -357,6 +363,7 @@ fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) -> Row {
         }),
         noise_floor: estimate.map(|estimate| estimate.floor),
         probability: estimate.map(|estimate| estimate.probability),
+        walks: estimate.is_some_and(|estimate| estimate.walks),
         judgement: None,
         no_interval,
     }
@@ -366,7 +373,7 @@ fn estimate(
     figure: &Figure,
     [a, b]: [&Side; 2],
     draws: Option<&Draws>,
-    difference: f64,
+    figures: [f64; 2],
 ) -> Result<Estimate, NoInterval> {
     if a.runs() > 1 || b.runs() > 1 {
         let runs = [a, b].map(|side| side.values(figure));
@@ -379,14 +386,18 @@ fn estimate(
         return Err(NoInterval::Published);
     }
     let draws = draws.ok_or(NoInterval::FewRequests)?;
-    let taken = a.taken(figure).zip(b.taken(figure));
-    let (a, b) = taken.ok_or(NoInterval::OneRun)?;
+    let taken = |figure: &Figure| a.taken(figure).zip(b.taken(figure));
+    let means = match figure {
+        Figure::Of(metric, _) => taken(&Figure::Of(metric, Statistic::Mean)),
+        Figure::Whole(_) => None,
+    };
+    let means = means.as_ref().map(|(a, b)| [a, b]);
+    let (a, b) = taken(figure).ok_or(NoInterval::OneRun)?;
     if !(a.is_supported() && b.is_supported()) {
         return Err(NoInterval::FewSamples);
     }
-    draws
-        .estimate(&a, &b, difference)
-        .ok_or(NoInterval::FewSamples)
+    let found = draws.estimate([&a, &b], means, figures);
+    found.ok_or(NoInterval::FewSamples)
 }
 
 /// Judges rows together: the more there are, the more it takes to show one.
