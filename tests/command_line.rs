@@ -6,6 +6,7 @@
 mod audit;
 mod authors;
 mod help;
+mod judged;
 mod plugins;
 mod reports;
 mod secrets;

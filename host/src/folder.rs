@@ -4,6 +4,8 @@
 //! goes (`record`), `status.json`, `client.json`, `server.json`, `assessment.json` and `summary.json` after it. Whatever
 //! ends the run, what was written before can be read: the summary is a function of the other files.
 
+mod below;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,8 @@ use crate::report::Reported;
 use crate::summary::{Client, Run, RunFacts, Server, Summary, Tokenizer};
 use crate::timings::Reached;
 
+pub use below::runs;
+
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
 const STATUS: &str = "status.json";
@@ -27,6 +31,9 @@ const SERVER: &str = "server.json";
 const ASSESSMENT: &str = "assessment.json";
 const SUMMARY: &str = "summary.json";
 const LOG: &str = "plugins.log";
+
+/// How a folder's name says when its run began.
+const STAMP: &str = "%Y%m%d-%H%M%S";
 
 /// The folder of one run.
 #[derive(Clone, Debug)]
@@ -71,6 +78,22 @@ pub enum FolderError {
         /// What the system said.
         cause: io::Error,
     },
+    /// Neither a run's folder nor one that holds any.
+    #[error(
+        "`{path}` is not the folder of a run, nor does it hold one: expected a `plan.json` in it or in a folder below, as in runs/20260102-030405-quick-start"
+    )]
+    NoRun {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// A folder could not be searched.
+    #[error("cannot list `{path}`: {cause}; name the runs' folders one by one")]
+    List {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// A file holds something else.
     #[error("`{path}` is not what this version of the runner writes: {cause}")]
     Malformed {
@@ -94,7 +117,7 @@ impl RunFolder {
         name: &str,
         started: &jiff::Timestamp,
     ) -> Result<Self, FolderError> {
-        let stamp = started.strftime("%Y%m%d-%H%M%S").to_string();
+        let stamp = started.strftime(STAMP).to_string();
         let slug: String = name
             .chars()
             .map(|c| {
@@ -371,6 +394,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             measure_start: None,
             first_due: plan.first_due(),
             goodput: plan.goodput.clone(),
+            thresholds: plan.thresholds.clone(),
             tokenizer: Some(Tokenizer {
                 name: plan.tokenizer.name.clone(),
                 approximate: plan.tokenizer.approximate,
@@ -380,6 +404,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             sandbox: Some(plan.sandbox.clone()),
             interrupted,
         },
+        scorer_errors: assessment.error_count(),
         retokenized: assessment.retokenized,
         scores: assessment.means,
         run_scores: assessment.run_scores,

@@ -4,6 +4,7 @@
 pub mod artifacts;
 pub mod audit;
 pub mod completions;
+pub mod dashboard;
 pub mod demo;
 pub mod failure;
 pub mod flags;
@@ -16,6 +17,7 @@ pub mod report;
 pub mod run;
 pub mod schema;
 pub mod sources;
+pub mod watch;
 
 use std::process::ExitCode;
 
@@ -42,7 +44,8 @@ use failure::{Failure, tell};
         runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
         runner plugin new backend my-engine             a plugin of your own\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
-        5 target not reachable or every request failed, 130 interrupted (what was measured is saved)"
+        5 target not reachable or every request failed, 6 a threshold does not hold,\n  \
+        7 invalid measurement (--strict, thresholds), 130 interrupted (what was measured is saved)"
 )]
 pub struct Cli {
     #[command(subcommand)]

@@ -1,0 +1,119 @@
+//! Where a report goes: stdout, or a file that is written whole or not at all.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::path::{Path, PathBuf};
+
+use super::super::failure::{Exit, Failure};
+use super::super::run::{Reader, wrote};
+
+/// Where a report goes. Without [`Output::finish`], no file is left.
+pub struct Output {
+    to: To,
+}
+
+enum To {
+    Stdout(BufWriter<Stdout>),
+    /// A new file beside the one to be replaced.
+    Beside {
+        path: PathBuf,
+        part: PathBuf,
+        file: BufWriter<File>,
+    },
+    /// What is not a file of its own, such as a pipe or a device: it cannot be replaced.
+    Through {
+        path: PathBuf,
+        file: BufWriter<File>,
+    },
+}
+
+impl Output {
+    /// Opens the file, or stdout where it is `-`.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            let to = To::Stdout(BufWriter::new(io::stdout()));
+            return Ok(Output { to });
+        }
+        let opened = match std::fs::metadata(path) {
+            Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(there) if !there.is_file() => {
+                let opened = File::options().write(true).open(path);
+                opened.map(|file| To::Through {
+                    path: path.to_owned(),
+                    file: BufWriter::new(file),
+                })
+            }
+            // The file that a link leads to is replaced, not the link.
+            Ok(_) => path.canonicalize().and_then(|path| beside(&path)),
+            Err(_) => beside(path),
+        };
+        match opened {
+            Ok(to) => Ok(Output { to }),
+            Err(cause) => Err(cannot(path, &cause)),
+        }
+    }
+
+    /// Writes a part of the report, and says whether anyone reads it.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write(&mut self, part: &[u8]) -> Result<Reader, Failure> {
+        match &mut self.to {
+            To::Stdout(out) => wrote(out.write_all(part)),
+            To::Beside { path, file, .. } | To::Through { path, file } => {
+                let written = file.write_all(part);
+                written.map_err(|cause| cannot(path, &cause))?;
+                Ok(Reader::Reads)
+            }
+        }
+    }
+
+    /// Ends the report: a file appears under its name.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        match &mut self.to {
+            To::Stdout(out) => wrote(out.flush()).map(drop),
+            To::Through { path, file } => file.flush().map_err(|cause| cannot(path, &cause)),
+            To::Beside { path, part, file } => {
+                let placed = file.flush().and_then(|()| std::fs::rename(&part, &path));
+                placed.map_err(|cause| cannot(path, &cause))
+            }
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let To::Beside { part, .. } = &self.to {
+            // It is there only where the report was not finished.
+            let _ = std::fs::remove_file(part);
+        }
+    }
+}
+
+fn beside(path: &Path) -> io::Result<To> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    let mut part = name.to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(part);
+    Ok(To::Beside {
+        file: BufWriter::new(File::create(&part)?),
+        path: path.to_owned(),
+        part,
+    })
+}
+
+fn cannot(path: &Path, cause: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Input,
+        format!(
+            "cannot write `{}`: {cause}; give a file that can be written with --output",
+            path.display()
+        ),
+    )
+}

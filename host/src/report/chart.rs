@@ -1,0 +1,281 @@
+//! Charts: what one is, and its drawing as SVG, alone or as part of a page.
+//!
+//! A chart is data: axes, panels, marks in the axes' units, and the rows a reader steps through. How it
+//! looks is here alone, so a page, a picture for a README and paper show the same. Which charts there are
+//! of a run is `charts`'; what happens on hover is the page's script's.
+//!
+//! Drawing needs no script and no library: a chart is drawn once for a wide and once for a narrow page,
+//! and where an axis may be logarithmic, once for each; a page shows one of them.
+
+mod draw;
+pub mod number;
+pub mod palette;
+pub mod png;
+pub mod scale;
+mod shape;
+
+#[cfg(test)]
+mod tests;
+
+pub use draw::{Look, Width, escape, svg, swatch, thickness as phase_height};
+pub use palette::Theme;
+
+/// A chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// Stable and unique in a page: `ttft-ecdf`. Files and anchors are named by it.
+    pub name: String,
+    /// What it is of.
+    pub title: String,
+    /// How to read it, in a sentence or two.
+    pub note: String,
+    /// What is to be seen, with figures, for those who cannot see it.
+    pub seen: String,
+    /// The axis that all panels share.
+    pub x: Axis,
+    /// From top to bottom; at least one.
+    pub panels: Vec<Panel>,
+    /// What the marks stand for; a reader may hide each.
+    pub keys: Vec<Key>,
+    /// What a reader steps through.
+    pub rows: Rows,
+    /// Which axis may be logarithmic too.
+    pub log: Option<Log>,
+    /// How much room it takes.
+    pub form: Form,
+}
+
+/// How much room a chart takes on a wide page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Half of the width.
+    Half,
+    /// All of it.
+    Full,
+}
+
+/// An axis and its ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What is told off on it, with its unit: `TTFT (ms)`.
+    pub title: String,
+    /// Where it begins.
+    pub low: f64,
+    /// Where it ends; more than `low`.
+    pub high: f64,
+    /// How its ticks are written.
+    pub ticks: Ticks,
+}
+
+/// How an axis's ticks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticks {
+    /// As numbers.
+    Numbers,
+    /// As numbers, of which only whole ones mean something.
+    Counts,
+    /// A share as percent.
+    Percent,
+    /// Not at all.
+    None,
+}
+
+/// That an axis may be logarithmic.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Log {
+    /// Which.
+    pub side: Side,
+    /// Where it begins then: more than zero. What is less stands at the edge.
+    pub low: f64,
+    /// Whether a reader sees it so at first.
+    pub first: bool,
+}
+
+/// An axis of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// From left to right.
+    X,
+    /// From bottom to top, in every panel.
+    Y,
+}
+
+/// A part of a chart with a vertical axis of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// The vertical axis. Where it has no ticks, it runs from top to bottom.
+    pub y: Axis,
+    /// Pixels from its top to its bottom.
+    pub height: f64,
+    /// What is drawn in it, the last on top.
+    pub marks: Vec<Mark>,
+    /// Lines across it at places worth a name.
+    pub rules: Vec<Rule>,
+    /// Parts of the horizontal axis worth a name.
+    pub bands: Vec<Band>,
+}
+
+/// A line across a panel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Which axis it stands on.
+    pub side: Side,
+    /// Where.
+    pub at: f64,
+    /// What is there.
+    pub label: String,
+}
+
+/// A part of the horizontal axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Band {
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// What is there.
+    pub label: String,
+}
+
+/// What marks stand for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// In words.
+    pub label: String,
+    /// Its colour, dashes and marker.
+    pub tone: Tone,
+}
+
+/// A colour with the dashes or the height that tell it apart without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// One of several series, by its number.
+    Series(usize),
+    /// A phase of a request, by its number.
+    Phase(usize),
+    /// What failed.
+    Failed,
+}
+
+/// Something drawn in a panel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// What it stands for: a place in the chart's keys.
+    pub key: usize,
+    /// As what it is drawn.
+    pub shape: Shape,
+    /// Where.
+    pub points: Vec<Point>,
+    /// Its values at the chart's rows; absent where it only illustrates another.
+    pub column: Option<Column>,
+}
+
+/// As what a mark is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// Points joined by straight lines.
+    Line,
+    /// Each value from its point to where it ends, joined.
+    Steps,
+    /// The same, filled down to the axis.
+    Area,
+    /// The same, as bars apart from each other.
+    Bars,
+    /// Points on their own.
+    Dots,
+    /// Bars along the horizontal axis, of so many pixels' height.
+    Spans(f64),
+    /// Crosses.
+    Crosses,
+    /// Not at all: only its column counts.
+    Unseen,
+}
+
+/// A place in the axes' units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// From the left.
+    pub x: f64,
+    /// Where it ends, for what has a width; else `x`.
+    pub to: f64,
+    /// From below; absent where nothing was measured, and then nothing is drawn.
+    pub y: Option<f64>,
+}
+
+impl Point {
+    /// A point without a width.
+    pub fn at(x: f64, y: f64) -> Self {
+        Point {
+            x,
+            to: x,
+            y: Some(y),
+        }
+    }
+}
+
+/// What a reader steps through: percentiles, spans of time, requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    /// What they are.
+    pub head: String,
+    /// Each one's name.
+    pub labels: Vec<String>,
+    /// Which of them is meant by a place in the chart.
+    pub snap: Snap,
+}
+
+/// Which row is meant by a place in a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Snap {
+    /// The one that is nearest from left to right.
+    X,
+    /// The one that is nearest from bottom to top.
+    Y,
+    /// The one with the nearest point.
+    Near,
+}
+
+impl Snap {
+    /// Its name in a page.
+    pub fn name(self) -> &'static str {
+        match self {
+            Snap::X => "x",
+            Snap::Y => "y",
+            Snap::Near => "near",
+        }
+    }
+}
+
+/// A mark's values at the chart's rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// What they are.
+    pub head: String,
+    /// A cell a row; absent where there is no value.
+    pub cells: Vec<Option<Cell>>,
+}
+
+/// A value, and where it lies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// From the left.
+    pub x: f64,
+    /// From below.
+    pub y: f64,
+    /// The value in words, with its unit.
+    pub text: String,
+}
+
+impl Chart {
+    /// The columns of its table, with the key each belongs to, in the order in which they are drawn.
+    pub fn columns(&self) -> impl Iterator<Item = (usize, &Column)> {
+        let marks = self.panels.iter().flat_map(|panel| &panel.marks);
+        marks.filter_map(|mark| Some((mark.key, mark.column.as_ref()?)))
+    }
+
+    /// Whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        let mut marks = self.panels.iter().flat_map(|panel| &panel.marks);
+        marks.all(|mark| mark.points.iter().all(|point| point.y.is_none()))
+    }
+}

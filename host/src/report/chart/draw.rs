@@ -1,0 +1,436 @@
+//! A chart as SVG.
+
+use std::fmt::Write;
+
+use super::palette::{self, Theme};
+use super::scale::{Scale, Tick, ticks};
+use super::shape::{Place, elements, pixel};
+use super::{Axis, Chart, Form, Panel, Rule, Side, Ticks};
+
+/// For how wide a place a chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// A page on a desk.
+    Wide,
+    /// A telephone.
+    Narrow,
+}
+
+/// How a chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// For how wide a place.
+    pub width: Width,
+    /// Whether the axis that may be is logarithmic.
+    pub log: bool,
+    /// As a file of its own, in these colours, with its title and legend; absent as part of a page.
+    pub alone: Option<Theme>,
+}
+
+/// Pixels of a character, about: what labels take is not measured, only made room for.
+const CHARACTER: f64 = 6.9;
+/// Pixels from the last panel to the lower edge: ticks and the axis's title.
+const BELOW: f64 = 40.0;
+/// Pixels above a panel: the vertical axis's title.
+const ABOVE: f64 = 24.0;
+/// Pixels between panels.
+const BETWEEN: f64 = 14.0;
+/// Pixels to the right of a panel.
+const RIGHT: f64 = 16.0;
+
+/// Text as it may stand in SVG and HTML, in attributes too. Control characters become spaces.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// The chart as an `svg` element.
+pub fn svg(chart: &Chart, look: Look) -> String {
+    let mut drawing = Drawing::new(chart, look);
+    drawing.head();
+    let (top, mut floor) = (drawing.top, drawing.top);
+    for panel in &chart.panels {
+        let ceiling = floor + ABOVE;
+        floor = ceiling + panel.height;
+        drawing.panel(panel, ceiling, floor);
+        floor += BETWEEN;
+    }
+    floor -= BETWEEN;
+    drawing.horizontal_axis(floor);
+    drawing.finish(top, floor)
+}
+
+struct Drawing<'a> {
+    chart: &'a Chart,
+    look: Look,
+    width: f64,
+    left: f64,
+    top: f64,
+    x: Scale,
+    columns: usize,
+    text: String,
+}
+
+impl<'a> Drawing<'a> {
+    fn new(chart: &'a Chart, look: Look) -> Self {
+        let width: f64 = match (look.width, chart.form) {
+            (Width::Narrow, _) => 328.0,
+            (Width::Wide, Form::Half) => 520.0,
+            (Width::Wide, Form::Full) => 1088.0,
+        };
+        let log = |side| look.log && chart.log.is_some_and(|log| log.side == side);
+        let labels = chart.panels.iter().flat_map(|panel| {
+            let axis = logged(&panel.y, chart, log(Side::Y));
+            let about = rows(panel);
+            ticks(&axis, log(Side::Y), about)
+        });
+        let longest = labels.map(|tick| tick.label.chars().count()).max();
+        let left = longest.map_or(10.0, |longest| longest as f64 * CHARACTER + 14.0);
+        let axis = logged(&chart.x, chart, log(Side::X));
+        let scale = if log(Side::X) {
+            Scale::log
+        } else {
+            Scale::linear
+        };
+        let x = scale(axis.low, axis.high, left, width - RIGHT);
+        Drawing {
+            chart,
+            look,
+            width,
+            left,
+            top: 0.0,
+            x,
+            columns: 0,
+            text: String::new(),
+        }
+    }
+
+    fn log(&self, side: Side) -> bool {
+        self.look.log && self.chart.log.is_some_and(|log| log.side == side)
+    }
+
+    /// Title and legend, where the picture stands alone.
+    fn head(&mut self) {
+        if self.look.alone.is_none() {
+            return;
+        }
+        let _ = write!(
+            self.text,
+            "<text class=\"title\" x=\"16\" y=\"26\">{}</text>",
+            escape(&self.chart.title)
+        );
+        self.top = 36.0;
+        if self.chart.keys.len() < 2 {
+            return;
+        }
+        let mut x = 16.0;
+        let mut y = 48.0;
+        for key in &self.chart.keys {
+            let room = 26.0 + key.label.chars().count() as f64 * CHARACTER + 18.0;
+            if x > 16.0 && x + room > self.width {
+                (x, y) = (16.0, y + 18.0);
+            }
+            let _ = write!(
+                self.text,
+                "<g class=\"{}\">{}</g><text x=\"{}\" y=\"{}\">{}</text>",
+                key.tone.class(),
+                swatch(key.tone, x, y - 4.0),
+                pixel(x + 26.0),
+                pixel(y),
+                escape(&key.label)
+            );
+            x += room;
+        }
+        self.top = y + 10.0;
+    }
+
+    fn panel(&mut self, panel: &Panel, ceiling: f64, floor: f64) {
+        let log = self.log(Side::Y);
+        let axis = logged(&panel.y, self.chart, log);
+        // A panel without ticks lists its rows, the first at the top.
+        let (from, to) = match axis.ticks {
+            Ticks::None => (ceiling, floor),
+            _ => (floor, ceiling),
+        };
+        let y = match log {
+            true => Scale::log(axis.low, axis.high, from, to),
+            false => Scale::linear(axis.low, axis.high, from, to),
+        };
+        let right = self.width - RIGHT;
+        self.bands(panel, ceiling, floor);
+        let _ = write!(
+            self.text,
+            "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>",
+            pixel(match axis.ticks {
+                Ticks::None => self.left,
+                _ => 4.0,
+            }),
+            pixel(ceiling - 9.0),
+            escape(&axis.title)
+        );
+        let mut grid = String::new();
+        for Tick { at, label } in ticks(&axis, log, rows(panel)) {
+            let at = y.place(at);
+            let _ = write!(grid, "M{} {}H{}", pixel(self.left), pixel(at), pixel(right));
+            let _ = write!(
+                self.text,
+                "<text text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
+                pixel(self.left - 7.0),
+                pixel(at + 4.0),
+                escape(&label)
+            );
+        }
+        if !grid.is_empty() {
+            let _ = write!(self.text, "<path class=\"grid\" d=\"{grid}\"/>");
+        }
+        let _ = write!(
+            self.text,
+            "<path class=\"base\" d=\"M{} {}H{}\"/>",
+            pixel(self.left),
+            pixel(floor),
+            pixel(right)
+        );
+        for mark in &panel.marks {
+            let key = &self.chart.keys[mark.key];
+            let x = &self.x;
+            let place = Place { x, y: &y, floor };
+            let drawn = elements(mark, key.tone, &place);
+            let mut cells = String::new();
+            if let Some(column) = &mark.column {
+                for cell in &column.cells {
+                    match cell {
+                        Some(cell) => {
+                            let (x, y) = (x.place(cell.x), y.place(cell.y));
+                            let _ = write!(cells, "{},{} ", pixel(x), pixel(y));
+                        }
+                        None => cells.push_str("- "),
+                    }
+                }
+                cells.pop();
+            }
+            let _ = write!(self.text, "<g class=\"{} k{}\"", key.tone.class(), mark.key);
+            if mark.column.is_some() && self.look.alone.is_none() {
+                let _ = write!(
+                    self.text,
+                    " data-column=\"{}\" data-at=\"{cells}\"",
+                    self.columns
+                );
+            }
+            self.columns += usize::from(mark.column.is_some());
+            let _ = write!(self.text, ">{drawn}</g>");
+        }
+        self.rules(panel, &y, ceiling, floor);
+    }
+
+    fn bands(&mut self, panel: &Panel, ceiling: f64, floor: f64) {
+        for band in &panel.bands {
+            let (from, to) = (self.x.place(band.from), self.x.place(band.to));
+            let _ = write!(
+                self.text,
+                "<rect class=\"band\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+                pixel(from),
+                pixel(ceiling),
+                pixel((to - from).max(0.0)),
+                pixel(floor - ceiling)
+            );
+            if !band.label.is_empty() {
+                let _ = write!(
+                    self.text,
+                    "<text class=\"ruled\" text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>",
+                    pixel((from + to) / 2.0),
+                    pixel(ceiling + 12.0),
+                    escape(&band.label)
+                );
+            }
+        }
+    }
+
+    /// Rules, and their labels where they do not run into each other.
+    fn rules(&mut self, panel: &Panel, y: &Scale, ceiling: f64, floor: f64) {
+        let right = self.width - RIGHT;
+        let mut lines = String::new();
+        let mut taken = [f64::NEG_INFINITY; 3];
+        for Rule { side, at, label } in &panel.rules {
+            if *side == Side::Y {
+                let at = y.place(*at);
+                let _ = write!(
+                    lines,
+                    "M{} {}H{}",
+                    pixel(self.left),
+                    pixel(at),
+                    pixel(right)
+                );
+                let _ = write!(
+                    self.text,
+                    "<text class=\"ruled\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
+                    pixel(right - 4.0),
+                    pixel(at - 4.0),
+                    escape(label)
+                );
+                continue;
+            }
+            let at = self.x.place(*at);
+            let _ = write!(lines, "M{} {}V{}", pixel(at), pixel(ceiling), pixel(floor));
+            let room = label.chars().count() as f64 * CHARACTER + 10.0;
+            let (anchor, from) = match at + room > self.width {
+                true => ("end", at - room),
+                false => ("start", at),
+            };
+            let Some(line) = taken.iter().position(|upto| from >= *upto) else {
+                continue;
+            };
+            taken[line] = from + room;
+            let _ = write!(
+                self.text,
+                "<text class=\"ruled\" text-anchor=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
+                pixel(if anchor == "end" { at - 4.0 } else { at + 4.0 }),
+                pixel(ceiling + 11.0 + line as f64 * 14.0),
+                escape(label)
+            );
+        }
+        if !lines.is_empty() {
+            let _ = write!(self.text, "<path class=\"rule\" d=\"{lines}\"/>");
+        }
+    }
+
+    fn horizontal_axis(&mut self, floor: f64) {
+        let axis = logged(&self.chart.x, self.chart, self.log(Side::X));
+        let right = self.width - RIGHT;
+        let about = ((right - self.left) / 72.0).max(2.0) as usize;
+        let mut small = String::new();
+        for Tick { at, label } in ticks(&axis, self.log(Side::X), about) {
+            let at = self.x.place(at);
+            let _ = write!(small, "M{} {}v4", pixel(at), pixel(floor));
+            let _ = write!(
+                self.text,
+                "<text text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>",
+                pixel(at),
+                pixel(floor + 17.0),
+                escape(&label)
+            );
+        }
+        let _ = write!(
+            self.text,
+            "<path class=\"base\" d=\"{small}\"/><text class=\"axis\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
+            pixel(right),
+            pixel(floor + 34.0),
+            escape(&axis.title)
+        );
+    }
+
+    fn finish(self, top: f64, floor: f64) -> String {
+        let chart = self.chart;
+        let (width, height) = (self.width, floor + BELOW);
+        let name = format!(
+            "{}-{}{}",
+            chart.name,
+            match self.look.width {
+                Width::Wide => "wide",
+                Width::Narrow => "narrow",
+            },
+            if self.look.log { "-log" } else { "" }
+        );
+        let mut svg = String::with_capacity(self.text.len() + 1024);
+        let _ = write!(
+            svg,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart {} {}\" viewBox=\"0 0 {width} {}\" width=\"{width}\" height=\"{}\" role=\"img\" aria-labelledby=\"{name}-title\" aria-describedby=\"{name}-desc\"",
+            match self.look.width {
+                Width::Wide => "wide",
+                Width::Narrow => "narrow",
+            },
+            if self.look.log { "log" } else { "linear" },
+            pixel(height),
+            pixel(height),
+        );
+        if self.look.alone.is_none() {
+            let _ = write!(
+                svg,
+                " data-area=\"{} {} {} {}\"",
+                pixel(self.left),
+                pixel(top + ABOVE),
+                pixel(width - RIGHT),
+                pixel(floor)
+            );
+        }
+        let _ = write!(
+            svg,
+            "><title id=\"{name}-title\">{}</title><desc id=\"{name}-desc\">{}</desc>",
+            escape(&chart.title),
+            escape(&chart.seen)
+        );
+        if let Some(theme) = self.look.alone {
+            let rules = palette::rules(|name| palette::colour(name, theme).to_owned());
+            let _ = write!(
+                svg,
+                "<style>.chart{{font-family:'DejaVu Sans',Verdana,sans-serif}}{rules}</style><rect class=\"ground\" width=\"100%\" height=\"100%\"/>"
+            );
+        }
+        svg.push_str(&self.text);
+        svg.push_str("</svg>");
+        svg
+    }
+}
+
+/// How many ticks a panel's vertical axis has room for.
+fn rows(panel: &Panel) -> usize {
+    ((panel.height / 44.0) as usize).clamp(2, 6)
+}
+
+/// An axis, with the end it has where it is logarithmic.
+fn logged(axis: &Axis, chart: &Chart, log: bool) -> Axis {
+    let low = chart.log.filter(|_| log).map_or(axis.low, |log| log.low);
+    // An axis needs an extent.
+    let high = match axis.high > low {
+        true => axis.high,
+        false => low + low.abs().max(1.0),
+    };
+    Axis {
+        low,
+        high,
+        ..axis.clone()
+    }
+}
+
+/// A sample of a tone, for legends: 20 pixels wide around the height `y`.
+pub fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
+    use super::Tone::{Failed, Phase, Series};
+    let (from, to) = (pixel(x), pixel(x + 20.0));
+    match tone {
+        Series(_) => {
+            let dashes = match tone.dashes() {
+                "" => String::new(),
+                dashes => format!(" stroke-dasharray=\"{dashes}\""),
+            };
+            format!(
+                "<path class=\"stroke\"{dashes} d=\"M{from} {}H{to}\"/>",
+                pixel(y)
+            )
+        }
+        Phase(number) => {
+            let thickness = thickness(number);
+            let top = pixel(y - thickness / 2.0);
+            format!("<path class=\"fill\" d=\"M{from} {top}H{to}v{thickness}H{from}z\"/>")
+        }
+        Failed => format!(
+            "<path class=\"stroke\" d=\"M{} {}l6 6m0-6l-6 6\"/>",
+            pixel(x + 7.0),
+            pixel(y - 3.0)
+        ),
+    }
+}
+
+/// Pixels of the height of a phase's bar where a row has 10: what is waited is thin, what is worked thick.
+pub fn thickness(phase: usize) -> f64 {
+    [2.0, 4.0, 4.0, 5.0, 8.0][phase % palette::PHASES]
+}

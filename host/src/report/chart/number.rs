@@ -1,0 +1,127 @@
+//! Figures in words: few digits, thousands kept apart.
+
+/// A figure with about so many significant digits, and none of its whole ones left out: `1,234`, `12.3`.
+pub fn significant(value: f64, digits: i32) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let before = value.abs().log10().floor() as i32 + 1;
+    let decimals = (digits - before).clamp(0, 9) as usize;
+    trimmed(&fixed(value, decimals))
+}
+
+/// A figure with so many decimals: `1,234.50`.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().any(|c| c.is_ascii_digit() && c != b'0') => ("-", rest),
+        Some(rest) => ("", rest),
+        None => ("", text.as_str()),
+    };
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    format!("{sign}{}{rest}", grouped(whole))
+}
+
+/// A whole number: `12,345`.
+pub fn count(number: u64) -> String {
+    grouped(&number.to_string())
+}
+
+/// A share as percent: `99.2 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", significant(share * 100.0, 3))
+}
+
+/// Bytes in the largest unit of which there is one: `15.6 GiB`.
+pub fn bytes(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", significant(value, 3), units[unit])
+}
+
+/// A number as short as it can be on an axis that steps by `step`: `0.25`, `1,500`, `20k`, `3M`.
+pub fn tick(value: f64, step: f64) -> String {
+    let large = value.abs().max(step.abs());
+    let (divisor, suffix) = match large {
+        large if large >= 1e6 => (1e6, "M"),
+        large if large >= 1e4 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let step = step / divisor;
+    let decimals = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+    // A step such as 2.5 has one digit more than its size tells.
+    let finer = (step * 10f64.powi(decimals as i32)).fract().abs() > 1e-9;
+    let text = fixed(value / divisor, decimals + usize::from(finer));
+    format!("{}{suffix}", trimmed(&text))
+}
+
+fn grouped(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) && digit.is_ascii_digit() {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Without zeros at its end that say nothing.
+fn trimmed(text: &str) -> String {
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_the_digits_that_matter() {
+        let cases = [
+            (1234.5, "1,235"),
+            (-1_234_567.0, "-1,234,567"),
+            (12.34, "12.3"),
+            (0.012_34, "0.0123"),
+            (0.0, "0"),
+            (999.96, "1,000"),
+            (100.0, "100"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(significant(value, 3), text);
+        }
+        assert_eq!(fixed(1234.5, 2), "1,234.50");
+        assert_eq!(fixed(-0.001, 2), "0.00");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(percent(0.9925), "99.2 %");
+        assert_eq!(bytes(16_777_216_000), "15.6 GiB");
+        assert_eq!(bytes(100), "100 B");
+    }
+
+    #[test]
+    fn ticks_are_short() {
+        let cases = [
+            ((0.25, 0.25), "0.25"),
+            ((0.5, 0.25), "0.5"),
+            ((1500.0, 500.0), "1,500"),
+            ((20_000.0, 5000.0), "20k"),
+            ((12_500.0, 2500.0), "12.5k"),
+            ((3_000_000.0, 1e6), "3M"),
+            ((0.0, 20.0), "0"),
+            ((0.001, 0.001), "0.001"),
+        ];
+        for ((value, step), text) in cases {
+            assert_eq!(tick(value, step), text);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+use super::*;
+
+fn chart() -> Chart {
+    let axis = |title: &str, high| Axis {
+        title: title.to_owned(),
+        low: 0.0,
+        high,
+        ticks: Ticks::Numbers,
+    };
+    Chart {
+        name: "a-chart".to_owned(),
+        title: "A <chart> & more".to_owned(),
+        note: "Left to right.".to_owned(),
+        seen: "It \"rises\".".to_owned(),
+        x: axis("time (s)", 10.0),
+        panels: vec![Panel {
+            y: axis("tok/s", 100.0),
+            height: 100.0,
+            marks: vec![
+                Mark {
+                    key: 0,
+                    shape: Shape::Line,
+                    points: vec![
+                        Point::at(0.0, 0.0),
+                        Point {
+                            x: 5.0,
+                            to: 5.0,
+                            y: None,
+                        },
+                        Point::at(10.0, 100.0),
+                    ],
+                    column: Some(Column {
+                        head: "one".to_owned(),
+                        cells: vec![
+                            Some(Cell {
+                                x: 0.0,
+                                y: 0.0,
+                                text: "0 tok/s".to_owned(),
+                            }),
+                            None,
+                        ],
+                    }),
+                },
+                Mark {
+                    key: 1,
+                    shape: Shape::Bars,
+                    points: vec![Point {
+                        x: 0.0,
+                        to: 5.0,
+                        y: Some(50.0),
+                    }],
+                    column: None,
+                },
+            ],
+            rules: vec![Rule {
+                side: Side::X,
+                at: 5.0,
+                label: "p50".to_owned(),
+            }],
+            bands: vec![Band {
+                from: 2.0,
+                to: 8.0,
+                label: "steady".to_owned(),
+            }],
+        }],
+        keys: vec![
+            Key {
+                label: "one".to_owned(),
+                tone: Tone::Series(0),
+            },
+            Key {
+                label: "</svg><script>".to_owned(),
+                tone: Tone::Series(1),
+            },
+        ],
+        rows: Rows {
+            head: "time".to_owned(),
+            labels: vec!["0 s".to_owned(), "5 s".to_owned()],
+            snap: Snap::X,
+        },
+        log: Some(Log {
+            side: Side::Y,
+            low: 1.0,
+            first: false,
+        }),
+        form: Form::Half,
+    }
+}
+
+fn look(width: Width, log: bool, alone: Option<Theme>) -> Look {
+    Look { width, log, alone }
+}
+
+#[test]
+fn marks_lie_where_their_values_are() {
+    let svg = svg(&chart(), look(Width::Wide, false, None));
+    // 24 pixels above, 100 high; the labels of the vertical axis take three characters.
+    assert!(svg.contains("data-area=\"34.7 24 504 124\""), "{svg}");
+    assert!(
+        svg.contains("M34.7 124M504 24"),
+        "the gap has no line: {svg}"
+    );
+    assert!(
+        svg.contains("data-column=\"0\" data-at=\"34.7,124 -\""),
+        "{svg}"
+    );
+    assert!(svg.contains(">p50</text>") && svg.contains(">steady</text>"));
+    for label in [">0</text>", ">50</text>", ">100</text>", ">time (s)</text>"] {
+        assert!(svg.contains(label), "{label}: {svg}");
+    }
+}
+
+#[test]
+fn what_is_said_is_escaped_and_ids_are_unique() {
+    let chart = chart();
+    let mut ids = std::collections::BTreeSet::new();
+    for width in [Width::Wide, Width::Narrow] {
+        for log in [false, true] {
+            let svg = svg(&chart, look(width, log, None));
+            assert!(svg.contains("A &lt;chart&gt; &amp; more</title>"), "{svg}");
+            assert!(svg.contains("role=\"img\""));
+            for id in svg.split(" id=\"").skip(1) {
+                assert!(ids.insert(id.split('"').next().unwrap().to_owned()));
+            }
+        }
+    }
+    assert_eq!(ids.len(), 8);
+    let alone = svg(&chart, look(Width::Wide, false, Some(Theme::Light)));
+    assert!(
+        alone.contains("&lt;/svg&gt;&lt;script&gt;</text>"),
+        "{alone}"
+    );
+    assert_eq!(alone.matches("<svg").count(), 1);
+}
+
+#[test]
+fn a_chart_is_drawn_the_same_every_time_and_as_a_picture() {
+    let drawn = || svg(&chart(), look(Width::Wide, true, Some(Theme::Dark)));
+    assert_eq!(drawn(), drawn());
+    let picture = png::png(&drawn()).unwrap();
+    assert!(picture.starts_with(b"\x89PNG"));
+    assert_eq!(picture, png::png(&drawn()).unwrap());
+    // Width and height stand at a fixed place.
+    let size = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
+    assert_eq!(size(16), 1040);
+    // Without its font a picture has no words, and compresses to less.
+    let silent = png::png(
+        &drawn()
+            .replace("<text", "<desc")
+            .replace("</text>", "</desc>"),
+    );
+    assert!(silent.unwrap().len() + 2_000 < picture.len());
+    assert!(png::png("<svg").is_err());
+}
+
+#[test]
+fn an_axis_without_an_extent_is_drawn() {
+    let mut chart = chart();
+    chart.x.high = 0.0;
+    chart.panels[0].y.high = 0.0;
+    let svg = svg(&chart, look(Width::Narrow, true, None));
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+}

@@ -1,0 +1,151 @@
+//! Which charts there are of runs, and what each shows. Several runs lie over each other in each chart, but
+//! for those of single requests, of which every run has its own.
+//!
+//! Pure: what was gathered of the runs in, charts out. Drawing is `chart`'s.
+
+mod course;
+mod distribution;
+mod scatter;
+mod waterfall;
+
+#[cfg(test)]
+mod tests;
+
+use super::Reported;
+use super::chart::number::significant;
+use super::chart::{Chart, Key, Tone, scale};
+use super::view::View;
+
+/// A run that is shown.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// What it is called among the runs shown with it.
+    pub label: String,
+    /// What is known of it, its exchanges apart.
+    pub reported: Reported,
+    /// What is shown of its exchanges.
+    pub view: View,
+}
+
+/// The charts of runs, in the order in which a page shows them. What was not measured has none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Charts {
+    /// Distributions: for each metric its cumulative distribution and its histogram.
+    pub distributions: Vec<Chart>,
+    /// The course over time.
+    pub course: Vec<Chart>,
+    /// Requests in full.
+    pub requests: Vec<Chart>,
+    /// What the time to first token depends on.
+    pub dependence: Vec<Chart>,
+}
+
+impl Charts {
+    /// The charts of these runs.
+    pub fn of(runs: &[Shown]) -> Charts {
+        let drawn = |charts: Vec<Chart>| -> Vec<Chart> {
+            let mut charts = charts;
+            charts.retain(|chart| !chart.is_empty());
+            charts
+        };
+        Charts {
+            distributions: drawn(distribution::charts(runs)),
+            course: drawn(vec![course::chart(runs)]),
+            requests: drawn(waterfall::charts(runs)),
+            dependence: drawn(scatter::charts(runs)),
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Chart> {
+        let of_load = self.distributions.iter().chain(&self.course);
+        of_load.chain(&self.requests).chain(&self.dependence)
+    }
+}
+
+/// What runs are called where they are shown together: by the first of these that tells them apart: engine
+/// and version, name, folder; else by folder and number.
+pub fn labels(runs: &[Reported]) -> Vec<String> {
+    let engine = |run: &Reported| {
+        let about = &run.plan.about;
+        let engine = about.engine.as_deref()?;
+        let version = about.engine_version.as_deref();
+        Some(version.map_or(engine.to_owned(), |version| format!("{engine} {version}")))
+    };
+    let ways: [&dyn Fn(&Reported) -> Option<String>; 3] =
+        [&engine, &|run| Some(run.plan.name.clone()), &|run| {
+            Some(run.folder.clone())
+        }];
+    for way in ways {
+        let labels: Option<Vec<String>> = runs.iter().map(way).collect();
+        let apart = |labels: &Vec<String>| {
+            let distinct: std::collections::BTreeSet<&String> = labels.iter().collect();
+            distinct.len() == labels.len() && labels.iter().all(|label| !label.trim().is_empty())
+        };
+        if let Some(labels) = labels.filter(apart) {
+            return labels;
+        }
+    }
+    let numbered = runs.iter().enumerate();
+    numbered
+        .map(|(number, run)| format!("{} {}", number + 1, run.folder))
+        .collect()
+}
+
+/// A key for each run.
+fn keys(runs: &[Shown]) -> Vec<Key> {
+    let numbered = runs.iter().enumerate();
+    numbered
+        .map(|(number, run)| Key {
+            label: run.label.clone(),
+            tone: Tone::Series(number),
+        })
+        .collect()
+}
+
+/// The unit in which spans of time up to so many milliseconds are told, and how many milliseconds it has.
+fn time_unit(longest_ms: f64) -> (&'static str, f64) {
+    if longest_ms >= 20_000.0 {
+        ("s", 1000.0)
+    } else {
+        ("ms", 1.0)
+    }
+}
+
+/// A span of time in words.
+fn milliseconds(ms: f64) -> String {
+    let (unit, divisor) = time_unit(ms);
+    format!("{} {unit}", significant(ms / divisor, 4))
+}
+
+/// An instant of a run in words.
+fn seconds(s: f64) -> String {
+    format!("{} s", significant(s, 4))
+}
+
+/// The nearest lower 1, 2 or 5 times a power of ten, where a logarithmic axis may begin.
+fn round_begin(value: f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor());
+    let factor = [5.0, 2.0, 1.0]
+        .into_iter()
+        .find(|f| f * power <= value * 1.000_001);
+    factor.unwrap_or(1.0) * power
+}
+
+/// Where an axis from zero ends that is to hold a value.
+fn end(value: f64) -> f64 {
+    scale::round_end(value, 6)
+}
+
+/// The sentences of several runs about themselves, each with its name where there are several.
+fn told(runs: &[Shown], of: impl Fn(usize) -> Option<String>) -> String {
+    let several = runs.len() > 1;
+    let sentences = runs.iter().enumerate().filter_map(|(number, run)| {
+        let sentence = of(number)?;
+        Some(match several {
+            true => format!("{}: {sentence}", run.label),
+            false => sentence,
+        })
+    });
+    sentences.collect::<Vec<_>>().join(" ")
+}
