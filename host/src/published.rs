@@ -174,7 +174,9 @@ fn claims(page: Page) -> Vec<Claim> {
             let Some(mut figure) = stated(&digits) else {
                 continue;
             };
-            let counted = name.starts_with("requests.") || name.starts_with("tokens.");
+            let counted = ["requests.", "tokens.", "concurrency."]
+                .iter()
+                .any(|kind| name.starts_with(kind));
             if counted {
                 figure.rounding = 0.0;
             }

@@ -278,7 +278,7 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
         .iter()
         .find_map(|name| figures.positive(name));
     let longest_s = longest.map_or(0.0, |longest| longest.high * 1.2e-3);
-    let reached = requests / duration.mid();
+    let reached = figures.answered().unwrap_or(requests) / duration.mid();
     let cap = figures.claim.asked.max_concurrency.map(|cap| cap as f64);
     let in_flight = concurrency::mean(figures).map(Range::mid);
     let full = cap

@@ -77,10 +77,7 @@ const LINES: [(&str, Line); 24] = [
         "peak output token throughput (tok/s)",
         Line::Figure("throughput.peak-output-tokens-per-s", 1.0),
     ),
-    (
-        "peak concurrent requests",
-        Line::Figure("concurrency.peak", 1.0),
-    ),
+    ("peak concurrent requests", Line::Count("concurrency.peak")),
     ("concurrency", Line::Figure("concurrency.mean", 1.0)),
     ("accept length", Line::Passed),
     ("slos (ms)", Line::Passed),
