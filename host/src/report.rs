@@ -4,10 +4,12 @@
 
 pub mod chart;
 pub mod charts;
+pub mod compared;
 pub mod compatible;
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod repeats;
 pub mod schema;
 pub mod text;
 pub mod view;
