@@ -4,6 +4,7 @@
 //! as a user would before they are kept.
 
 mod authors;
+mod comparisons;
 mod help;
 mod judged;
 mod plugins;

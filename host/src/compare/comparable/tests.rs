@@ -131,7 +131,7 @@ fn what_must_agree_is_told_with_both_values() {
             usual(),
             &[(
                 Kind::Definition,
-                "goodput: nothing in A, [{\"at-most-ms\":200.0,\"metric\":\"ttft\"}] in B",
+                "goodput: nothing in A, [{\"metric\":\"ttft\",\"at-most-ms\":200.0}] in B",
             )],
         ),
         (
