@@ -1,11 +1,13 @@
 //! `runner report`: redraws results from the records of runs, in the forms that people and
 //! programs read.
 
+mod drawn;
 mod output;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use self::drawn::Picture;
 use self::output::Output;
 use super::failure::{Exit, Failure, tell};
 use crate::folder::{self, RunFolder, Status};
@@ -21,6 +23,10 @@ pub struct Args {
     /// In which form
     #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// Draw the chart of this name, such as ttft-ecdf, as `svg` or `png`; without it all are
+    /// drawn, into the folder that --output names
+    #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
+    chart: Option<String>,
     /// Write to this file, whole or not at all, instead of stdout (`-`)
     #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT", default_value = "-")]
     output: PathBuf,
@@ -38,6 +44,13 @@ enum Format {
     Jsonl,
     /// A row an exchange, in the order in which they ended; what was not measured is empty
     Csv,
+    /// A page with charts, in one file that needs no network; several runs lie over each other,
+    /// the first is what the others are compared with
+    Html,
+    /// Charts as drawings
+    Svg,
+    /// Charts as pictures
+    Png,
 }
 
 /// Runs the subcommand.
@@ -45,7 +58,22 @@ enum Format {
 /// # Errors
 /// Where a run cannot be read, a form cannot show what was asked, or the report cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let picture = match args.format {
+        Format::Svg => Some(Picture::Svg),
+        Format::Png => Some(Picture::Png),
+        _ => None,
+    };
+    if let (None, Some(chart)) = (picture, &args.chart) {
+        return Err(Failure::new(
+            Exit::CommandLine,
+            format!("--chart {chart} names a chart, which is drawn with --format svg or --format png"),
+        ));
+    }
     let runs = open(&args.runs)?;
+    if let Some(picture) = picture {
+        drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut out = Output::open(&args.output)?;
     match args.format {
         Format::Text => each(&runs, &mut out, |run| {
@@ -56,6 +84,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         }),
         Format::Jsonl => lines(only(&runs, "lines")?, &mut out),
         Format::Csv => table(only(&runs, "rows")?, &mut out),
+        Format::Html => drawn::page(&runs, &mut out),
+        Format::Svg | Format::Png => Ok(()),
     }?;
     out.finish()?;
     Ok(ExitCode::SUCCESS)
