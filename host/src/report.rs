@@ -1,5 +1,6 @@
 //! A run's result in the forms people and programs read: the text block, JSON, and a table of
-//! exchanges as CSV; a page with charts, and each chart as a picture; and the schemas of the JSON forms. Pure: a summary or exchanges in, text out.
+//! exchanges as CSV; a page with charts, and each chart as a picture; and the schemas of the JSON
+//! forms. Pure: a summary or exchanges in, text out.
 
 pub mod chart;
 pub mod charts;
@@ -10,6 +11,8 @@ pub mod schema;
 pub mod text;
 pub mod view;
 
+#[cfg(test)]
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 

@@ -103,6 +103,11 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
+    /// What it wrote to stdout so far.
+    pub fn stdout(&self) -> String {
+        text(&self.stdout)
+    }
+
     /// What it wrote to stderr so far.
     pub fn stderr(&self) -> String {
         text(&self.stderr)

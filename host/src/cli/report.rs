@@ -66,7 +66,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if let (None, Some(chart)) = (picture, &args.chart) {
         return Err(Failure::new(
             Exit::CommandLine,
-            format!("--chart {chart} names a chart, which is drawn with --format svg or --format png"),
+            format!(
+                "--chart {chart} names a chart, which is drawn with --format svg or --format png"
+            ),
         ));
     }
     let runs = open(&args.runs)?;

@@ -12,7 +12,7 @@ mod waterfall;
 mod tests;
 
 use super::Reported;
-use super::chart::number::significant;
+use super::chart::number::{short, significant};
 use super::chart::{Chart, Key, Tone, scale};
 use super::view::View;
 
@@ -72,11 +72,10 @@ pub fn labels(runs: &[Reported]) -> Vec<String> {
         let version = about.engine_version.as_deref();
         Some(version.map_or(engine.to_owned(), |version| format!("{engine} {version}")))
     };
-    let ways: [&dyn Fn(&Reported) -> Option<String>; 3] = [
-        &engine,
-        &|run| Some(run.plan.name.clone()),
-        &|run| Some(run.folder.clone()),
-    ];
+    let ways: [&dyn Fn(&Reported) -> Option<String>; 3] =
+        [&engine, &|run| Some(run.plan.name.clone()), &|run| {
+            Some(run.folder.clone())
+        }];
     for way in ways {
         let labels: Option<Vec<String>> = runs.iter().map(way).collect();
         let apart = |labels: &Vec<String>| {
@@ -119,15 +118,23 @@ fn milliseconds(ms: f64) -> String {
     format!("{} {unit}", significant(ms / divisor, 4))
 }
 
+/// A chosen span of time in words, such as where a bar ends.
+fn chosen_milliseconds(ms: f64) -> String {
+    let (unit, divisor) = time_unit(ms);
+    format!("{} {unit}", short(ms / divisor, 4))
+}
+
 /// An instant of a run in words.
 fn seconds(s: f64) -> String {
-    format!("{} s", significant(s, 4))
+    format!("{} s", short(s, 4))
 }
 
 /// The nearest lower 1, 2 or 5 times a power of ten, where a logarithmic axis may begin.
 fn round_begin(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    let factor = [5.0, 2.0, 1.0].into_iter().find(|f| f * power <= value * 1.000_001);
+    let factor = [5.0, 2.0, 1.0]
+        .into_iter()
+        .find(|f| f * power <= value * 1.000_001);
     factor.unwrap_or(1.0) * power
 }
 

@@ -156,10 +156,7 @@ pub fn page(runs: &[Shown]) -> Result<String, minijinja::Error> {
         },
     ];
     let grouped = figures::grouped(runs);
-    let mut sections = vec![
-        section("verdict", "Verdict"),
-        section("figures", "Figures"),
-    ];
+    let mut sections = vec![section("verdict", "Verdict"), section("figures", "Figures")];
     let groups = chart_groups.iter().filter(|group| !group.charts.is_empty());
     sections.extend(groups.map(|group| match group.id {
         "prompts" => section(group.id, "First token"),
@@ -182,7 +179,11 @@ pub fn page(runs: &[Shown]) -> Result<String, minijinja::Error> {
         script: Value::from_safe_string(SCRIPT.to_owned()),
         several: runs.len() > 1,
         sections,
-        runs: runs.iter().enumerate().map(|(number, shown)| run::run(number, shown)).collect(),
+        runs: runs
+            .iter()
+            .enumerate()
+            .map(|(number, shown)| run::run(number, shown))
+            .collect(),
         beside: beside::rows(runs),
         chart_groups,
         grouped,
@@ -193,7 +194,9 @@ pub fn page(runs: &[Shown]) -> Result<String, minijinja::Error> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_template("page.html", TEMPLATE)?;
-    let text = environment.get_template("page.html")?.render(Serde(&page))?;
+    let text = environment
+        .get_template("page.html")?
+        .render(Serde(&page))?;
     Ok(text.trim_start().to_owned() + "\n")
 }
 
@@ -236,7 +239,11 @@ fn base64(bytes: &[u8]) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for place in 0..4 {
             let letter = LETTERS[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= three.len() { letter as char } else { '=' });
+            text.push(if place <= three.len() {
+                letter as char
+            } else {
+                '='
+            });
         }
     }
     text
@@ -245,7 +252,11 @@ fn base64(bytes: &[u8]) -> String {
 fn drawn(chart: &Chart, runs: &[Shown]) -> Drawn {
     let mut drawings = String::new();
     for width in [Width::Wide, Width::Narrow] {
-        let scales: &[bool] = if chart.log.is_some() { &[false, true] } else { &[false] };
+        let scales: &[bool] = if chart.log.is_some() {
+            &[false, true]
+        } else {
+            &[false]
+        };
         for log in scales {
             let look = Look {
                 width,
@@ -261,15 +272,20 @@ fn drawn(chart: &Chart, runs: &[Shown]) -> Drawn {
         swatch: Value::from_safe_string(chart::swatch(key.tone, 1.0, 6.0)),
     });
     let columns: Vec<_> = chart.columns().map(|(_, column)| column).collect();
-    let rows = chart.rows.labels.iter().enumerate().map(|(row, label)| DrawnRow {
-        label: label.clone(),
-        cells: (columns.iter())
-            .map(|column| {
-                let cell = column.cells.get(row).and_then(Option::as_ref);
-                cell.map_or(String::new(), |cell| cell.text.clone())
-            })
-            .collect(),
-    });
+    let rows = chart
+        .rows
+        .labels
+        .iter()
+        .enumerate()
+        .map(|(row, label)| DrawnRow {
+            label: label.clone(),
+            cells: (columns.iter())
+                .map(|column| {
+                    let cell = column.cells.get(row).and_then(Option::as_ref);
+                    cell.map_or(String::new(), |cell| cell.text.clone())
+                })
+                .collect(),
+        });
     Drawn {
         name: chart.name.clone(),
         title: chart.title.clone(),
@@ -279,7 +295,11 @@ fn drawn(chart: &Chart, runs: &[Shown]) -> Drawn {
             Form::Full => "full",
         },
         of_runs: chart.keys.len() == runs.len()
-            && chart.keys.iter().zip(runs).all(|(key, run)| key.label == run.label),
+            && chart
+                .keys
+                .iter()
+                .zip(runs)
+                .all(|(key, run)| key.label == run.label),
         keys: keys.collect(),
         log: chart.log.map(|log| match log.side {
             Side::X => "horizontal",
@@ -287,7 +307,12 @@ fn drawn(chart: &Chart, runs: &[Shown]) -> Drawn {
         }),
         log_first: chart.log.is_some_and(|log| log.first),
         snap: chart.rows.snap.name(),
-        start: chart.rows.labels.iter().position(|label| label == "P50").unwrap_or(0),
+        start: chart
+            .rows
+            .labels
+            .iter()
+            .position(|label| label == "P50")
+            .unwrap_or(0),
         drawings: Value::from_safe_string(drawings),
         head: chart.rows.head.clone(),
         columns: columns.iter().map(|column| column.head.clone()).collect(),

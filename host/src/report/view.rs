@@ -129,7 +129,10 @@ impl<'a> Gather<'a> {
             origin,
             spreads: drawn.map(|metric| (metric, spread(metric))).collect(),
             course: course::Gather::new(origin, Nanos::from_secs_f64(duration), grain),
-            part: reported.plan.slice.map_or(1, |slice| u64::from(slice.of.max(1))),
+            part: reported
+                .plan
+                .slice
+                .map_or(1, |slice| u64::from(slice.of.max(1))),
             middle: first..first + CONSECUTIVE,
             consecutive: Vec::new(),
             sampled: Even::new(ROWS),
@@ -145,7 +148,8 @@ impl<'a> Gather<'a> {
         }
         let retokenized = self.facts.retokenized.get(exchange.index);
         let reading = Reading::new(exchange, self.facts.run.streamed, retokenized);
-        self.course.add(&reading, self.facts.run.max_in_flight.is_some());
+        self.course
+            .add(&reading, self.facts.run.max_in_flight.is_some());
         self.groups.add(&reading);
         let request = || Request::of(&reading, self.origin);
         if self.middle.contains(&(exchange.index / self.part)) {

@@ -83,7 +83,10 @@ fn all(charts: &Charts, form: Picture, names: &[&str], folder: &Path) -> Result<
     std::fs::create_dir_all(folder).map_err(|cause| {
         Failure::new(
             Exit::Input,
-            format!("cannot make the folder `{}`: {cause}; give one with --output that can be made", folder.display()),
+            format!(
+                "cannot make the folder `{}`: {cause}; give one with --output that can be made",
+                folder.display()
+            ),
         )
     })?;
     for chart in charts.iter() {
@@ -114,7 +117,9 @@ fn shown(runs: &[RunFolder]) -> Result<Vec<Shown>, Failure> {
     for run in runs {
         reported.push(run.reported()?);
     }
-    let durations = reported.iter().filter_map(|run| run.summary.throughput.duration_s);
+    let durations = reported
+        .iter()
+        .filter_map(|run| run.summary.throughput.duration_s);
     let grain = grain(durations.fold(0.0, f64::max));
     let labels = labels(&reported);
     let mut shown = Vec::with_capacity(runs.len());

@@ -32,7 +32,7 @@ const CHARACTER: f64 = 6.9;
 /// Pixels from the last panel to the lower edge: ticks and the axis's title.
 const BELOW: f64 = 40.0;
 /// Pixels above a panel: the vertical axis's title.
-const ABOVE: f64 = 24.0;
+const ABOVE: f64 = 26.0;
 /// Pixels between panels.
 const BETWEEN: f64 = 14.0;
 /// Pixels to the right of a panel.
@@ -98,7 +98,11 @@ impl<'a> Drawing<'a> {
         let longest = labels.map(|tick| tick.label.chars().count()).max();
         let left = longest.map_or(10.0, |longest| longest as f64 * CHARACTER + 14.0);
         let axis = logged(&chart.x, chart, log(Side::X));
-        let scale = if log(Side::X) { Scale::log } else { Scale::linear };
+        let scale = if log(Side::X) {
+            Scale::log
+        } else {
+            Scale::linear
+        };
         let x = scale(axis.low, axis.high, left, width - RIGHT);
         Drawing {
             chart,
@@ -172,7 +176,7 @@ impl<'a> Drawing<'a> {
                 Ticks::None => self.left,
                 _ => 4.0,
             }),
-            pixel(ceiling - 9.0),
+            pixel(ceiling - 11.0),
             escape(&axis.title)
         );
         let mut grid = String::new();
@@ -217,7 +221,11 @@ impl<'a> Drawing<'a> {
             }
             let _ = write!(self.text, "<g class=\"{} k{}\"", key.tone.class(), mark.key);
             if mark.column.is_some() && self.look.alone.is_none() {
-                let _ = write!(self.text, " data-column=\"{}\" data-at=\"{cells}\"", self.columns);
+                let _ = write!(
+                    self.text,
+                    " data-column=\"{}\" data-at=\"{cells}\"",
+                    self.columns
+                );
             }
             self.columns += usize::from(mark.column.is_some());
             let _ = write!(self.text, ">{drawn}</g>");
@@ -251,14 +259,20 @@ impl<'a> Drawing<'a> {
     /// Rules, and their labels where they do not run into each other.
     fn rules(&mut self, panel: &Panel, y: &Scale, ceiling: f64, floor: f64) {
         let right = self.width - RIGHT;
-        let mut lines = String::new();
+        let (mut lines, mut labels) = (String::new(), String::new());
         let mut taken = [f64::NEG_INFINITY; 3];
         for Rule { side, at, label } in &panel.rules {
             if *side == Side::Y {
                 let at = y.place(*at);
-                let _ = write!(lines, "M{} {}H{}", pixel(self.left), pixel(at), pixel(right));
                 let _ = write!(
-                    self.text,
+                    lines,
+                    "M{} {}H{}",
+                    pixel(self.left),
+                    pixel(at),
+                    pixel(right)
+                );
+                let _ = write!(
+                    labels,
                     "<text class=\"ruled\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
                     pixel(right - 4.0),
                     pixel(at - 4.0),
@@ -278,7 +292,7 @@ impl<'a> Drawing<'a> {
             };
             taken[line] = from + room;
             let _ = write!(
-                self.text,
+                labels,
                 "<text class=\"ruled\" text-anchor=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
                 pixel(if anchor == "end" { at - 4.0 } else { at + 4.0 }),
                 pixel(ceiling + 11.0 + line as f64 * 14.0),
@@ -286,14 +300,14 @@ impl<'a> Drawing<'a> {
             );
         }
         if !lines.is_empty() {
-            let _ = write!(self.text, "<path class=\"rule\" d=\"{lines}\"/>");
+            let _ = write!(self.text, "<path class=\"rule\" d=\"{lines}\"/>{labels}");
         }
     }
 
     fn horizontal_axis(&mut self, floor: f64) {
         let axis = logged(&self.chart.x, self.chart, self.log(Side::X));
         let right = self.width - RIGHT;
-        let about = ((right - self.left) / 72.0).max(2.0) as usize;
+        let about = ((right - self.left) / 62.0).max(2.0) as usize;
         let mut small = String::new();
         for Tick { at, label } in ticks(&axis, self.log(Side::X), about) {
             let at = self.x.place(at);
@@ -370,7 +384,7 @@ impl<'a> Drawing<'a> {
 
 /// How many ticks a panel's vertical axis has room for.
 fn rows(panel: &Panel) -> usize {
-    ((panel.height / 44.0) as usize).clamp(2, 6)
+    ((panel.height / 38.0) as usize).clamp(2, 6)
 }
 
 /// An axis, with the end it has where it is logarithmic.
@@ -398,7 +412,10 @@ pub fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
                 "" => String::new(),
                 dashes => format!(" stroke-dasharray=\"{dashes}\""),
             };
-            format!("<path class=\"stroke\"{dashes} d=\"M{from} {}H{to}\"/>", pixel(y))
+            format!(
+                "<path class=\"stroke\"{dashes} d=\"M{from} {}H{to}\"/>",
+                pixel(y)
+            )
         }
         Phase(number) => {
             let thickness = thickness(number);

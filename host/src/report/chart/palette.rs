@@ -101,7 +101,12 @@ impl Tone {
     /// The path of its marker around a point, which `M` has moved to.
     pub fn marker(self) -> &'static str {
         match self {
-            Tone::Series(number) => ["h0", "m-2.5 0h5m-2.5-2.5v5", "m-2-2l4 4m0-4l-4 4", "m-2 1.5h4l-2-4z"][number % 4],
+            Tone::Series(number) => [
+                "h0",
+                "m-2.5 0h5m-2.5-2.5v5",
+                "m-2-2l4 4m0-4l-4 4",
+                "m-2 1.5h4l-2-4z",
+            ][number % 4],
             Tone::Phase(_) | Tone::Failed => "h0",
         }
     }
@@ -109,7 +114,12 @@ impl Tone {
 
 /// The rules of a style sheet that give charts their colours, each as `colour` tells it.
 pub fn rules(colour: impl Fn(&str) -> String) -> String {
-    let (soft, ink, line, grid) = (colour("soft"), colour("ink"), colour("line"), colour("grid"));
+    let (soft, ink, line, grid) = (
+        colour("soft"),
+        colour("ink"),
+        colour("line"),
+        colour("grid"),
+    );
     let (note, raised, card) = (colour("note"), colour("raised"), colour("card"));
     let mut text = format!(
         ".chart text{{fill:{soft};font-size:12px}}\
@@ -123,7 +133,9 @@ pub fn rules(colour: impl Fn(&str) -> String) -> String {
          .chart .ground{{fill:{card}}}"
     );
     let tones = (0..SERIES).map(Tone::Series);
-    let tones = tones.chain((0..PHASES).map(Tone::Phase)).chain([Tone::Failed]);
+    let tones = tones
+        .chain((0..PHASES).map(Tone::Phase))
+        .chain([Tone::Failed]);
     for tone in tones {
         let (class, own) = (tone.class(), colour(&tone.class()));
         let _ = write!(
@@ -171,7 +183,9 @@ mod tests {
             ("soft", "note-ground"),
         ];
         for ground in ["ground", "card"] {
-            let inks = ["ink", "soft", "accent", "valid", "suspect", "invalid", "note"];
+            let inks = [
+                "ink", "soft", "accent", "valid", "suspect", "invalid", "note",
+            ];
             text.extend(inks.map(|ink| (ink, ground)));
         }
         for severity in ["valid", "suspect", "invalid", "note"] {

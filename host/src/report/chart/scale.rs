@@ -195,9 +195,15 @@ mod tests {
     #[test]
     fn places_are_between_the_ends() {
         let scale = Scale::linear(0.0, 10.0, 100.0, 0.0);
-        assert_eq!([-5.0, 0.0, 5.0, 20.0].map(|v| scale.place(v)), [100.0, 100.0, 50.0, 0.0]);
+        assert_eq!(
+            [-5.0, 0.0, 5.0, 20.0].map(|v| scale.place(v)),
+            [100.0, 100.0, 50.0, 0.0]
+        );
         let log = Scale::log(1.0, 100.0, 0.0, 100.0);
-        assert_eq!([0.0, 1.0, 10.0, 100.0].map(|v| log.place(v).round()), [0.0, 0.0, 50.0, 100.0]);
+        assert_eq!(
+            [0.0, 1.0, 10.0, 100.0].map(|v| log.place(v).round()),
+            [0.0, 0.0, 50.0, 100.0]
+        );
         assert_eq!(Scale::linear(1.0, 1.0, 7.0, 9.0).place(1.0), 7.0);
     }
 }

@@ -9,6 +9,10 @@ use crate::report::chart::{
 use crate::report::view::Course;
 use crate::summary::SteadyState;
 
+/// So many that wait, on average over a span, are worth a panel: each request waits for the moment that the
+/// pacer takes.
+const SEEN: f64 = 0.05;
+
 /// What a panel tells of a run's spans of time; absent where that is not known of the run.
 type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
 
@@ -27,7 +31,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
     let held_back = drawing
         .courses()
         .filter_map(|course| course.waiting.as_ref())
-        .any(|waiting| waiting.iter().any(|waiting| *waiting > 0.0));
+        .any(|waiting| waiting.iter().any(|waiting| *waiting >= SEEN));
     let mut panels: Vec<Panel> = [
         drawing.panel("output tokens a second", "tok/s", 130.0, &|course| {
             course.tokens_per_s.clone()
@@ -62,8 +66,14 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
     } else if alone {
         keys.truncate(1);
     }
-    let longest = drawing.courses().map(|course| course.duration_s).fold(0.0, f64::max);
-    let grain = drawing.courses().map(|course| course.grain_s).fold(0.0, f64::max);
+    let longest = drawing
+        .courses()
+        .map(|course| course.duration_s)
+        .fold(0.0, f64::max);
+    let grain = drawing
+        .courses()
+        .map(|course| course.grain_s)
+        .fold(0.0, f64::max);
     let spans = drawing.courses().map(|course| course.in_flight.len()).max();
     let spans = (0..spans.unwrap_or(0)).map(|place| place as f64 * grain);
     let mut note = format!(
@@ -75,7 +85,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
     }
     let capped = runs.iter().any(|run| run.view.course.waiting.is_some());
     if capped && !held_back {
-        note.push_str(" No request waited for the cap on requests in flight.");
+        note.push_str(" The cap on requests in flight held none back for long.");
     }
     Chart {
         name: "course".to_owned(),
@@ -178,7 +188,11 @@ impl Drawing<'_> {
             };
             marks.push(Mark {
                 key: number,
-                shape: if self.alone { Shape::Area } else { Shape::Steps },
+                shape: if self.alone {
+                    Shape::Area
+                } else {
+                    Shape::Steps
+                },
                 points: points.collect(),
                 column: Some(Column {
                     head,
@@ -209,7 +223,11 @@ impl Drawing<'_> {
             Some(SteadyState::Window(window)) => vec![Band {
                 from: window.from_s,
                 to: window.to_s,
-                label: if named { "steady state".to_owned() } else { String::new() },
+                label: if named {
+                    "steady state".to_owned()
+                } else {
+                    String::new()
+                },
             }],
             _ => Vec::new(),
         }

@@ -11,6 +11,9 @@ use crate::report::view::Request;
 /// Pixels of a row.
 const ROW: f64 = 9.0;
 
+/// A phase that is nowhere longer, as a share of the axis, cannot be seen.
+const SEEN: f64 = 0.002;
+
 /// The phases of a request, in their order.
 const PHASES: [&str; 5] = [
     "held back by the cap",
@@ -109,9 +112,12 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
     let mut keys = Vec::new();
     let mut marks = Vec::new();
     for (phase, label) in PHASES.into_iter().enumerate() {
-        let spans: Vec<Option<(f64, f64)>> =
-            requests.iter().map(|request| phases(request)[phase]).collect();
-        if spans.iter().all(Option::is_none) {
+        let spans: Vec<Option<(f64, f64)>> = requests
+            .iter()
+            .map(|request| phases(request)[phase])
+            .collect();
+        let longest = spans.iter().flatten().map(|(from, to)| to - from);
+        if longest.fold(0.0, f64::max) <= (high - low) * SEEN {
             continue;
         }
         let placed = || requests.iter().zip(&spans).enumerate();
@@ -151,9 +157,8 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
         (request.over_s() - own) * 1000.0 / divisor
     };
     let tokens = |request: &Request| {
-        let [input, output] = [request.input_tokens, request.output_tokens].map(|tokens| {
-            tokens.map_or("?".to_owned(), |tokens| count(u64::from(tokens)))
-        });
+        let [input, output] = [request.input_tokens, request.output_tokens]
+            .map(|tokens| tokens.map_or("?".to_owned(), |tokens| count(u64::from(tokens))));
         format!("{input} in, {output} out")
     };
     let column = |head: &str, text: &dyn Fn(&Request) -> Option<String>| Column {
@@ -192,7 +197,9 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
         .map(|(row, request)| Point::at(over(request), row as f64))
         .collect();
     if !crosses.is_empty() {
-        let failures = column("failed", &|request| request.failure.map(|class| class.name().to_owned()));
+        let failures = column("failed", &|request| {
+            request.failure.map(|class| class.name().to_owned())
+        });
         marks.push(Mark {
             key: keys.len(),
             shape: Shape::Crosses,
@@ -256,10 +263,17 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
 }
 
 fn longest(requests: &[Request]) -> f64 {
-    let took = requests.iter().map(|request| request.over_s() - request.due_s);
+    let took = requests
+        .iter()
+        .map(|request| request.over_s() - request.due_s);
     took.fold(0.0, f64::max) * 1000.0
 }
 
 fn named(request: &Request) -> String {
-    format!("{} ({}), due at {}", request.index, request.id, seconds(request.due_s))
+    format!(
+        "{} ({}), due at {}",
+        request.index,
+        request.id,
+        seconds(request.due_s)
+    )
 }

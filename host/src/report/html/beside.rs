@@ -33,7 +33,7 @@ pub(super) fn rows(runs: &[Shown]) -> Vec<Row> {
     }
     let whole = WHOLE.iter().enumerate().map(|(place, whole)| {
         let label = whole.label.to_owned();
-        row(runs, &Figure::Whole(place), label, None)
+        (whole.better, row(runs, &Figure::Whole(place), label, None))
     });
     let statistics = [
         (Statistic::Mean, "mean"),
@@ -46,8 +46,12 @@ pub(super) fn rows(runs: &[Shown]) -> Vec<Row> {
             row(runs, &Figure::Of(metric, statistic), label, Some(metric))
         })
     });
-    let rows = of_metrics.chain(whole);
-    rows.filter(|row| row.cells.iter().any(|cell| !cell.value.is_empty()))
+    // What is better or worse comes before what only says how much there was.
+    let (good, plain): (Vec<_>, Vec<_>) = whole.partition(|(better, _)| *better != Better::Neither);
+    let wholes = good.into_iter().chain(plain).map(|(_, row)| row);
+    of_metrics
+        .chain(wholes)
+        .filter(|row| row.cells.iter().any(|cell| !cell.value.is_empty()))
         .collect()
 }
 
@@ -57,7 +61,10 @@ fn row(runs: &[Shown], figure: &Figure, label: String, metric: Option<&'static s
         .map(|run| figure.read(&run.reported.summary))
         .collect();
     let first = values[0];
-    let is_share = matches!(figure.to_string().as_str(), "requests.success-share" | "goodput.slo-attainment");
+    let is_share = matches!(
+        figure.to_string().as_str(),
+        "requests.success-share" | "goodput.slo-attainment"
+    );
     let told = |value: f64| match is_share {
         true => percent(value),
         false => significant(value, 4),
@@ -72,12 +79,14 @@ fn row(runs: &[Shown], figure: &Figure, label: String, metric: Option<&'static s
         let (class, word) = match worth {
             Some((_, Better::Neither)) | None => ("", None),
             Some(_) if by.is_some_and(|by| by.abs() < 0.05) => ("", None),
-            Some((true, Better::Higher)) | Some((false, Better::Lower)) => ("better", Some("better")),
+            Some((true, Better::Higher)) | Some((false, Better::Lower)) => {
+                ("better", Some("better"))
+            }
             Some(_) => ("worse", Some("worse")),
         };
         Cell {
             value: told(value),
-            by: by.map(|by| format!("{}{by:+.1} %", arrow(by))),
+            by: by.map(|by| format!("{}{:+.1} %", arrow(by), by).replace('-', "\u{2212}")),
             class,
             word,
         }

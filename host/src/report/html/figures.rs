@@ -94,7 +94,11 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
         "tok/s",
         vec![
             per_s(throughput.total_tokens_per_s, "tok/s", "with input"),
-            per_s(throughput.peak_output_tokens_per_s, "tok/s", "in the best second"),
+            per_s(
+                throughput.peak_output_tokens_per_s,
+                "tok/s",
+                "in the best second",
+            ),
         ],
     );
     tile(
@@ -105,8 +109,14 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
         vec![
             per_s(throughput.due_requests_per_s, "req/s", "were due"),
             concurrency.mean_in_flight.map(|mean| {
-                let peak = concurrency.peak.map(|peak| format!(", at most {}", count(peak)));
-                format!("{} in flight on average{}", significant(mean, 3), peak.unwrap_or_default())
+                let peak = concurrency
+                    .peak
+                    .map(|peak| format!(", at most {}", count(peak)));
+                format!(
+                    "{} in flight on average{}",
+                    significant(mean, 3),
+                    peak.unwrap_or_default()
+                )
             }),
         ],
     );
@@ -115,7 +125,9 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             continue;
         };
         let p99 = of.percentile(99.0).map(|p99| {
-            let sure = of.confidence.map(|sure| format!(" ({})", between(sure.p99)));
+            let sure = of
+                .confidence
+                .map(|sure| format!(" ({})", between(sure.p99)));
             format!("P99 {} ms{}", significant(p99, 4), sure.unwrap_or_default())
         });
         tile(
@@ -124,7 +136,8 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             Some(of.median),
             "ms",
             vec![
-                of.confidence.map(|sure| format!("95 %: {} ms", between(sure.median))),
+                of.confidence
+                    .map(|sure| format!("95 %: {} ms", between(sure.median))),
                 p99,
             ],
         );
@@ -135,7 +148,9 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             None,
             goodput.requests_per_s,
             "req/s",
-            vec![goodput.slo_attainment.map(|share| format!("{} of the requests due kept to every limit", percent(share)))],
+            vec![goodput.slo_attainment.map(|share| {
+                format!("{} of the requests due kept to every limit", percent(share))
+            })],
         );
     }
     tile(
@@ -145,14 +160,22 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
         "%",
         vec![Some(match requests.failed {
             0 => format!("all of {} requests", count(requests.total)),
-            failed => format!("{} of {} requests failed", count(failed), count(requests.total)),
+            failed => format!(
+                "{} of {} requests failed",
+                count(failed),
+                count(requests.total)
+            ),
         })],
     );
     tiles
 }
 
 fn between(bounds: Bounds) -> String {
-    format!("{} to {}", significant(bounds.low, 4), significant(bounds.high, 4))
+    format!(
+        "{} to {}",
+        significant(bounds.low, 4),
+        significant(bounds.high, 4)
+    )
 }
 
 /// Every metric that was measured, in the catalogue's order.
@@ -200,7 +223,13 @@ pub(super) fn metrics(summary: &Summary) -> Metrics {
 
 /// Goodput, steady state, tokens and what the server says, where they are there.
 pub(super) fn parts(summary: &Summary) -> Vec<Part> {
-    let parts = [goodput(summary), steady(summary), tokens(summary), server(summary), scores(summary)];
+    let parts = [
+        goodput(summary),
+        steady(summary),
+        tokens(summary),
+        server(summary),
+        scores(summary),
+    ];
     let there = parts.into_iter().flatten();
     there
         .filter(|part| !part.pairs.is_empty() || part.words.is_some())
@@ -218,7 +247,9 @@ fn goodput(summary: &Summary) -> Option<Part> {
         ),
         (
             "Their output tokens a second",
-            goodput.output_tokens_per_s.map(|value| significant(value, 4)),
+            goodput
+                .output_tokens_per_s
+                .map(|value| significant(value, 4)),
         ),
     ]);
     for (metric, of) in &goodput.objectives {
@@ -259,7 +290,11 @@ fn steady(summary: &Summary) -> Option<Part> {
         let of = window.metrics.get(name)?;
         let p99 = of.percentile(99.0);
         let p99 = p99.map(|p99| format!(", P99 {} ms", significant(p99, 4)));
-        Some(format!("{} ms{}", significant(of.median, 4), p99.unwrap_or_default()))
+        Some(format!(
+            "{} ms{}",
+            significant(of.median, 4),
+            p99.unwrap_or_default()
+        ))
     };
     Some(Part {
         title: "Steady state",
@@ -272,10 +307,15 @@ fn steady(summary: &Summary) -> Option<Part> {
         )),
         pairs: pairs([
             ("Requests that ended in it", Some(count(window.ended))),
-            ("Requests a second", Some(significant(window.requests_per_s, 4))),
+            (
+                "Requests a second",
+                Some(significant(window.requests_per_s, 4)),
+            ),
             (
                 "Output tokens a second",
-                window.output_tokens_per_s.map(|value| significant(value, 4)),
+                window
+                    .output_tokens_per_s
+                    .map(|value| significant(value, 4)),
             ),
             ("In flight", Some(significant(window.mean_in_flight, 4))),
             ("TTFT, median", of(metric::TTFT)),
@@ -296,7 +336,11 @@ fn tokens(summary: &Summary) -> Option<Part> {
         (!parts.is_empty()).then(|| parts.join(", "))
     };
     let tokenizer = summary.run.tokenizer.as_ref().map(|tokenizer| {
-        let kind = if tokenizer.approximate { ", approximate" } else { "" };
+        let kind = if tokenizer.approximate {
+            ", approximate"
+        } else {
+            ""
+        };
         format!("{}{kind}", tokenizer.name)
     });
     Some(Part {
@@ -307,9 +351,18 @@ fn tokens(summary: &Summary) -> Option<Part> {
             ("Counted by, in requests", sources(&tokens.input)),
             ("Output tokens", tokens.output.total.map(count)),
             ("Counted by, in requests", sources(&tokens.output)),
-            ("Output tokens asked for", tokens.output_requested.map(count)),
-            ("Output tokens, tokenized again", tokens.output_retokenized.map(count)),
-            ("Input tokens found in a cache", tokens.input_cached.map(count)),
+            (
+                "Output tokens asked for",
+                tokens.output_requested.map(count),
+            ),
+            (
+                "Output tokens, tokenized again",
+                tokens.output_retokenized.map(count),
+            ),
+            (
+                "Input tokens found in a cache",
+                tokens.input_cached.map(count),
+            ),
             ("Reasoning tokens", tokens.output_reasoning.map(count)),
             (
                 "Output tokens to an event",
@@ -327,14 +380,19 @@ fn server(summary: &Summary) -> Option<Part> {
     let queries = server.counted(Counted::PrefixCacheQueries);
     let share = hits.zip(queries).filter(|(_, queries)| *queries > 0.0);
     let cache = match server.largest(Counted::KvCacheUsage) {
-        [Some(before), Some(after)] => {
-            Some(format!("{} before, {} after", percent(before), percent(after)))
-        }
+        [Some(before), Some(after)] => Some(format!(
+            "{} before, {} after",
+            percent(before),
+            percent(after)
+        )),
         _ => None,
     };
     let lost = server.targets.iter().filter_map(|told| {
         let why = told.lost.as_ref()?;
-        Some(format!("{} did not tell its metrics afterwards: {why}", told.url))
+        Some(format!(
+            "{} did not tell its metrics afterwards: {why}",
+            told.url
+        ))
     });
     let lost: Vec<String> = lost.collect();
     Some(Part {
@@ -412,10 +470,15 @@ fn row(group: &Group) -> Vec<String> {
     let mean = |value: Option<f64>| value.map_or(String::new(), |value| significant(value, 4));
     let at = |figures: &Option<Figures>, percent: f64| {
         let figures = figures.as_ref();
-        figures.map_or(String::new(), |figures| fixed(figures.percentile(percent), 2))
+        figures.map_or(String::new(), |figures| {
+            fixed(figures.percentile(percent), 2)
+        })
     };
     vec![
-        group.name.clone().unwrap_or_else(|| "all others".to_owned()),
+        group
+            .name
+            .clone()
+            .unwrap_or_else(|| "all others".to_owned()),
         count(group.requests),
         count(group.failed),
         mean(group.input_tokens),

@@ -9,7 +9,7 @@ use super::{Pair, pair, pairs};
 use crate::duration;
 use crate::plan::{Amount, Plan};
 use crate::report::Reported;
-use crate::report::chart::number::{bytes, count, percent, significant};
+use crate::report::chart::number::{bytes, count, percent, plural, significant};
 use crate::report::charts::Shown;
 use crate::summary::Summary;
 use crate::summary::client::Thread;
@@ -26,21 +26,16 @@ pub(super) struct Difference {
 
 /// How requests were offered, in few words.
 pub(super) fn load(plan: &Plan) -> String {
-    let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
-    let rate = rate.map(|rate| format!(", {} req/s", significant(rate, 4)));
-    let slots = plan.slots().map(|slots| format!(", at most {} in flight", count(slots as u64)));
-    format!(
-        "{}{}{}",
-        plan.load.arrival,
-        rate.unwrap_or_default(),
-        slots.unwrap_or_default()
-    )
+    let slots = plan
+        .slots()
+        .map(|slots| format!(", at most {} in flight", count(slots as u64)));
+    format!("{}{}", plan.load.arrival, slots.unwrap_or_default())
 }
 
 /// The settings that bear on the figures.
 pub(super) fn told(plan: &Plan) -> Vec<Pair> {
     let amount = match plan.load.amount {
-        Amount::Requests(requests) => format!("{} requests", count(requests)),
+        Amount::Requests(requests) => plural(requests, "request"),
         Amount::Duration(span) => duration::format(span.into()),
     };
     let config = |config: &Value| match config {
@@ -51,9 +46,18 @@ pub(super) fn told(plan: &Plan) -> Vec<Pair> {
     let request = &plan.request;
     let given = |yes: bool, word: &str| yes.then(|| word.to_owned());
     let asked: Vec<String> = [
-        Some(if request.stream { "streamed" } else { "whole replies" }.to_owned()),
+        Some(
+            if request.stream {
+                "streamed"
+            } else {
+                "whole replies"
+            }
+            .to_owned(),
+        ),
         given(request.ignore_eos, "on to the length asked for"),
-        request.output_tokens.map(|n| format!("{} output tokens", count(n.into()))),
+        request
+            .output_tokens
+            .map(|n| plural(n.into(), "output token")),
         request.temperature.map(|t| format!("temperature {t}")),
         request.top_p.map(|p| format!("top-p {p}")),
         request.top_k.map(|k| format!("top-k {k}")),
@@ -63,30 +67,50 @@ pub(super) fn told(plan: &Plan) -> Vec<Pair> {
     .collect();
     let files = plan.dataset.files.iter().map(|(name, file)| {
         let digest = file.digest.get(..16).unwrap_or(&file.digest);
-        format!("{name}: {} ({}, sha256 {digest}…)", file.path.display(), bytes(file.bytes))
+        format!(
+            "{name}: {} ({}, sha256 {digest}…)",
+            file.path.display(),
+            bytes(file.bytes)
+        )
     });
     let files: Vec<String> = files.collect();
-    let approximate = if plan.tokenizer.approximate { " (approximate)" } else { "" };
+    let approximate = if plan.tokenizer.approximate {
+        " (approximate)"
+    } else {
+        ""
+    };
     pairs([
         ("Amount", Some(amount)),
         ("Load", Some(load(plan))),
-        ("Warm-up", Some(format!("{} requests", count(plan.load.warmup.into())))),
+        ("Warm-up", Some(plural(plan.load.warmup.into(), "request"))),
         ("Seed", Some(plan.load.seed.to_string())),
         (
             "Dataset",
-            Some(format!("{}{}", plan.dataset.plugin.plugin, config(&plan.dataset.plugin.config))),
+            Some(format!(
+                "{}{}",
+                plan.dataset.plugin.plugin,
+                config(&plan.dataset.plugin.config)
+            )),
         ),
         ("Files", (!files.is_empty()).then(|| files.join("; "))),
         (
             "Backend",
-            Some(format!("{}{}", plan.backend.plugin, config(&plan.backend.config))),
+            Some(format!(
+                "{}{}",
+                plan.backend.plugin,
+                config(&plan.backend.config)
+            )),
         ),
         ("Target", Some(plan.target.base_urls.join(", "))),
-        ("Tokenizer", Some(format!("{}{approximate}", plan.tokenizer.name))),
+        (
+            "Tokenizer",
+            Some(format!("{}{approximate}", plan.tokenizer.name)),
+        ),
         ("Replies", Some(asked.join(", "))),
         (
             "Part of the plan",
-            plan.slice.map(|slice| format!("{} of {}", slice.index + 1, slice.of)),
+            plan.slice
+                .map(|slice| format!("{} of {}", slice.index + 1, slice.of)),
         ),
     ])
 }
@@ -120,7 +144,9 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
         return Vec::new();
     };
     let share = |thread: &Thread| {
-        let most = thread.cpu_most.map(|most| format!(", at most {} in a second", percent(most)));
+        let most = thread
+            .cpu_most
+            .map(|most| format!(", at most {} in a second", percent(most)));
         format!("{}{}", percent(thread.cpu), most.unwrap_or_default())
     };
     let busiest = |role| client.busiest(role).map(|(_, thread)| share(thread));
@@ -129,13 +155,27 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
         ("Pacer, of a core", busiest("pace")),
         ("Busiest decoder, of a core", busiest("decode")),
         ("Recorder, of a core", busiest("record")),
-        ("Decode backlog at most", Some(format!("{} batches", count(client.decode_backlog)))),
-        ("Decoded at most later by", Some(format!("{} ms", significant(client.decode_behind_ms, 3)))),
-        ("Longest pause", Some(format!("{} ms", significant(client.longest_pause_ms, 3)))),
-        ("Machine busy", client.machine.map(|machine| percent(machine.busy))),
+        (
+            "Decode backlog at most, in batches",
+            Some(count(client.decode_backlog)),
+        ),
+        (
+            "Decoded at most later by",
+            Some(format!("{} ms", significant(client.decode_behind_ms, 3))),
+        ),
+        (
+            "Longest pause",
+            Some(format!("{} ms", significant(client.longest_pause_ms, 3))),
+        ),
+        (
+            "Machine busy",
+            client.machine.map(|machine| percent(machine.busy)),
+        ),
         (
             "Stolen by a hypervisor",
-            client.machine.map(|machine| format!("{} s", significant(machine.stolen_s, 3))),
+            client
+                .machine
+                .map(|machine| format!("{} s", significant(machine.stolen_s, 3))),
         ),
     ])
 }
@@ -143,10 +183,12 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
 /// A command line as a shell takes it.
 pub(super) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
-    let quoted = words.iter().map(|word| match word.chars().all(plain) && !word.is_empty() {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    });
+    let quoted = words
+        .iter()
+        .map(|word| match word.chars().all(plain) && !word.is_empty() {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        });
     quoted.collect::<Vec<_>>().join(" ")
 }
 
@@ -183,7 +225,11 @@ pub(super) fn differences(runs: &[Shown]) -> Vec<Difference> {
     let mut names: Vec<&String> = plans.iter().flat_map(BTreeMap::keys).collect();
     names.sort();
     names.dedup();
-    let differ = |name: &&String| plans.iter().any(|plan| plan.get(*name) != plans[0].get(*name));
+    let differ = |name: &&String| {
+        plans
+            .iter()
+            .any(|plan| plan.get(*name) != plans[0].get(*name))
+    };
     let differing = names.into_iter().filter(differ);
     differing
         .map(|name| Difference {
@@ -200,7 +246,11 @@ fn flatten(name: &str, value: &Value, flat: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let name = if name.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{name}.{key}")
+                };
                 flatten(&name, value, flat);
             }
         }

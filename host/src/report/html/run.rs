@@ -83,12 +83,20 @@ pub(super) fn title(runs: &[Shown]) -> String {
             (None, None) => plan.name.clone(),
         }
     };
-    let mut titles: Vec<String> = runs.iter().map(of).collect();
-    titles.dedup();
-    match titles.as_slice() {
-        [one] => plain(one),
-        many => plain(&many.join(", ")),
+    if let [one] = runs {
+        return plain(&of(one));
     }
+    let labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
+    let model = |run: &Shown| run.reported.plan.target.model.clone();
+    let shared =
+        model(&runs[0]).filter(|first| runs.iter().all(|run| model(run).as_ref() == Some(first)));
+    let model = shared.map(|model| format!("{model}: "));
+    let (last, first) = labels.split_last().unwrap_or((&"", &[]));
+    plain(&format!(
+        "{}{} and {last}",
+        model.unwrap_or_default(),
+        first.join(", ")
+    ))
 }
 
 pub(super) fn run(number: usize, shown: &Shown) -> Run {
@@ -115,7 +123,11 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
             count: count(failures.count),
             first: count(failures.first),
             reasons: reasons.collect::<Vec<_>>().join(", "),
-            messages: failures.messages.iter().map(|message| plain(message)).collect(),
+            messages: failures
+                .messages
+                .iter()
+                .map(|message| plain(message))
+                .collect(),
         }
     });
     let plugins = of.plugins().into_iter().map(|plugin| Plugin {
@@ -124,7 +136,9 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
         version: plugin.version,
         digest: plugin.digest,
     });
-    let command = environment.as_ref().map(|environment| &environment.command_line);
+    let command = environment
+        .as_ref()
+        .map(|environment| &environment.command_line);
     Run {
         label: shown.label.clone(),
         folder: folder.clone(),
@@ -179,11 +193,18 @@ fn facts(reported: &Reported) -> Vec<Pair> {
         ("Load", Some(plan::load(plan))),
         (
             "Answered",
-            Some(format!("{} of {}", count(requests.successful), count(requests.total))),
+            Some(format!(
+                "{} of {}",
+                count(requests.successful),
+                count(requests.total)
+            )),
         ),
         (
             "Duration",
-            summary.throughput.duration_s.map(|s| format!("{} s", significant(s, 4))),
+            summary
+                .throughput
+                .duration_s
+                .map(|s| format!("{} s", significant(s, 4))),
         ),
         ("Started", started),
     ]);
@@ -195,7 +216,8 @@ fn facts(reported: &Reported) -> Vec<Pair> {
 fn notes(reported: &Reported) -> Vec<String> {
     let Some(status) = &reported.status else {
         return vec![
-            "The run did not finish: it was killed, or goes on still. This is what it had written.".to_owned(),
+            "The run did not finish: it was killed, or goes on still. This is what it had written."
+                .to_owned(),
         ];
     };
     let mut notes = Vec::new();

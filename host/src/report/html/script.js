@@ -16,7 +16,7 @@
   const root = document.documentElement;
   const theme = document.getElementById("theme");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
-  const nameTheme = () => { theme.textContent = isDark() ? "Light colours" : "Dark colours"; };
+  const nameTheme = () => { theme.textContent = isDark() ? "Light" : "Dark"; };
   theme.hidden = false;
   theme.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";

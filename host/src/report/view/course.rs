@@ -81,11 +81,14 @@ impl Gather {
             });
         }
         if let Some((sent, end)) = exchange.sent.zip(ended(exchange)) {
-            self.in_flight.add(sent.since(self.origin), end.since(self.origin));
+            self.in_flight
+                .add(sent.since(self.origin), end.since(self.origin));
         }
         if capped {
             let spans = self.failed.len();
-            let waiting = self.waiting.get_or_insert_with(|| Occupancy::new(self.grain, spans));
+            let waiting = self
+                .waiting
+                .get_or_insert_with(|| Occupancy::new(self.grain, spans));
             let never = self.origin + self.duration;
             if let Some(until) = waited_until(exchange, never) {
                 waiting.add(exchange.due.since(self.origin), until.since(self.origin));
@@ -114,7 +117,9 @@ impl Gather {
         let known = self.tokens.iter().any(|tokens| *tokens > 0);
         let rates = || {
             let rates = self.tokens.iter().zip(&lengths);
-            rates.map(|(sum, length)| per(*sum as f64, *length)).collect()
+            rates
+                .map(|(sum, length)| per(*sum as f64, *length))
+                .collect()
         };
         Course {
             grain_s: self.grain.as_secs_f64(),
@@ -203,7 +208,14 @@ mod tests {
 
     #[test]
     fn grains_are_round_and_spans_few() {
-        for (seconds, grain_s) in [(0.0, 0.1), (18.0, 0.1), (19.0, 0.2), (60.0, 0.5), (600.0, 5.0), (7200.0, 50.0)] {
+        for (seconds, grain_s) in [
+            (0.0, 0.1),
+            (18.0, 0.1),
+            (19.0, 0.2),
+            (60.0, 0.5),
+            (600.0, 5.0),
+            (7200.0, 50.0),
+        ] {
             assert_eq!(grain(seconds), Nanos::from_secs_f64(grain_s), "{seconds}");
         }
     }
@@ -216,7 +228,11 @@ mod tests {
         occupancy.add(Nanos(10), Nanos(20));
         occupancy.add(Nanos(38), Nanos(99));
         occupancy.add(Nanos(7), Nanos(7));
-        let nanos: Vec<f64> = occupancy.seconds().iter().map(|s| (s * 1e9).round()).collect();
+        let nanos: Vec<f64> = occupancy
+            .seconds()
+            .iter()
+            .map(|s| (s * 1e9).round())
+            .collect();
         assert_eq!(nanos, [8.0, 20.0, 10.0, 7.0]);
     }
 }

@@ -93,7 +93,10 @@ impl<K> Default for Divided<K> {
 impl<K: Ord> Divided<K> {
     fn add(&mut self, key: K, reading: &Reading<'_>) {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);
-        let beyond = self.apart.last_key_value().is_some_and(|(last, _)| key > *last);
+        let beyond = self
+            .apart
+            .last_key_value()
+            .is_some_and(|(last, _)| key > *last);
         // Once there are others, every key beyond the last is one of them.
         if beyond && (full || self.others.is_some()) {
             return self.others.get_or_insert_default().add(reading);
@@ -107,7 +110,9 @@ impl<K: Ord> Divided<K> {
     fn finish(self, name: impl Fn(K) -> String) -> Vec<Group> {
         let apart = self.apart.into_iter();
         let named = apart.map(|(key, sums)| sums.finish(Some(name(key))));
-        named.chain(self.others.map(|sums| sums.finish(None))).collect()
+        named
+            .chain(self.others.map(|sums| sums.finish(None)))
+            .collect()
     }
 }
 
@@ -156,7 +161,10 @@ impl Sums {
     fn merge(&mut self, other: Sums) {
         self.requests += other.requests;
         self.failed += other.failed;
-        for (sum, more) in [(&mut self.input, other.input), (&mut self.output, other.output)] {
+        for (sum, more) in [
+            (&mut self.input, other.input),
+            (&mut self.output, other.output),
+        ] {
             *sum = (sum.0 + more.0, sum.1 + more.1);
         }
         for (spread, more) in self.spreads.iter_mut().zip(other.spreads) {

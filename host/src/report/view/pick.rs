@@ -25,7 +25,11 @@ impl<T> Even<T> {
 
     pub(super) fn add(&mut self, number: u64, make: impl FnOnce() -> T) {
         let block = number / self.length;
-        if self.kept.get(&block).is_some_and(|(first, _)| *first <= number) {
+        if self
+            .kept
+            .get(&block)
+            .is_some_and(|(first, _)| *first <= number)
+        {
             return;
         }
         self.kept.insert(block, (number, make()));
