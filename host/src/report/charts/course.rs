@@ -9,6 +9,10 @@ use crate::report::chart::{
 use crate::report::view::Course;
 use crate::summary::SteadyState;
 
+/// So many that wait, on average over a span, are worth a panel: each request waits for the moment that the
+/// pacer takes.
+const SEEN: f64 = 0.05;
+
 /// What a panel tells of a run's spans of time; absent where that is not known of the run.
 type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
 
@@ -27,7 +31,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
     let held_back = drawing
         .courses()
         .filter_map(|course| course.waiting.as_ref())
-        .any(|waiting| waiting.iter().any(|waiting| *waiting > 0.0));
+        .any(|waiting| waiting.iter().any(|waiting| *waiting >= SEEN));
     let mut panels: Vec<Panel> = [
         drawing.panel("output tokens a second", "tok/s", 130.0, &|course| {
             course.tokens_per_s.clone()
@@ -81,7 +85,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
     }
     let capped = runs.iter().any(|run| run.view.course.waiting.is_some());
     if capped && !held_back {
-        note.push_str(" No request waited for the cap on requests in flight.");
+        note.push_str(" The cap on requests in flight held none back for long.");
     }
     Chart {
         name: "course".to_owned(),

@@ -1,6 +1,6 @@
 //! Distributions: what share of the samples is at most so long, and how many are about so long.
 
-use super::{Shown, end, keys, milliseconds, round_begin, time_unit, told};
+use super::{Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, time_unit, told};
 use crate::metric;
 use crate::report::chart::number::{count, percent};
 use crate::report::chart::{
@@ -17,15 +17,15 @@ const STEPS: u64 = 300;
 const BARS: usize = 36;
 
 /// Where the largest sample is more times the median, the axis is logarithmic at first.
-const SKEWED: f64 = 8.0;
+const SKEWED: f64 = 6.0;
 
 /// What metrics are called in titles: in full, and short.
 fn names(metric: &str) -> (&'static str, &'static str) {
     match metric {
-        metric::TTFT => ("Time to first token", "TTFT"),
-        metric::ITL => ("Gaps between events", "ITL"),
-        metric::TPOT => ("Time per output token", "TPOT"),
-        _ => ("End-to-end latency", "E2E latency"),
+        metric::TTFT => ("Time to first token (TTFT)", "TTFT"),
+        metric::ITL => ("Gaps between events (ITL)", "ITL"),
+        metric::TPOT => ("Time per output token (TPOT)", "TPOT"),
+        _ => ("End-to-end latency (E2E)", "E2E latency"),
     }
 }
 
@@ -125,6 +125,16 @@ impl Drawn<'_> {
         let longest = self.most(Figures::max);
         let (unit, divisor) = time_unit(longest);
         let high = end(longest / divisor);
+        // What lies close together far from nothing is looked at closely.
+        let least = self.least(Figures::min) / divisor;
+        let step = scale::step((high - least).max(high * 1e-3), 6);
+        let (low, high) = match least > 0.5 * high {
+            true => (
+                (least / step - 1.0).floor() * step,
+                (longest / divisor / step).ceil() * step,
+            ),
+            false => (0.0, high),
+        };
         let begin = self.least(|figures| figures.percentile(0.5)) / divisor;
         let begin = round_begin(begin.clamp(high * 1e-5, high * 0.5));
         let percents = self.percents();
@@ -150,14 +160,13 @@ impl Drawn<'_> {
         let median = self.least(|figures| figures.percentile(50.0));
         Chart {
             name: format!("{}-ecdf", self.metric),
-            title: format!("{name}: share of samples at most so long"),
-            note: format!(
-                "Cumulative distribution of {short}. The further left and the steeper, the better; its upper end is the tail."
-            ),
+            title: format!("{name}, cumulative"),
+            note: "The share of samples that are at most so long. The further left and the steeper, the better; the upper end is the tail."
+                .to_owned(),
             seen: self.seen(),
             x: Axis {
                 title: format!("{short} ({unit})"),
-                low: 0.0,
+                low,
                 high,
                 ticks: Ticks::Numbers,
             },
@@ -203,13 +212,12 @@ impl Drawn<'_> {
         // A few samples far out would press all others into one bar.
         let p99 = self.most(|figures| figures.percentile(99.0));
         let longest = self.most(Figures::max);
-        let high = if longest > 2.0 * p99 {
-            p99 * 1.3
-        } else {
-            longest
-        };
         let low = self.least(Figures::min);
-        let low = if low > 0.5 * high { low } else { 0.0 };
+        let low = if low > 0.5 * p99 { low } else { 0.0 };
+        let high = match longest - low > 2.5 * (p99 - low) && p99 > low {
+            true => low + (p99 - low) * 1.4,
+            false => longest,
+        };
         let (unit, divisor) = time_unit(high);
         let width = scale::step((high - low).max(high * 1e-3), BARS);
         let first = (low / width).floor();
@@ -270,16 +278,16 @@ impl Drawn<'_> {
                     "{} of {} samples are longer than {} and not drawn.",
                     count(beyond),
                     count(figures.count()),
-                    milliseconds(finish)
+                    chosen_milliseconds(finish)
                 )
             })
         });
         Chart {
             name: format!("{}-histogram", self.metric),
-            title: format!("{name}: how many are about so long"),
+            title: format!("{name}, histogram"),
             note: format!(
-                "Histogram of {short}; each bar is {} wide. {beyond}",
-                milliseconds(width)
+                "The share of samples that are about so long; each bar is {} wide. {beyond}",
+                chosen_milliseconds(width)
             )
             .trim_end()
             .to_owned(),
@@ -307,7 +315,13 @@ impl Drawn<'_> {
                 head: short.to_owned(),
                 labels: edges
                     .windows(2)
-                    .map(|edge| format!("{} to {}", milliseconds(edge[0]), milliseconds(edge[1])))
+                    .map(|edge| {
+                        format!(
+                            "{} to {}",
+                            chosen_milliseconds(edge[0]),
+                            chosen_milliseconds(edge[1])
+                        )
+                    })
                     .collect(),
                 snap: Snap::X,
             },
