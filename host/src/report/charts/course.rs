@@ -16,7 +16,8 @@ const SEEN: f64 = 0.05;
 /// What a panel tells of a run's spans of time; absent where that is not known of the run.
 type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
 
-pub(super) fn chart(runs: &[Shown]) -> Chart {
+/// The chart; nothing where no run took any time.
+pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     let alone = runs.len() == 1;
     let mut keys = keys(runs);
     if alone {
@@ -27,6 +28,9 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
         });
     }
     let drawing = Drawing { runs, alone };
+    if drawing.courses().all(|course| course.duration_s <= 0.0) {
+        return None;
+    }
     let failed: u64 = drawing.courses().flat_map(|course| &course.failed).sum();
     let held_back = drawing
         .courses()
@@ -87,7 +91,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
     if capped && !held_back {
         note.push_str(" The cap on requests in flight held none back for long.");
     }
-    Chart {
+    Some(Chart {
         name: "course".to_owned(),
         title: "Throughput, load and failures over time".to_owned(),
         note,
@@ -109,7 +113,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
         },
         log: None,
         form: Form::Full,
-    }
+    })
 }
 
 fn seen(run: &Shown) -> Option<String> {
