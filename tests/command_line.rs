@@ -5,6 +5,7 @@
 
 mod authors;
 mod help;
+mod judged;
 mod plugins;
 mod reports;
 mod secrets;

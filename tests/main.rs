@@ -6,6 +6,7 @@
 //! - `invariants`: what `ARCHITECTURE.md` promises, each a test.
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
 //! - `guide`: the plugin author's guide, followed to the letter.
+//! - `live`: what can be seen of a run while it goes on, by people and by Prometheus.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
 //! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
@@ -20,6 +21,7 @@ mod endings;
 mod guide;
 mod hostile_guests;
 mod invariants;
+mod live;
 mod plugin_cases;
 mod sockets;
 mod support;

@@ -50,6 +50,18 @@ impl Clock {
         self.origin + at.into()
     }
 
+    /// How far the system's clock is ahead of this one, in nanoseconds: a number that stays the same
+    /// until somebody sets that clock. Absent where the two could not be read at the same instant.
+    pub fn behind_system_time(&self) -> Option<i128> {
+        /// Two readings further apart are not of one instant.
+        const APART: Nanos = Nanos(100_000);
+        let before = self.now();
+        let system = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let after = self.now();
+        let system = i128::try_from(system.ok()?.as_nanos()).ok()?;
+        (after.since(before) <= APART).then(|| system - i128::from(before.0))
+    }
+
     /// How long ago an instant of the system's time was, given since 1970; absent where that lies
     /// in the future, because that clock was set back.
     #[inline]

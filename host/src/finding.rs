@@ -4,6 +4,7 @@
 //! module's.
 
 mod client;
+mod course;
 mod rules;
 mod server;
 mod tokens;
@@ -98,6 +99,26 @@ pub enum Id {
     SharedMachine,
     /// The server counted other totals than this client.
     ServerCountsDisagree,
+    /// Requests were sent at a lower rate than the plan's.
+    RateNotReached,
+    /// The server answered at a lower rate than requests were offered.
+    Overloaded,
+    /// This machine ran out of file descriptors or ports.
+    ClientLimits,
+    /// The server had prompts in its prefix cache.
+    WarmCache,
+    /// There is no steady state.
+    NotSteady,
+    /// A figure drifted over the steady window.
+    Drift,
+    /// Throughput swung with a period.
+    Swing,
+    /// The system's clock was set while it counted.
+    ClockStep,
+    /// A limit on processor time kept this process from running.
+    Throttled,
+    /// A plugin failed.
+    PluginErrors,
     /// A percentile rests on too few samples.
     FewSamples,
     /// A mean is known only roughly.
@@ -133,6 +154,16 @@ impl Id {
             Id::DecodeBehind => "decode-behind",
             Id::SharedMachine => "shared-machine",
             Id::ServerCountsDisagree => "server-counts-disagree",
+            Id::RateNotReached => "rate-not-reached",
+            Id::Overloaded => "overloaded",
+            Id::ClientLimits => "client-limits",
+            Id::WarmCache => "warm-cache",
+            Id::NotSteady => "not-steady",
+            Id::Drift => "drift",
+            Id::Swing => "swing",
+            Id::ClockStep => "clock-step",
+            Id::Throttled => "throttled",
+            Id::PluginErrors => "plugin-errors",
             Id::FewSamples => "few-samples",
             Id::WideInterval => "wide-interval",
         }

@@ -394,6 +394,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             measure_start: None,
             first_due: plan.first_due(),
             goodput: plan.goodput.clone(),
+            thresholds: plan.thresholds.clone(),
             tokenizer: Some(Tokenizer {
                 name: plan.tokenizer.name.clone(),
                 approximate: plan.tokenizer.approximate,
@@ -403,6 +404,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             sandbox: Some(plan.sandbox.clone()),
             interrupted,
         },
+        scorer_errors: assessment.error_count(),
         retokenized: assessment.retokenized,
         scores: assessment.means,
         run_scores: assessment.run_scores,

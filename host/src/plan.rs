@@ -15,6 +15,7 @@ use crate::metric::Objective;
 use crate::plugin::Kind;
 use crate::plugin::sandbox::Limits;
 use crate::summary::Used;
+use crate::threshold::Threshold;
 use crate::transport::dial::Trust;
 use crate::transport::{Timestamps, Version};
 use crate::units::Nanos;
@@ -60,6 +61,10 @@ pub struct Plan {
     /// What a request must keep to, to be good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput: Vec<Objective>,
+    /// What the run must keep to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub thresholds: Vec<Threshold>,
     /// What plugins may use.
     pub sandbox: Limits,
     /// The part of the plan that this process runs; absent where it runs the whole.

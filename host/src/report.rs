@@ -1,12 +1,14 @@
-//! A run's result in the forms people and programs read: the text block, JSON, and a table of
-//! exchanges as CSV; a page with charts, and each chart as a picture; and the schemas of the JSON
-//! forms. Pure: a summary or exchanges in, text out.
+//! A run's result in the forms people and programs read: the text block, JSON, a table of exchanges
+//! as CSV, the blocks and files of other tools, a page with charts, and each chart as a picture; and
+//! the schemas of the JSON forms. Pure: a summary or exchanges in, text out.
 
 pub mod chart;
 pub mod charts;
+pub mod compatible;
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod markdown;
 pub mod schema;
 pub mod text;
 pub mod view;

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use ahead::Ahead;
-use defaults::{controls, goodput, limits, load_of, percentiles, request_options, timeouts};
+use defaults::{
+    controls, goodput, limits, load_of, percentiles, request_options, thresholds, timeouts,
+};
 
 use crate::plan::{
     Plan, PlannedDataset, PlannedFile, PlannedPlugin, PlannedTarget, PlannedTokenizer,
@@ -237,6 +239,7 @@ impl<'s> Resolution<'s> {
             control: controls(scenario),
             percentiles: percentiles(scenario),
             goodput: goodput(scenario),
+            thresholds: thresholds(scenario),
             sandbox: limits,
             slice: None,
         };

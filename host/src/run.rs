@@ -5,15 +5,13 @@
 //! time, for tests with exact numbers.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::arrival::Trace;
 use crate::clock::Clock;
 use crate::decode::Patience;
 use crate::drive::desk::Desk;
 use crate::drive::{Opened, Worker};
-use crate::exchange::{Exchange, Phase};
 use crate::pace::Signal;
 use crate::plan::Plan;
 use crate::plugin::PluginError;
@@ -21,15 +19,15 @@ use crate::plugin::backend::Backend;
 use crate::plugin::dataset::Dataset;
 use crate::prepare::Preparation;
 use crate::record::RecordError;
-use crate::summary::{Client, Server};
 use crate::target::{Secrets, Target};
-use crate::timings::Timings;
 use crate::transport::{Connect, Timestamps, Version};
 use crate::vitals::Vitals;
 
 mod aside;
 mod backstage;
 mod conductor;
+
+pub use crate::live::Live;
 
 use aside::Aside;
 use backstage::{Alarm, Backstage, propagate, thread};
@@ -51,31 +49,6 @@ pub struct Parts {
     pub secrets: Secrets,
     /// When requests arrive, where a file or the dataset says so; else nothing.
     pub trace: Trace,
-}
-
-/// What can be seen of a run while it goes on.
-#[derive(Debug, Default)]
-pub struct Live {
-    /// Requests that lie ready.
-    pub ready: AtomicU64,
-    /// Measured exchanges that are over.
-    pub done: AtomicU64,
-    /// Of these, those that failed.
-    pub failed: AtomicU64,
-    /// Output tokens so far: what events state, one an event where they do not.
-    pub output_tokens: Arc<AtomicU64>,
-    /// Sum of the times to the first output, in nanoseconds.
-    pub first_output_sum: AtomicU64,
-    /// Over how many exchanges.
-    pub first_output_count: AtomicU64,
-    /// How the start went.
-    pub timings: Arc<Timings>,
-    /// When the measurement began, in nanoseconds since the run's origin; 0 before.
-    pub measuring_since: AtomicU64,
-    /// How this client fared, once the measurement is over; absent in virtual time.
-    pub client: OnceLock<Client>,
-    /// What the server counted of itself, once the measurement is over; absent where it was not asked.
-    pub server: OnceLock<Server>,
 }
 
 /// Why a run ended early or could not begin.
@@ -143,27 +116,6 @@ impl RunError {
     }
 }
 
-impl Live {
-    fn count(&self, exchange: &Exchange) {
-        if exchange.phase != Phase::Measure {
-            return;
-        }
-        self.done.fetch_add(1, Ordering::Relaxed);
-        if !exchange.is_ok() {
-            self.failed.fetch_add(1, Ordering::Relaxed);
-        }
-        let first = exchange
-            .events
-            .iter()
-            .find(|event| event.kind.is_output() && event.bytes > 0);
-        if let (Some(first), Some(sent)) = (first, exchange.sent) {
-            self.first_output_sum
-                .fetch_add(first.at.since(sent).0, Ordering::Relaxed);
-            self.first_output_count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
 /// How many workers and decode threads a machine with so many cores gets.
 fn workers(cores: usize) -> usize {
     (cores / 2).clamp(1, 8)
@@ -212,14 +164,14 @@ where
     }
     control.signal.attach();
     if let Some(vitals) = &stage.vitals {
-        vitals.enlist("pace");
+        vitals.enlist_this("pace");
     }
     let conducted = pollster::block_on(stage.conduct(&orders, prepared));
     drop(orders);
     for thread in threads {
         propagate(thread.join()).map_err(RunError::Thread)?;
     }
-    stage.backstage.finish().and(conducted)
+    stage.finish(conducted)
 }
 
 /// Runs a plan on the calling task, for a runtime whose clock is paused.
@@ -245,7 +197,7 @@ where
         stage.conduct(&orders, prepared).await
     };
     let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
-    stage.backstage.finish().and(conducted)
+    stage.finish(conducted)
 }
 
 /// Who writes the requests, and who asks what is not measured.
@@ -277,6 +229,8 @@ impl<'r> Stage<'r> {
         let patience = Patience::new(control.signal.clone());
         let preparation = Preparation::open(plan, parts, &patience)?;
         let aside = Aside::open(plan, parts)?;
+        let live = &control.live;
+        live.begin(plan, &parts.trace, clock, &control.signal, vitals.as_ref());
         let stage = Stage {
             plan,
             parts,
@@ -346,5 +300,12 @@ impl<'r> Stage<'r> {
         }
         .conduct(preparation, aside)
         .await
+    }
+
+    /// Waits until everything is on record; what went wrong there matters more than how the run was conducted.
+    fn finish(self, conducted: Result<(), RunError>) -> Result<(), RunError> {
+        let recorded = self.backstage.finish();
+        self.control.live.end();
+        recorded.and(conducted)
     }
 }

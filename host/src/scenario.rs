@@ -84,6 +84,9 @@ pub struct Scenario {
     /// `[goodput]`: the most that metrics of a request may be, in milliseconds by their names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub goodput: BTreeMap<String, Said<f64>>,
+    /// What the run must keep to, such as `ttft.p99 <= 200ms`; see [`crate::threshold`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Said<String>>,
     /// What plugins may use up.
     pub sandbox: Sandbox,
     /// Where the tables of the text begin.

@@ -8,6 +8,7 @@
 pub mod histogram;
 pub mod interval;
 pub mod spread;
+pub mod student;
 
 pub use histogram::Histogram;
 pub use interval::Interval;
@@ -32,7 +33,7 @@ pub trait Ranked {
 
 /// Where a percentile of `count` samples lies: the rank below it, and how far it is from there to
 /// the next.
-fn place(count: u64, percent: f64) -> (u64, f64) {
+pub(crate) fn place(count: u64, percent: f64) -> (u64, f64) {
     let last = count.saturating_sub(1);
     let position = last as f64 * (percent.clamp(0.0, 100.0) / 100.0);
     let below = (position.floor() as u64).min(last);
@@ -41,7 +42,7 @@ fn place(count: u64, percent: f64) -> (u64, f64) {
 
 /// The value that far from `a` to `b`. NumPy interpolates from the nearer end, which keeps the
 /// result within the two.
-fn between(a: f64, b: f64, share: f64) -> f64 {
+pub(crate) fn between(a: f64, b: f64, share: f64) -> f64 {
     if share >= 0.5 {
         b - (b - a) * (1.0 - share)
     } else {

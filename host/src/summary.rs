@@ -11,6 +11,7 @@
 
 pub mod client;
 mod column;
+pub mod course;
 mod facts;
 mod gather;
 mod goodput;
@@ -44,6 +45,7 @@ use crate::exchange::{Exchange, FailureClass, Reason};
 use crate::finding::{self, Finding, Verdict};
 use crate::metric::{self, Measure, Metric, Source};
 use crate::stats::{Figures, Interval, Ranked, Spread, interval};
+use crate::threshold::Checked;
 
 /// The result of a run. A figure that was not measured is absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +57,9 @@ pub struct Summary {
     pub verdict: Verdict,
     /// Reasons to doubt the measurement.
     pub findings: Vec<Finding>,
+    /// Whether it keeps to each of the run's thresholds; absent where it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Checked>,
     /// What became of the requests.
     pub requests: Requests,
     /// Tokens, and on whose word.
@@ -83,6 +88,13 @@ pub struct Summary {
     /// Scores of the run as a whole, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub run_scores: BTreeMap<String, f64>,
+    /// How often scorers failed to judge.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub scorer_errors: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What became of the requests of the measurement.
@@ -358,6 +370,8 @@ impl Summary {
         let mut summary = gather.finish();
         summary.findings = finding::of(&summary);
         summary.verdict = Verdict::of(&summary.findings);
+        let thresholds = summary.run.thresholds.iter();
+        summary.thresholds = thresholds.map(|own| own.check(&summary)).collect();
         Ok(summary)
     }
 

@@ -20,7 +20,9 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::summary::client::Client;
 use crate::units::Nanos;
-use tally::{Sample, Tally};
+use tally::{Sample, Tally, Whole};
+
+pub use tally::Busy;
 
 /// How often the watch wakes: often enough to tell a pause of 50 ms, seldom enough to cost nothing.
 const TICK: Nanos = Nanos(10_000_000);
@@ -28,10 +30,36 @@ const TICK: Nanos = Nanos(10_000_000);
 /// What is watched of a run.
 pub struct Vitals {
     clock: Clock,
-    threads: Mutex<Vec<(String, system::Id)>>,
+    threads: Mutex<Vec<Watched>>,
     queues: Mutex<Vec<Length>>,
     /// The longest from handing on to decoding so far, in nanoseconds.
     behind: AtomicU64,
+    /// What was seen last.
+    load: Mutex<Option<Load>>,
+}
+
+/// A thread that is watched.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    name: String,
+    id: system::Id,
+}
+
+impl Watched {
+    /// The calling thread, under this name; nothing where the system does not tell threads apart.
+    pub fn this_thread(name: &str) -> Option<Self> {
+        let name = name.to_owned();
+        system::this_thread().map(|id| Watched { name, id })
+    }
+}
+
+/// What was seen of a run in a second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Each thread, in the order in which they enlisted. One of which the system says nothing is not listed.
+    pub threads: Vec<Busy>,
+    /// Reports in the longest decode queue.
+    pub backlog: u64,
 }
 
 /// Tells how many reports wait in a queue.
@@ -45,15 +73,27 @@ impl Vitals {
             threads: Mutex::default(),
             queues: Mutex::default(),
             behind: AtomicU64::new(0),
+            load: Mutex::default(),
         })
     }
 
     /// Has the calling thread watched under this name.
-    pub fn enlist(&self, name: &str) {
-        if let Some(id) = system::this_thread() {
-            let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            threads.push((name.to_owned(), id));
+    pub fn enlist_this(&self, name: &str) {
+        if let Some(thread) = Watched::this_thread(name) {
+            self.enlist(thread);
         }
+    }
+
+    /// Has a thread watched, if the watch has not begun.
+    pub fn enlist(&self, thread: Watched) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.push(thread);
+    }
+
+    /// What was seen in the last second of the watch; absent in the first.
+    pub fn load(&self) -> Option<Load> {
+        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        load.clone()
     }
 
     /// Has a decode queue watched.
@@ -91,26 +131,39 @@ impl Vitals {
         self.behind.store(0, Ordering::Relaxed);
         let (names, ids): (Vec<_>, Vec<_>) = {
             let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            threads.iter().cloned().unzip()
+            let threads = threads.iter().cloned();
+            threads.map(|thread| (thread.name, thread.id)).unzip()
         };
         let sample = |at| Sample {
             at,
             threads: ids.iter().map(|id| system::spent(*id)).collect(),
         };
-        let cores = system::cores();
+        let whole = || Whole {
+            cores: system::cores(),
+            throttled: system::throttled(),
+        };
+        let before = whole();
         let mut tally = Tally::new(names, sample(self.clock.now()));
         while !stopped.load(Ordering::Acquire) {
             let due = self.clock.now() + TICK;
             std::thread::park_timeout(Duration::from(TICK));
             let now = self.clock.now();
             tally.tick(now.since(due), self.backlog());
+            if let Some(ahead) = self.clock.behind_system_time() {
+                tally.ahead(ahead);
+            }
             if tally.is_second_over(now) {
                 tally.second(sample(now));
+                let load = Load {
+                    threads: tally.busy().collect(),
+                    backlog: self.backlog() as u64,
+                };
+                *self.load.lock().unwrap_or_else(PoisonError::into_inner) = Some(load);
             }
         }
         let end = sample(self.clock.now());
         let behind = Nanos(self.behind.load(Ordering::Relaxed));
-        tally.finish(&end, behind, cores.zip(system::cores()))
+        tally.finish(&end, behind, (before, whole()))
     }
 
     /// Reports in the longest decode queue.
@@ -186,7 +239,7 @@ mod tests {
         let clock = Clock::start();
         let vitals = Vitals::new(clock);
         vitals.decoded(Nanos::ZERO);
-        vitals.enlist("pace");
+        vitals.enlist_this("pace");
         vitals.enlist_queue(|| 3);
         vitals.enlist_queue(|| 2);
         let watch = vitals.watch().unwrap();

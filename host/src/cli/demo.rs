@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::run::{Output, measure_all};
+use super::watch::Watch;
 use crate::mock::{self, Engine, Script};
 use crate::resolve::{Source, resolve};
 use crate::scenario::{Said, Scenario};
@@ -21,6 +22,8 @@ const SCENARIO: &str = "scenarios/quickstart.toml";
 pub struct Args {
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    watch: Watch,
     #[command(flatten)]
     artifacts: Artifacts,
 }
@@ -48,7 +51,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         name: "quickstart".to_owned(),
         ..Source::default()
     })?;
-    measure_all(vec![resolved], &args.output)
+    measure_all(vec![resolved], &args.output, &args.watch)
 }
 
 /// Starts the mock engine on a thread of its own, for as long as the process lives.

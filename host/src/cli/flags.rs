@@ -259,6 +259,19 @@ pub struct Flags {
         help_heading = "Result"
     )]
     goodput: Vec<String>,
+    /// What the run must keep to, or the exit code is 6: 'ttft.p99 <= 200ms'; repeatable
+    ///
+    /// A figure of the result by its name there (ttft.p99, throughput.output-tokens-per-s,
+    /// requests.success-share), one of <= < >= >, and a limit; or 'verdict <= valid'. None holds
+    /// of a run that is invalid: the exit code is 7 then.
+    #[arg(
+        long = "threshold",
+        value_name = "THRESHOLD",
+        env = "RUNNER_THRESHOLD",
+        value_delimiter = ';',
+        help_heading = "Result"
+    )]
+    thresholds: Vec<String>,
 }
 
 fn arrival(text: &str) -> Result<Arrival, String> {
@@ -344,6 +357,10 @@ impl Flags {
         self.about.lay_on(&mut scenario)?;
         self.aside.lay_on(&mut scenario);
         self.goodput(&mut scenario)?;
+        let thresholds = self.thresholds.iter();
+        scenario.thresholds = thresholds
+            .map(|threshold| Said::flag("--threshold", threshold.clone()))
+            .collect();
         Ok(scenario)
     }
 

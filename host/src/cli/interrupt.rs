@@ -7,8 +7,16 @@ use std::sync::{Arc, Mutex};
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::dashboard::screen;
 use super::failure::{Exit, tell};
 use crate::pace::Signal;
+
+/// A dashboard shows it itself.
+fn say(words: &str) {
+    if !screen::is_up() {
+        tell(words);
+    }
+}
 
 /// SIGXFSZ: a file would outgrow `ulimit -f`.
 const FILE_SIZE_LIMIT: i32 = 25;
@@ -52,7 +60,7 @@ impl Interrupt {
                 if came.is_none() {
                     return;
                 }
-                heard.heard();
+                heard.raise();
             }
         };
         std::thread::Builder::new()
@@ -61,21 +69,25 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    fn heard(&self) {
+    /// As if the signal had come.
+    pub fn raise(&self) {
         let mut state = self.lock();
         state.count += 1;
         match (&state.run, state.count) {
             (Some(run), 1) => {
-                tell(
+                say(
                     "\ninterrupted: waiting for what is in flight, then reporting; once more stops at once",
                 );
                 run.stop();
             }
             (Some(run), 2) => {
-                tell("\nstopping: what is in flight is given up");
+                say("\nstopping: what is in flight is given up");
                 run.abort();
             }
-            _ => process::exit(i32::from(Exit::Interrupted as u8)),
+            _ => {
+                screen::leave();
+                process::exit(i32::from(Exit::Interrupted as u8))
+            }
         }
     }
 

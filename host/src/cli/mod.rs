@@ -2,7 +2,9 @@
 //! results go to stdout, everything else to stderr.
 
 pub mod artifacts;
+pub mod audit;
 pub mod completions;
+pub mod dashboard;
 pub mod demo;
 pub mod failure;
 pub mod flags;
@@ -10,10 +12,12 @@ pub mod interrupt;
 pub mod mock;
 pub mod plugin;
 pub mod progress;
+pub mod published;
 pub mod report;
 pub mod run;
 pub mod schema;
 pub mod sources;
+pub mod watch;
 
 use std::process::ExitCode;
 
@@ -40,7 +44,8 @@ use failure::{Failure, tell};
         runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
         runner plugin new backend my-engine             a plugin of your own\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
-        5 target not reachable or every request failed, 130 interrupted (what was measured is saved)"
+        5 target not reachable or every request failed, 6 a threshold does not hold,\n  \
+        7 invalid measurement (--strict, thresholds), 130 interrupted (what was measured is saved)"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -54,6 +59,8 @@ enum Command {
     Run(Box<run::Args>),
     Demo(demo::Args),
     Report(report::Args),
+    Audit(audit::Args),
+    Published(published::Args),
     Mock(Box<mock::Args>),
     Plugin(plugin::Args),
     Schema(schema::Args),
@@ -87,6 +94,8 @@ impl Cli {
             Some(Command::Run(args)) => run::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
+            Some(Command::Audit(args)) => audit::exec(&args),
+            Some(Command::Published(args)) => published::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
             Some(Command::Plugin(args)) => plugin::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),

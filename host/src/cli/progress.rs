@@ -1,6 +1,7 @@
-//! The progress line: what a run is doing, on a terminal only, and never in the run's way.
+//! The progress line: what a run is doing, never in the run's way. On a terminal it is drawn again and again
+//! in its place; elsewhere, as in a CI log, a plain line comes now and then.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -8,29 +9,66 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::failure::tell;
 use crate::duration;
+use crate::live::{History, Live, Phase, Snapshot, Stopped};
 use crate::plan::{Amount, Plan};
-use crate::run::Control;
+use crate::vitals::{Watched, yield_to_others};
 
-/// How often the line is drawn.
+/// How often the line is drawn on a terminal.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// Draws the line until dropped.
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Not at all.
+    Silent,
+    /// As a line that is drawn again in its place.
+    InPlace,
+    /// As a line of its own, so often.
+    Lines(Duration),
+}
+
+impl How {
+    /// What suits stderr, where plain lines are to come so often.
+    pub fn suiting_stderr(every: Duration) -> Self {
+        match can_be_drawn_on() {
+            true => How::InPlace,
+            false => How::Lines(every),
+        }
+    }
+}
+
+/// Whether stderr is a terminal that can move its cursor.
+pub fn can_be_drawn_on() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Shows progress until dropped.
 pub struct Progress {
     finished: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Begins to draw, if stderr is a terminal.
-    pub fn show(plan: &Plan, control: &Control) -> Self {
+    /// Begins to show a run's.
+    pub fn show(plan: &Plan, live: &Arc<Live>, how: How) -> Self {
         let finished = Arc::new(AtomicBool::new(false));
-        let thread = std::io::stderr().is_terminal().then(|| {
-            let line = Line::new(plan, control);
-            let finished = Arc::clone(&finished);
+        let line = Line::new(plan, live);
+        let until = Arc::clone(&finished);
+        let thread = (how != How::Silent).then(|| {
             std::thread::Builder::new()
                 .name("progress".into())
-                .spawn(move || line.draw(&finished))
+                .spawn(move || {
+                    yield_to_others();
+                    if let Some(watched) = Watched::this_thread("progress") {
+                        line.live.enlist(watched);
+                    }
+                    match how {
+                        How::Lines(every) => line.tell(every, &until),
+                        _ => line.draw(&until),
+                    }
+                })
                 .ok()
         });
         Progress {
@@ -42,81 +80,110 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.finished.store(true, Ordering::Relaxed);
+        self.finished.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             let _ = thread.join();
         }
     }
 }
 
 struct Line {
-    control: Control,
+    live: Arc<Live>,
     amount: Amount,
     name: String,
+    history: History,
 }
 
 impl Line {
-    fn new(plan: &Plan, control: &Control) -> Self {
+    fn new(plan: &Plan, live: &Arc<Live>) -> Self {
         Line {
-            control: control.clone(),
-            amount: plan.load.amount,
+            live: Arc::clone(live),
+            amount: amount(plan),
             name: plan.name.clone(),
+            history: History::default(),
         }
     }
 
-    fn draw(self, finished: &AtomicBool) {
+    fn draw(mut self, finished: &AtomicBool) {
         let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix} {bar:24} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         bar.set_prefix(self.name.clone());
-        let mut began = None;
-        while !finished.load(Ordering::Relaxed) {
-            let live = &self.control.live;
-            if live.measuring_since.load(Ordering::Relaxed) == 0 {
-                let ready = live.ready.load(Ordering::Relaxed);
-                bar.set_message(format!("preparing: {ready} requests ready"));
-            } else {
-                let began = *began.get_or_insert_with(Instant::now);
-                self.update(&bar, began.elapsed());
-            }
-            std::thread::sleep(REDRAW);
+        while !finished.load(Ordering::Acquire) {
+            let snapshot = self.live.snapshot();
+            self.history.note(&snapshot);
+            bar.set_position((snapshot.share(self.amount) * 100.0) as u64);
+            bar.set_message(words(&snapshot, &self.history, self.amount));
+            std::thread::park_timeout(REDRAW);
         }
         bar.finish_and_clear();
     }
 
-    fn update(&self, bar: &ProgressBar, elapsed: Duration) {
-        let live = &self.control.live;
-        let done = live.done.load(Ordering::Relaxed);
-        let share = match self.amount {
-            Amount::Requests(requests) => done as f64 / requests.max(1) as f64,
-            Amount::Duration(span) => elapsed.as_secs_f64() / span.as_secs_f64().max(1e-9),
-        };
-        bar.set_position((share * 100.0) as u64);
-        let mut parts = vec![match self.amount {
-            Amount::Requests(requests) => format!("{done}/{requests} done"),
-            Amount::Duration(_) => format!("{done} done"),
-        }];
-        parts.push(format!("{} in flight", self.control.signal.in_flight()));
-        let failed = live.failed.load(Ordering::Relaxed);
-        if failed > 0 {
-            parts.push(format!("{failed} failed"));
+    fn tell(mut self, every: Duration, finished: &AtomicBool) {
+        let began = Instant::now();
+        let mut next = every;
+        while !finished.load(Ordering::Acquire) {
+            let passed = began.elapsed();
+            if passed < next {
+                std::thread::park_timeout(next - passed);
+                continue;
+            }
+            next += every;
+            let snapshot = self.live.snapshot();
+            self.history.note(&snapshot);
+            let passed = duration::format(Duration::from_secs(passed.as_secs()));
+            let words = words(&snapshot, &self.history, self.amount);
+            tell(format_args!("{}: {passed}: {words}", self.name));
         }
-        let tokens = live.output_tokens.load(Ordering::Relaxed) as f64;
-        let seconds = elapsed.as_secs_f64();
-        if seconds > 0.5 {
-            parts.push(format!("{:.0} tok/s", tokens / seconds));
-        }
-        let count = live.first_output_count.load(Ordering::Relaxed);
-        if count > 0 {
-            let mean = live.first_output_sum.load(Ordering::Relaxed) as f64 / count as f64 / 1e6;
-            parts.push(format!("TTFT {mean:.0} ms"));
-        }
-        if share > 0.02 && share < 1.0 {
-            let left = seconds * (1.0 - share) / share;
-            let left = Duration::from_secs(left.min(1e7) as u64);
-            parts.push(format!("{} left", duration::format(left)));
-        }
-        bar.set_message(parts.join(", "));
     }
+}
+
+/// How much there is to do, as far as it is known.
+pub(super) fn amount(plan: &Plan) -> Amount {
+    plan.held_requests()
+        .map_or(plan.load.amount, Amount::Requests)
+}
+
+/// How much is done.
+pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
+    match amount {
+        Amount::Requests(requests) => format!("{}/{requests} done", snapshot.over()),
+        Amount::Duration(_) => format!("{} done", snapshot.over()),
+    }
+}
+
+/// A run in a line.
+fn words(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
+    match snapshot.phase {
+        Phase::Preparing => return format!("preparing: {} requests ready", snapshot.ready),
+        Phase::WarmUp => return format!("warming up: {} done", snapshot.warmup),
+        Phase::Measuring | Phase::Draining | Phase::Over => {}
+    }
+    let mut parts = vec![
+        done(snapshot, amount),
+        format!("{} in flight", snapshot.in_flight),
+    ];
+    if let Some(waiting @ 1..) = snapshot.waiting {
+        parts.push(format!("{waiting} waiting"));
+    }
+    let failed = snapshot.failures();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    if let Some(rates) = history.recent() {
+        parts.push(format!("{:.0} tok/s", rates.tokens));
+    }
+    if let Some(ttft) = snapshot.ttft.recent.or(snapshot.ttft.whole) {
+        parts.push(format!("TTFT {:.0} ms", ttft.p50_ms));
+        parts.push(format!("P99 {:.0} ms", ttft.p99_ms));
+    }
+    if snapshot.stopped != Stopped::No || snapshot.phase == Phase::Draining {
+        parts.push("waiting for the last replies".to_owned());
+    } else if let Some(left) = snapshot.left(amount) {
+        let left = Duration::from_secs(Duration::from(left).as_secs());
+        parts.push(format!("{} left", duration::format(left)));
+    }
+    parts.join(", ")
 }

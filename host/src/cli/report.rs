@@ -7,11 +7,15 @@ mod output;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
+use clap::builder::FalseyValueParser;
+
 use self::drawn::Picture;
 use self::output::Output;
 use super::failure::{Exit, Failure, tell};
 use crate::folder::{self, RunFolder, Status};
-use crate::report::{csv, json, text};
+use crate::report::compatible::{self, Compatible, Keep, Tool};
+use crate::report::{csv, json, markdown, text};
 
 /// Redraw results from the records of runs
 #[derive(Clone, Debug, clap::Args)]
@@ -23,6 +27,13 @@ pub struct Args {
     /// In which form
     #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// Whose layout, names and definitions: another tool's block has that tool's lines only, with
+    /// the figures that it would have reported of the same replies
+    #[arg(long, env = "RUNNER_STYLE", value_enum, default_value_t = Style::Runner)]
+    style: Style,
+    /// List every request in another tool's JSON: lengths, times, gaps, texts, errors
+    #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
+    detailed: bool,
     /// Draw the chart of this name, such as ttft-ecdf, as `svg` or `png`; without it all are
     /// drawn, into the folder that --output names
     #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
@@ -37,10 +48,13 @@ pub struct Args {
 enum Format {
     /// The text block
     Text,
-    /// The summary, as its JSON Schema says (`runner schema summary`)
+    /// A page of all runs, with their text blocks in the style asked for
+    Markdown,
+    /// The summary, as its JSON Schema says (`runner schema summary`); with `--style vllm` the file
+    /// of `vllm bench serve --save-result`
     Json,
-    /// A line of JSON an exchange, as its JSON Schema says (`runner schema exchange`), in the
-    /// order in which they ended
+    /// A line an exchange, as its JSON Schema says (`runner schema exchange`), in the order in
+    /// which they ended; with `--style sglang` a line a run, as in bench_serving's `--output-file`
     Jsonl,
     /// A row an exchange, in the order in which they ended; what was not measured is empty
     Csv,
@@ -53,44 +67,150 @@ enum Format {
     Png,
 }
 
+/// Whose layout, names and definitions a result has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Style {
+    /// This program's
+    Runner,
+    /// `vllm bench serve`'s: text, markdown or json
+    Vllm,
+    /// SGLang's bench_serving's: text, markdown or jsonl
+    Sglang,
+    /// LMDeploy's profile_restful_api.py's: text or markdown
+    Lmdeploy,
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
 /// Where a run cannot be read, a form cannot show what was asked, or the report cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.check()?;
     let picture = match args.format {
         Format::Svg => Some(Picture::Svg),
         Format::Png => Some(Picture::Png),
         _ => None,
     };
-    if let (None, Some(chart)) = (picture, &args.chart) {
-        return Err(Failure::new(
-            Exit::CommandLine,
-            format!(
-                "--chart {chart} names a chart, which is drawn with --format svg or --format png"
-            ),
-        ));
-    }
     let runs = open(&args.runs)?;
     if let Some(picture) = picture {
         drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = Output::open(&args.output)?;
-    match args.format {
-        Format::Text => each(&runs, &mut out, |run| {
-            Ok(text::text(&run.summarize(&run.facts()?)?))
+    match (args.format, args.style) {
+        (Format::Text, style) => each(&runs, &mut out, |run| block(run, style)),
+        (Format::Markdown, style) => page(&runs, &mut out, style),
+        (Format::Json, Style::Vllm) => each(&runs, &mut out, |run| {
+            args.line(run, Tool::Vllm, compatible::vllm::json)
         }),
-        Format::Json => each(&runs, &mut out, |run| {
+        (Format::Json, _) => each(&runs, &mut out, |run| {
             json::json(&run.summarize(&run.facts()?)?).map_err(unwritable)
         }),
-        Format::Jsonl => lines(only(&runs, "lines")?, &mut out),
-        Format::Csv => table(only(&runs, "rows")?, &mut out),
-        Format::Html => drawn::page(&runs, &mut out),
-        Format::Svg | Format::Png => Ok(()),
+        (Format::Jsonl, Style::Sglang) => each(&runs, &mut out, |run| {
+            args.line(run, Tool::Sglang, compatible::sglang::json)
+        }),
+        (Format::Jsonl, _) => lines(only(&runs, "lines")?, &mut out),
+        (Format::Csv, _) => table(only(&runs, "rows")?, &mut out),
+        (Format::Html, _) => drawn::page(&runs, &mut out),
+        (Format::Svg | Format::Png, _) => Ok(()),
     }?;
     out.finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// Whether there is such a form in such a style, and what there is instead.
+    fn check(&self) -> Result<(), Failure> {
+        let forms: &[Format] = match self.style {
+            Style::Runner => Format::value_variants(),
+            Style::Vllm => &[Format::Text, Format::Markdown, Format::Json],
+            Style::Sglang => &[Format::Text, Format::Markdown, Format::Jsonl],
+            Style::Lmdeploy => &[Format::Text, Format::Markdown],
+        };
+        let wrong = |words| Err(Failure::new(Exit::CommandLine, words));
+        if !forms.contains(&self.format) {
+            let there_are: Vec<String> = forms.iter().map(|form| name(*form)).collect();
+            return wrong(format!(
+                "there is no {} in the style of {}; there is {}",
+                name(self.format),
+                name(self.style),
+                there_are.join(", "),
+            ));
+        }
+        if let (Some(chart), false) = (
+            &self.chart,
+            matches!(self.format, Format::Svg | Format::Png),
+        ) {
+            return wrong(format!(
+                "--chart {chart} names a chart, which is drawn with --format svg or --format png"
+            ));
+        }
+        let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
+        if self.detailed && !listing.contains(&(self.format, self.style)) {
+            return wrong(
+                "--detailed lists requests in `--format json --style vllm` and `--format jsonl --style sglang`; of this program's own forms, csv and jsonl list every exchange"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// A run on a line of another tool's.
+    fn line(
+        &self,
+        run: &RunFolder,
+        tool: Tool,
+        draw: fn(&Compatible<'_>) -> String,
+    ) -> Result<String, Failure> {
+        let keep = match self.detailed {
+            true => Keep::All,
+            false if tool == Tool::Vllm => Keep::Times,
+            false => Keep::Nothing,
+        };
+        Ok(seen_by(run, tool, keep, draw)? + "\n")
+    }
+}
+
+/// The text block of a run.
+fn block(run: &RunFolder, style: Style) -> Result<String, Failure> {
+    let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {
+        Style::Runner => return Ok(text::text(&run.summarize(&run.facts()?)?)),
+        Style::Vllm => (Tool::Vllm, text::vllm::text),
+        Style::Sglang => (Tool::Sglang, text::sglang::sglang),
+        Style::Lmdeploy => (Tool::Lmdeploy, text::sglang::lmdeploy),
+    };
+    seen_by(run, tool, Keep::Nothing, draw)
+}
+
+/// Writes the page of all runs.
+fn page(runs: &[RunFolder], out: &mut Output, style: Style) -> Result<(), Failure> {
+    let shown = runs.iter().map(|run| {
+        Ok(markdown::Shown {
+            reported: run.reported()?,
+            block: block(run, style)?,
+        })
+    });
+    let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
+    let page = markdown::page(&shown).map_err(|cause| unwritable(format!("{cause:#}")))?;
+    out.write(page.as_bytes()).map(drop)
+}
+
+/// A run as another tool would have reported it.
+fn seen_by(
+    run: &RunFolder,
+    tool: Tool,
+    keep: Keep,
+    draw: fn(&Compatible<'_>) -> String,
+) -> Result<String, Failure> {
+    let (reported, facts) = (run.reported()?, run.facts()?);
+    let seen = Compatible::read(tool, &reported, &facts, keep, || run.read())?;
+    Ok(draw(&seen))
+}
+
+/// The name of a form or a style on the command line.
+fn name(of: impl ValueEnum) -> String {
+    let value = of.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// The runs that were named, once each, with a word about those that did not end well. All that

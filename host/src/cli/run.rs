@@ -1,5 +1,7 @@
 //! `runner run`: resolves every scenario, then measures one after the other.
 
+mod conclude;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,13 +11,14 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
+use self::conclude::{Judging, conclude};
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
-use super::progress::Progress;
 use super::sources::sources;
-use crate::assess::{Assessment, assess_read};
+use super::watch::{Watch, Watching};
+use crate::assess::assess_read;
 use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::folder::{self, RunFolder, Status};
@@ -47,6 +50,8 @@ pub struct Args {
     #[command(flatten)]
     pub(super) output: Output,
     #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
     artifacts: Artifacts,
 }
 
@@ -73,6 +78,9 @@ pub struct Output {
     /// Print the summary as JSON instead of the text block
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     json: bool,
+    /// Exit with 7 where the measurement is invalid
+    #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    strict: bool,
 }
 
 /// Runs the subcommand.
@@ -91,14 +99,19 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for source in sources(&args.scenarios, &args.flags)? {
         runs.push(resolve(&source)?);
     }
-    measure_all(runs, &args.output)
+    measure_all(runs, &args.output, &args.watch)
 }
 
 /// Measures one run after the other. The exit code is that of the first that was not well.
 ///
 /// # Errors
 /// What keeps the first run from beginning.
-pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Failure> {
+pub fn measure_all(
+    runs: Vec<Resolved>,
+    output: &Output,
+    watch: &Watch,
+) -> Result<ExitCode, Failure> {
+    let watching = watch.begin()?;
     let interrupt = Interrupt::listen()
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))?;
     let several = runs.len() > 1;
@@ -108,7 +121,7 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
         if several {
             tell(format_args!("== {} ==", resolved.plan.name));
         }
-        let code = match measure(resolved, output, &interrupt) {
+        let code = match measure(resolved, output, &watching, &interrupt) {
             Ok(0) => continue,
             Ok(code) => ExitCode::from(code),
             Err(failure) => failure.report(),
@@ -122,7 +135,12 @@ pub fn measure_all(runs: Vec<Resolved>, output: &Output) -> Result<ExitCode, Fai
 }
 
 /// Measures one run, from preflight to result.
-fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Result<u8, Failure> {
+fn measure(
+    mut resolved: Resolved,
+    output: &Output,
+    watching: &Watching,
+    interrupt: &Interrupt,
+) -> Result<u8, Failure> {
     let lines = output.lines()?;
     // The question before the run has connections of its own: what the run's connections take is measured.
     let connect = reach(&resolved)?;
@@ -146,15 +164,12 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
 
     let control = Control {
         signal: Signal::for_thread(),
-        live: Arc::new(Live {
-            timings: Arc::clone(&timings),
-            ..Live::default()
-        }),
+        live: Arc::new(Live::timed_by(&timings)),
     };
     interrupt.watch(&control.signal);
-    let progress = Progress::show(&plan, &control);
+    let onlooker = watching.look_at(folder.path(), &plan, &control.live, interrupt);
     let ran = run::on_threads(&plan, &parts, &connect, folder.path(), &control);
-    drop(progress);
+    drop(onlooker);
 
     let status = Status {
         started: started.to_string(),
@@ -202,7 +217,7 @@ fn measure(mut resolved: Resolved, output: &Output, interrupt: &Interrupt) -> Re
     let summary = folder.summarize(&facts)?;
     kept = kept.and(folder.write_summary(&summary));
     print(&summary, output, lines, &folder)?;
-    let code = conclude(ran, &summary, &judging, interrupt)?;
+    let code = conclude(ran, &summary, &judging, interrupt, output)?;
     kept?;
     Ok(code)
 }
@@ -236,21 +251,6 @@ impl Output {
                 ),
             )
         })
-    }
-}
-
-/// How often answers could not be judged, and why the first time.
-struct Judging {
-    failures: u64,
-    first: Option<String>,
-}
-
-impl Judging {
-    fn of(assessment: &Assessment) -> Self {
-        Judging {
-            failures: assessment.error_count(),
-            first: assessment.errors.first().cloned(),
-        }
     }
 }
 
@@ -403,54 +403,6 @@ pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
         Err(cause) => Err(Failure::new(
             Exit::Input,
             format!("cannot write the result to stdout: {cause}"),
-        )),
-    }
-}
-
-/// The exit code of a run that was reported.
-fn conclude(
-    ran: Result<(), run::RunError>,
-    summary: &Summary,
-    judging: &Judging,
-    interrupt: &Interrupt,
-) -> Result<u8, Failure> {
-    ran?;
-    if interrupt.came() {
-        return Ok(Exit::Interrupted as u8);
-    }
-    let requests = &summary.requests;
-    if requests.total == 0 {
-        return Err(Failure::new(
-            Exit::Input,
-            "no request was made: the dataset gave no sample",
-        ));
-    }
-    if requests.successful == 0 {
-        let first = requests
-            .failures
-            .iter()
-            .min_by_key(|(_, failures)| failures.first)
-            .map(|(class, failures)| {
-                let message = failures.messages.first();
-                let message = message.map_or("", |message| message.as_str());
-                format!("{}: {message}", class.name())
-            });
-        return Err(Failure::new(
-            Exit::Target,
-            format!(
-                "every request failed; the first one: {}",
-                first.unwrap_or_default()
-            ),
-        ));
-    }
-    match &judging.first {
-        None => Ok(0),
-        Some(first) => Err(Failure::new(
-            Exit::Plugin,
-            format!(
-                "answers could not all be judged ({} times): {first}",
-                judging.failures
-            ),
         )),
     }
 }

@@ -2,6 +2,7 @@
 //! seeing replies as they were made?
 
 use super::{Finding, Id, Severity};
+use crate::exchange::FailureClass;
 use crate::metric;
 use crate::summary::Summary;
 
@@ -20,6 +21,51 @@ const ACCIDENT: f64 = 0.01;
 
 /// Share of the time to first token beyond which the client's own lag shows in it.
 pub(super) const LAG_SHARE: f64 = 0.05;
+
+/// What the system says where a process may open no more files, and where no port is left, and what to do.
+const LIMITS: [(&str, &str, &str); 3] = [
+    (
+        "Too many open files",
+        "file descriptors",
+        "raise the limit on open files (ulimit -n, LimitNOFILE)",
+    ),
+    (
+        "Cannot assign requested address",
+        "ports",
+        "use connections again (leave --connections never out), widen net.ipv4.ip_local_port_range, or give several base URLs",
+    ),
+    (
+        "No buffer space available",
+        "memory for sockets",
+        "raise the system's limits on sockets",
+    ),
+];
+
+pub(super) fn limits(summary: &Summary) -> Option<Finding> {
+    let failures = summary.requests.failures.get(&FailureClass::Connect)?;
+    let said = |words: &str| {
+        failures
+            .messages
+            .iter()
+            .any(|message| message.contains(words))
+    };
+    let (_, what, advice) = LIMITS.iter().find(|(words, ..)| said(words))?;
+    let share = failures.count as f64 / summary.requests.total.max(1) as f64;
+    Some(Finding {
+        id: Id::ClientLimits,
+        severity: if share > ACCIDENT {
+            Severity::Invalid
+        } else {
+            Severity::Suspect
+        },
+        seen: format!(
+            "this machine ran out of {what}; {} requests got no connection",
+            failures.count
+        ),
+        why: "the limit that was measured is this client's, not the server's".into(),
+        advice: format!("{advice}, or cap requests in flight (--max-concurrency)"),
+    })
+}
 
 pub(super) fn send_lag(summary: &Summary) -> Option<Finding> {
     let lag = summary.metric(metric::SEND_LAG)?.percentile(99.0)?;

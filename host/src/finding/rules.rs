@@ -1,26 +1,33 @@
 //! The rules: each looks at one thing in a summary and speaks up, or does not. Here are those on
 //! the load and the figures; those on this client are in `client` and, of its processor, in `vitals`,
-//! those on token counts in `tokens`, that on what the server counted in `server`.
+//! those on token counts in `tokens`, those on what the server counted in `server`, and those on how
+//! figures went over the run in `course`.
 
-use super::{Finding, Id, Severity, client, server, tokens, vitals};
+use super::{Finding, Id, Severity, client, course, server, tokens, vitals};
 use crate::exchange::FailureClass;
 use crate::metric;
 use crate::summary::{Comparison, Summary};
 
 /// Every rule, in the order in which findings of equal weight are listed.
-pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 27] = [
+pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 37] = [
     nothing_answered,
     failures,
     not_sent,
     interrupted,
     short_dataset,
     insecure,
+    rate_not_reached,
+    overloaded,
+    client::limits,
+    plugin_errors,
     client::send_lag,
     client::read_lag,
     client::connection_waits,
     vitals::saturated,
     vitals::paused,
     vitals::stolen,
+    vitals::throttled,
+    vitals::clock_step,
     vitals::decode_behind,
     vitals::shared_machine,
     cap_reached,
@@ -32,6 +39,10 @@ pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 27] = [
     tokens::events_disagree,
     tokens::per_event,
     server::disagrees,
+    server::warm_cache,
+    course::drift,
+    course::swing,
+    course::not_steady,
     client::buffered_replies,
     objective_unknown,
     few_samples,
@@ -98,6 +109,71 @@ fn interrupted(summary: &Summary) -> Option<Finding> {
         seen: format!("the run was stopped; {answered}{of} requests were answered"),
         why: "the figures are of a part of the plan, and its end is missing".into(),
         advice: "run it again to the end before comparing".into(),
+    })
+}
+
+/// Share of the offered rate below which a rate is another one. Over many requests, chance accounts for
+/// less.
+const REACHED: f64 = 0.95;
+
+/// Requests from which two rates are compared.
+const MANY: u64 = 100;
+
+/// Requests due and sent a second, where the plan holds requests to a rate and there are enough.
+fn offered(summary: &Summary) -> Option<f64> {
+    summary.run.request_rate?;
+    let due = summary.throughput.due_requests_per_s?;
+    (summary.requests.total >= MANY).then_some(due)
+}
+
+fn rate_not_reached(summary: &Summary) -> Option<Finding> {
+    let due = offered(summary)?;
+    let sent = summary.throughput.sent_requests_per_s?;
+    (sent < REACHED * due).then(|| Finding {
+        id: Id::RateNotReached,
+        severity: Severity::Suspect,
+        seen: format!("{due:.2} requests were due a second, but {sent:.2} were sent ({:.0} %)", sent / due * 100.0),
+        why: "the server saw a lower rate than the run's name says; latency from the send time is that of the lower one".into(),
+        advice: "see whether the cap on requests in flight, connections or this machine held requests back; read latency from the due time, or lower the rate to what can be sent".into(),
+    })
+}
+
+/// Requests keep coming faster than they are answered: what is late grows with the length of the run.
+fn overloaded(summary: &Summary) -> Option<Finding> {
+    let due = offered(summary)?;
+    let answered = summary.throughput.requests_per_s?;
+    // A run goes on until its last answer: for a short one that alone lowers the rate of answers.
+    let draining = summary.metric(metric::E2E)?.median / 1000.0;
+    let took = summary.throughput.duration_s?;
+    let expected = due * (took - draining).max(0.0) / took;
+    (answered < 0.8 * expected).then(|| Finding {
+        id: Id::Overloaded,
+        severity: Severity::Suspect,
+        seen: format!("{due:.2} requests were due a second, and {answered:.2} were answered"),
+        why: "a queue grew for as long as requests came, so latency says how long the run was, not how fast the server is".into(),
+        advice: "lower the rate below what the server answers, or measure its capacity in a closed loop (--concurrency)".into(),
+    })
+}
+
+fn plugin_errors(summary: &Summary) -> Option<Finding> {
+    let failed = summary.requests.failures.get(&FailureClass::Plugin);
+    let (failed, scorers) = (
+        failed.map_or(0, |failed| failed.count),
+        summary.scorer_errors,
+    );
+    if failed + scorers == 0 {
+        return None;
+    }
+    let parts = [
+        (failed > 0).then(|| format!("the backend failed on {failed} requests")),
+        (scorers > 0).then(|| format!("scorers failed {scorers} times")),
+    ];
+    Some(Finding {
+        id: Id::PluginErrors,
+        severity: Severity::Suspect,
+        seen: parts.into_iter().flatten().collect::<Vec<_>>().join("; "),
+        why: "what a plugin failed on is missing from the figures, though the server may have answered it".into(),
+        advice: "see the messages and plugins.log in the run's folder; tell the plugin's author, with `runner plugin test` for a case of it".into(),
     })
 }
 

@@ -1,4 +1,5 @@
-//! The rule on what the server counted of itself.
+//! Rules on what the server counted of itself: do its counts agree with ours, and did it know the prompts
+//! already?
 
 use super::{Finding, Id, Severity};
 use crate::summary::server::Figure;
@@ -6,6 +7,40 @@ use crate::summary::{Counted, Summary};
 
 /// How far the server's count may be from ours, as a share of ours.
 const APART: f64 = 0.01;
+
+/// Shares of the prompts' tokens in the cache beyond which it is told, and beyond which it shows. Chat
+/// templates begin all prompts alike, so a few always are.
+const WARM: [f64; 2] = [0.02, 0.1];
+
+pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
+    let share = |cached: f64, all: f64| (all > 0.0).then_some(cached / all);
+    let told = summary.server.as_ref().and_then(|server| {
+        let hits = server.counted(Figure::PrefixCacheHits)?;
+        share(hits, server.counted(Figure::PrefixCacheQueries)?)
+    });
+    let counted = summary.tokens.input_cached.zip(summary.tokens.input.total);
+    let counted = counted.and_then(|(cached, all)| share(cached as f64, all as f64));
+    let (share, whose) = match (counted, told) {
+        (Some(share), _) => (share, "by its answers"),
+        (None, Some(share)) => (share, "by its metrics"),
+        (None, None) => return None,
+    };
+    let [told, shows] = WARM;
+    (share > told).then(|| Finding {
+        id: Id::WarmCache,
+        severity: if share > shows {
+            Severity::Suspect
+        } else {
+            Severity::Note
+        },
+        seen: format!(
+            "{whose}, the server had {:.1} % of the prompts' tokens in its prefix cache",
+            share * 100.0
+        ),
+        why: "what is cached is not computed: time to first token and input throughput are of a cache that may be left from another run, or of prompts alike".into(),
+        advice: "where prompts share no prefix on purpose, flush the cache before the measurement (--flush-cache), or take another --seed; else say the share with the result".into(),
+    })
+}
 
 pub(super) fn disagrees(summary: &Summary) -> Option<Finding> {
     let server = summary.server.as_ref()?;

@@ -1,3 +1,4 @@
+mod load;
 mod vitals;
 
 use super::*;
@@ -7,10 +8,10 @@ use crate::summary::fixture::{facts, failed, ms, output_usage, reply};
 use crate::summary::{RunFacts, Tokenizer};
 use crate::units::Nanos;
 
-/// A run that nothing speaks against: 100 answers of two tokens, one a piece.
+/// A run that nothing speaks against: 100 answers of two tokens, one a piece, over 15 seconds.
 fn sound() -> (RunFacts, Vec<Exchange>) {
     let run = (0..100).map(|index| {
-        let sent = 1000 + 10 * index;
+        let sent = 1000 + 150 * index;
         let events = [
             (sent + 50, Text, None, 3),
             (sent + 70, Text, None, 3),
@@ -152,7 +153,7 @@ fn a_fast_server_does_not_make_the_scheduler_suspect() {
 fn the_cap_matters_only_to_a_run_held_to_a_rate() {
     let waits = |n: usize, rate| {
         move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
-            (facts.run.max_in_flight, facts.run.request_rate) = (Some(4), rate);
+            (facts.run.max_in_flight, facts.run.request_rate) = (Some(1), rate);
             for exchange in run {
                 let waited = if exchange.index < n as u64 { 5 } else { 0 };
                 (exchange.due, exchange.granted) =

@@ -113,6 +113,44 @@ pub(super) fn stolen(summary: &Summary) -> Option<Finding> {
     })
 }
 
+/// Share of the time kept from running beyond which it is told, and beyond which it shows.
+const THROTTLED: [f64; 2] = [0.001, 0.01];
+
+pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
+    let client = summary.client.as_ref()?;
+    let seconds = client.throttled_s?;
+    let share = seconds / client.watched_s.max(f64::MIN_POSITIVE);
+    let [told, shows] = THROTTLED;
+    (share > told).then(|| Finding {
+        id: Id::Throttled,
+        severity: if share > shows {
+            Severity::Suspect
+        } else {
+            Severity::Note
+        },
+        seen: format!(
+            "a limit on processor time kept this process from running for {seconds:.2} s ({:.1} % of the time)",
+            share * 100.0
+        ),
+        why: "in that time nothing was sent or read; what was due or came is told later than it was".into(),
+        advice: "raise the limit on processor time of this client's container (`cpu.max`, `resources.limits.cpu`), or take it away".into(),
+    })
+}
+
+/// A step of the clock beyond which instants may be off by as much, in milliseconds.
+const STEP_MS: f64 = 1.0;
+
+pub(super) fn clock_step(summary: &Summary) -> Option<Finding> {
+    let step = summary.client.as_ref()?.clock_step_ms?;
+    (step > STEP_MS).then(|| Finding {
+        id: Id::ClockStep,
+        severity: Severity::Suspect,
+        seen: format!("the system's clock was set by {step:.1} ms during the measurement"),
+        why: "the kernel stamps what it receives by that clock, so instants around the step may be off by as much".into(),
+        advice: "let the clock be slewed rather than set (chrony or ntpd do), or take --timestamps user, which does not depend on it".into(),
+    })
+}
+
 pub(super) fn decode_behind(summary: &Summary) -> Option<Finding> {
     let client = summary.client.as_ref()?;
     (client.decode_behind_ms > BEHIND_MS).then(|| Finding {

@@ -4,7 +4,7 @@ use super::reading::Reading;
 use crate::units::Nanos;
 
 impl Reading<'_> {
-    pub(super) fn ttft(&self) -> Option<f64> {
+    pub(crate) fn ttft(&self) -> Option<f64> {
         self.streamed_since_sent(self.first_output)
     }
 
@@ -53,7 +53,7 @@ impl Reading<'_> {
         Some(span(self.exchange.due, self.last?))
     }
 
-    pub(super) fn tpot(&self) -> Option<f64> {
+    pub(crate) fn tpot(&self) -> Option<f64> {
         self.per_further_token(self.last?, 1)
     }
 

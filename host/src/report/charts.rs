@@ -9,6 +9,8 @@ mod scatter;
 mod waterfall;
 
 #[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
 mod tests;
 
 use super::Reported;

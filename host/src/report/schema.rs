@@ -3,17 +3,19 @@
 
 use schemars::schema_for;
 
+use crate::audit;
 use crate::exchange::Exchange;
 use crate::summary::Summary;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 2] = ["summary", "exchange"];
+pub const NAMES: [&str; 3] = ["summary", "exchange", "audit"];
 
 /// The schema of that name as indented JSON with a newline at its end; `None` where there is none.
 pub fn schema(name: &str) -> Option<String> {
     let schema = match name {
         "summary" => schema_for!(Summary),
         "exchange" => schema_for!(Exchange),
+        "audit" => schema_for!(audit::Report),
         _ => return None,
     };
     serde_json::to_string_pretty(&schema)

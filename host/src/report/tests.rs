@@ -34,7 +34,7 @@ fn manifest(path: &str) -> PathBuf {
 }
 
 /// Compares with a committed file; `BLESS=1` writes it instead.
-fn golden(path: &str, actual: &str) {
+pub(super) fn golden(path: &str, actual: &str) {
     let path = manifest(path);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, actual).unwrap();
@@ -247,10 +247,9 @@ fn schemas_are_committed_and_hold() {
             );
         }
     }
-    assert_eq!(
-        super::schema::NAMES.map(|name| super::schema::schema(name).is_some()),
-        [true; 2]
-    );
+    for name in super::schema::NAMES {
+        assert!(super::schema::schema(name).is_some(), "{name}");
+    }
     assert_eq!(super::schema::schema("nothing"), None);
 }
 
@@ -345,6 +344,8 @@ fn watched() -> Client {
         decode_behind_ms: 4.25,
         longest_pause_ms: 11.0,
         paused_s: 0.0,
+        throttled_s: Some(0.0),
+        clock_step_ms: Some(0.002),
         machine: Some(Machine {
             busy: 0.97,
             own: 0.55,

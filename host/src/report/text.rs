@@ -7,6 +7,12 @@
 //! that looks for it fails instead of reading a zero. `Not measured:` names what is left out.
 //! There are no colours and no control characters in the block, whatever a server put into its
 //! messages.
+//!
+//! [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
+
+mod padded;
+pub mod sglang;
+pub mod vllm;
 
 use std::fmt::{Display, Write};
 
@@ -41,6 +47,7 @@ pub fn text(summary: &Summary) -> String {
     failures(&mut block, summary);
     scores(&mut block, summary);
     plugins(&mut block, summary);
+    thresholds(&mut block, summary);
     verdict(&mut block, summary);
     let _ = writeln!(block.text, "{:=^50}", "");
     block.text
@@ -338,6 +345,19 @@ fn plugins(block: &mut Block, summary: &Summary) {
         block.line(
             &format!("{} {} {}:", plugin.kind.name(), plugin.name, plugin.version),
             Some(format!("sha256:{digest}…")),
+        );
+    }
+}
+
+fn thresholds(block: &mut Block, summary: &Summary) {
+    block.section("Thresholds");
+    for checked in &summary.thresholds {
+        let holds = if checked.held { "held" } else { "NOT held" };
+        let told = Some(checked.told()).filter(|told| !told.is_empty());
+        let words = [Some(holds.to_owned()), told].into_iter().flatten();
+        block.line(
+            &format!("{}:", checked.threshold),
+            Some(words.collect::<Vec<_>>().join(", ")),
         );
     }
 }

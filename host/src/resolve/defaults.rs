@@ -8,6 +8,7 @@ use crate::metric::Objective;
 use crate::plan::{Amount, Controls, Load, PlannedFile, RequestOptions};
 use crate::plugin::sandbox::Limits;
 use crate::scenario::{self, Arrival, Ramp, Said, Scenario, Size, Stage};
+use crate::threshold::Threshold;
 use crate::units::Nanos;
 
 /// Requests when nobody says how many, as `vllm bench serve` and SGLang's client have it.
@@ -231,6 +232,12 @@ pub fn goodput(scenario: &Scenario) -> Vec<Objective> {
         at_most_ms: most.value,
     })
     .collect()
+}
+
+/// What the run must keep to. What is no threshold was told before.
+pub fn thresholds(scenario: &Scenario) -> Vec<Threshold> {
+    let said = scenario.thresholds.iter();
+    said.filter_map(|said| said.value.parse().ok()).collect()
 }
 
 /// What plugins may use.

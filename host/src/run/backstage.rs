@@ -105,7 +105,7 @@ pub(super) fn thread<T: Send + 'static>(
     let (own_name, vitals) = (name.to_owned(), vitals.cloned());
     let watched = move || {
         if let Some(vitals) = vitals {
-            vitals.enlist(&own_name);
+            vitals.enlist_this(&own_name);
         }
         body()
     };

@@ -13,8 +13,9 @@ use crate::clock::Clock;
 use crate::decode::failed;
 use crate::drive::desk::Desk;
 use crate::drive::{Job, Opened, Order, Reuse};
-use crate::exchange::{Exchange, FailureClass, Outcome};
+use crate::exchange::{self, Exchange, FailureClass, Outcome};
 use crate::frame::Framing;
+use crate::live::Phase;
 use crate::pace::{Pacing, Release, Thinking, Verdict, drain, pace};
 use crate::plan::{Amount, Plan};
 use crate::prepare::{Item, Preparation};
@@ -60,6 +61,7 @@ impl Conductor<'_> {
         self.control.live.timings.reach(Stage::ConnectionsOpen);
         let mut key = 0;
         if !warmup.is_empty() {
+            live.enter(Phase::WarmUp);
             let mut items = warmup.into_iter();
             let all_at_once = std::iter::repeat(Due::At(Nanos::ZERO));
             self.phase(None, all_at_once, || items.next(), framing, &mut key)
@@ -82,11 +84,7 @@ impl Conductor<'_> {
                 Amount::Requests(_) => None,
                 Amount::Duration(duration) => Some(duration),
             };
-            let since = self.clock.now().0.max(1);
-            self.control
-                .live
-                .measuring_since
-                .store(since, Ordering::Relaxed);
+            live.measure(self.clock.now());
             let watch = self.vitals.map(Vitals::watch).transpose();
             let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.plan.due_times(self.trace);
@@ -196,6 +194,9 @@ impl Conductor<'_> {
             },
         )
         .await;
+        if self.control.live.phase() == Phase::Measuring {
+            self.control.live.enter(Phase::Draining);
+        }
         drain(&self.clock, signal, || signal.is_aborted()).await;
         if signal.is_aborted() {
             for orders in self.orders {
@@ -231,6 +232,7 @@ impl Conductor<'_> {
         match (verdict, request) {
             (Verdict::Send(release), Some((request, session))) => {
                 let Release { due, granted } = release;
+                let measured = exchange.phase == exchange::Phase::Measure;
                 (exchange.due, exchange.granted) = (due, granted);
                 let job = Box::new(Job {
                     key,
@@ -241,12 +243,18 @@ impl Conductor<'_> {
                 });
                 let orders = &self.orders[self.worker_of(&job)];
                 orders.put(Order::Send(job));
+                if measured {
+                    self.control.live.gave_out();
+                }
                 if key == 1 {
                     self.control.live.timings.reach(Stage::FirstSent);
                 }
             }
             (Verdict::Send(Release { due, .. }), None) => {
                 exchange.due = due;
+                if exchange.phase == exchange::Phase::Measure {
+                    self.control.live.gave_out();
+                }
                 signal.release(key, self.clock.now());
                 let _ = self.exchanges.send(exchange);
             }

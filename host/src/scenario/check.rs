@@ -13,6 +13,7 @@ use super::said::{Place, Said};
 use super::{Scenario, Target};
 use crate::drive::Reuse;
 use crate::metric::Objective;
+use crate::threshold::Threshold;
 use crate::transport::Version;
 
 mod load;
@@ -64,6 +65,13 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
         if let Err(reason) = Objective::new(metric, most.value) {
             let problem = Problem::new(format!("`goodput.{metric}`: {reason}"));
             check(Some(problem.at(most.place.clone(), "not an objective")));
+        }
+    }
+
+    for Said { value, place } in &scenario.thresholds {
+        if let Err(reason) = value.parse::<Threshold>() {
+            let problem = Problem::new(format!("`thresholds`: {reason}"));
+            check(Some(problem.at(place.clone(), "not a threshold")));
         }
     }
 

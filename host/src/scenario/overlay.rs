@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, Sandbox, Scenario, Target, Timeouts,
-    Tokenizer, Trace,
+    Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, Said, Sandbox, Scenario, Target,
+    Timeouts, Tokenizer, Trace,
 };
+use crate::threshold::Threshold;
 
 impl Scenario {
     /// This scenario with `over` laid on it: whatever `over` says wins. Tables of free form, headers
@@ -58,6 +59,7 @@ impl Scenario {
                 server_metrics: over.report.server_metrics.or(self.report.server_metrics),
             },
             goodput: merged(self.goodput, over.goodput),
+            thresholds: thresholds(self.thresholds, over.thresholds),
             sandbox: Sandbox {
                 component: over.sandbox.component.or(self.sandbox.component),
                 functions: over.sandbox.functions.or(self.sandbox.functions),
@@ -87,6 +89,19 @@ fn target(below: Target, over: Target) -> Target {
         wait_ready: over.wait_ready.or(below.wait_ready),
         headers: merged(below.headers, headers),
     }
+}
+
+/// All of both; on a figure that `over` has a threshold on, only its own.
+fn thresholds(below: Vec<Said<String>>, over: Vec<Said<String>>) -> Vec<Said<String>> {
+    let subject = |said: &Said<String>| {
+        let threshold = said.value.parse::<Threshold>().ok();
+        threshold.map(|threshold| threshold.subject())
+    };
+    let replaced: Vec<_> = over.iter().filter_map(subject).collect();
+    let kept = below
+        .into_iter()
+        .filter(|said| subject(said).is_none_or(|own| !replaced.contains(&own)));
+    kept.chain(over).collect()
 }
 
 fn merged<T>(

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use miette::NamedSource;
+use serde_json::Value;
 use toml::de::DeTable;
 
 use super::problem::Problem;
@@ -16,8 +17,9 @@ use super::said::{Said, Source};
 use super::size::Size;
 use super::words::list;
 use super::{
-    About, Arrival, Connection, Dataset, Load, Plugin, Ramp, Report, RequestOptions, SHAPES,
-    Sandbox, Scenario, Stage, THINK_SPREADS, Target, Timeouts, Tokenizer, Trace,
+    About, Arrival, Config, ConfigTable, ConfigValue, Connection, Dataset, Load, Plugin, Ramp,
+    Report, RequestOptions, SHAPES, Sandbox, Scenario, Stage, THINK_SPREADS, Target, Timeouts,
+    Tokenizer, Trace,
 };
 use crate::duration::{self, Span};
 use crate::metric::{self, objective};
@@ -108,6 +110,7 @@ fn scenario(root: &mut Reader<'_, '_>) -> Scenario {
         }),
         sandbox: root.table("sandbox", sandbox),
         goodput: root.table("goodput", goodput),
+        thresholds: thresholds(&root.config("thresholds")),
         ..Scenario::default()
     }
 }
@@ -243,6 +246,35 @@ fn goodput(t: &mut Reader<'_, '_>) -> BTreeMap<String, Said<f64>> {
         .chain([(metric::ITL, metric::ITL)])
         .filter_map(|(key, name)| Some((name.to_owned(), t.milliseconds(key)?)))
         .collect()
+}
+
+/// Thresholds by the figures they are on: `ttft.p99 = "<= 200ms"`, or a list of several.
+fn thresholds(table: &ConfigTable) -> Vec<Said<String>> {
+    fn gather(name: &str, value: &ConfigValue, found: &mut Vec<Said<String>>) {
+        let condition = match &value.value {
+            Config::Table(table) => {
+                for entry in table.iter() {
+                    gather(&format!("{name}.{}", entry.key.value), &entry.value, found);
+                }
+                return;
+            }
+            Config::List(several) => {
+                several.iter().for_each(|one| gather(name, one, found));
+                return;
+            }
+            Config::Scalar(Value::String(condition)) => condition.clone(),
+            Config::Scalar(other) => other.to_string(),
+        };
+        found.push(Said::new(
+            format!("{name} {condition}"),
+            value.place.clone(),
+        ));
+    }
+    let mut found = Vec::new();
+    for entry in table.iter() {
+        gather(&entry.key.value, &entry.value, &mut found);
+    }
+    found
 }
 
 fn rate(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Said<f64>> {

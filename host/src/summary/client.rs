@@ -27,6 +27,14 @@ pub struct Client {
     pub longest_pause_ms: f64,
     /// Sum of such pauses longer than 50 ms, in seconds.
     pub paused_s: f64,
+    /// Seconds that a limit on processor time kept this process from running (its cgroup's quota);
+    /// absent where the system does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_s: Option<f64>,
+    /// The largest step of the system's clock, forward or back, in milliseconds; absent where that
+    /// could not be watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_step_ms: Option<f64>,
     /// The whole machine; absent where the system does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -85,6 +93,8 @@ impl Client {
                 decode_behind_ms: one.decode_behind_ms.max(other.decode_behind_ms),
                 longest_pause_ms: one.longest_pause_ms.max(other.longest_pause_ms),
                 paused_s: one.paused_s.max(other.paused_s),
+                throttled_s: most(one.throttled_s, other.throttled_s),
+                clock_step_ms: most(one.clock_step_ms, other.clock_step_ms),
                 machine: match (one.machine, other.machine) {
                     (Some(one), Some(other)) => Some(one.worst(other)),
                     (one, other) => one.or(other),
@@ -106,10 +116,6 @@ impl Client {
 
 impl Thread {
     fn worst(self, other: Thread) -> Thread {
-        let most = |one: Option<f64>, other: Option<f64>| match (one, other) {
-            (Some(one), Some(other)) => Some(one.max(other)),
-            (one, other) => one.or(other),
-        };
         Thread {
             cpu: self.cpu.max(other.cpu),
             cpu_most: most(self.cpu_most, other.cpu_most),
@@ -117,6 +123,14 @@ impl Thread {
             waiting_most: most(self.waiting_most, other.waiting_most),
             saturated_s: self.saturated_s.max(other.saturated_s),
         }
+    }
+}
+
+/// The larger of two figures, of which either may be absent.
+fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
     }
 }
 

@@ -11,6 +11,7 @@ use super::server::Server;
 use crate::metric::Objective;
 use crate::plugin::Kind;
 use crate::plugin::sandbox::Limits;
+use crate::threshold::Threshold;
 use crate::units::Nanos;
 
 /// How a run was offered: what of its plan bears on how its figures are computed and read.
@@ -48,6 +49,10 @@ pub struct Run {
     /// What a request must keep to, to be good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput: Vec<Objective>,
+    /// What the run must keep to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub thresholds: Vec<Threshold>,
     /// The tokenizer that counted tokens on this side, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
@@ -117,6 +122,9 @@ pub struct RunFacts {
     /// Scores of the run as a whole by name. Values are finite.
     #[serde(default)]
     pub run_scores: BTreeMap<String, f64>,
+    /// How often scorers failed.
+    #[serde(default)]
+    pub scorer_errors: u64,
     /// How the client fared, where it was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
@@ -132,6 +140,7 @@ impl From<Run> for RunFacts {
             retokenized: Column::default(),
             scores: BTreeMap::new(),
             run_scores: BTreeMap::new(),
+            scorer_errors: 0,
             client: None,
             server: None,
         }

@@ -26,6 +26,7 @@ pub(crate) fn facts() -> RunFacts {
         measure_start: Some(ms(1000)),
         first_due: Nanos::ZERO,
         goodput: Vec::new(),
+        thresholds: Vec::new(),
         tokenizer: None,
         insecure: false,
         plugins: Vec::new(),

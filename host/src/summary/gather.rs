@@ -10,9 +10,11 @@ use super::survey::Surveyed;
 use super::tokens::TokenSums;
 use super::{Concurrency, Distribution, Requests, Run, RunFacts, Summary, Throughput, spread};
 use crate::exchange::{Exchange, FailureClass, Outcome, Phase};
+use crate::figure::{Figure, Statistic};
 use crate::finding::Verdict;
 use crate::metric::{CATALOGUE, Measure, Of, Reading};
 use crate::stats::Spread;
+use crate::threshold::Threshold;
 use crate::units::Nanos;
 
 /// A wait at the cap no longer than this is the pacer's, not the cap's.
@@ -172,6 +174,7 @@ impl<'a> Gather<'a> {
         Summary {
             verdict: Verdict::Valid,
             findings: Vec::new(),
+            thresholds: Vec::new(),
             tokens,
             throughput,
             concurrency,
@@ -185,17 +188,23 @@ impl<'a> Gather<'a> {
             metrics: metrics.collect(),
             scores: self.facts.scores.clone(),
             run_scores: self.facts.run_scores.clone(),
+            scorer_errors: self.facts.scorer_errors,
             requests,
             run,
         }
     }
 }
 
-/// The percentiles asked for, in order and once each, with 99 among them: the layout of the text
-/// block has it.
+/// The percentiles asked for and those that thresholds are on, in order and once each, with 99 among
+/// them: the layout of the text block has it.
 fn percentiles(run: &Run) -> Vec<f64> {
     let mut percentiles = run.percentiles.clone();
     percentiles.push(99.0);
+    let thresholds = run.thresholds.iter().filter_map(Threshold::figure);
+    percentiles.extend(thresholds.filter_map(|figure| match figure {
+        Figure::Of(_, Statistic::Percentile(percent)) if *percent != 50.0 => Some(*percent),
+        _ => None,
+    }));
     percentiles.sort_unstable_by(f64::total_cmp);
     percentiles.dedup();
     percentiles

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Distribution;
+use super::course::{Course, Drift, Swing};
 use super::survey::Flights;
 use crate::exchange::Exchange;
 use crate::metric::{self, Measure, Metric, Reading};
@@ -66,6 +67,13 @@ pub struct Window {
     pub output_tokens_per_s: Option<f64>,
     /// The distributions of TTFT, TPOT, ITL and E2E over the requests sent and ended within it.
     pub metrics: BTreeMap<String, Distribution>,
+    /// How output throughput, TTFT and TPOT went from its beginning to its end, by name; a figure
+    /// whose course rests on too little is not listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drift: BTreeMap<String, Drift>,
+    /// How output throughput swung; absent where it had no period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swing: Option<Swing>,
 }
 
 /// A part of the run.
@@ -80,6 +88,15 @@ impl Span {
     /// begins it is of the time before.
     fn holds(self, at: Nanos) -> bool {
         self.from < at && at <= self.to
+    }
+
+    /// In which of so many equal parts of the time an instant lies.
+    pub(super) fn part(self, at: Nanos, parts: usize) -> Option<usize> {
+        let length = u128::from(self.to.since(self.from).0);
+        let into = u128::from(at.since(self.from).0);
+        let part = (self.holds(at) && length > 0).then(|| into * parts as u128 / length)?;
+        // What ends the time is of its last part.
+        usize::try_from(part).ok().map(|part| part.min(parts - 1))
     }
 }
 
@@ -135,6 +152,7 @@ pub(super) struct Inside {
     span: Span,
     window: Window,
     tokens: Option<u64>,
+    course: Course,
     spreads: Vec<(&'static Metric, Spread)>,
 }
 
@@ -143,6 +161,7 @@ impl Inside {
         let metrics = METRICS.iter().filter_map(|name| metric::by_name(name));
         Inside {
             span,
+            course: Course::over(span),
             window,
             tokens: None,
             spreads: metrics
@@ -154,6 +173,7 @@ impl Inside {
     /// Adds an exchange that was answered.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Exchange { sent, ended, .. } = reading.exchange;
+        self.course.add(reading);
         if !ended.is_some_and(|at| self.span.holds(at)) {
             return;
         }
@@ -180,6 +200,7 @@ impl Inside {
     /// Adds tokens of an answer that came at an instant.
     pub(super) fn add_tokens(&mut self, at: Nanos, tokens: u64) {
         let sum = self.tokens.get_or_insert(0);
+        self.course.add_tokens(at, tokens);
         if self.span.holds(at) {
             *sum = sum.saturating_add(tokens);
         }
@@ -191,10 +212,14 @@ impl Inside {
             let distribution = Distribution::of(metric, &spread.figures()?, percentiles);
             Some((metric.name.to_owned(), distribution))
         });
+        let metrics: BTreeMap<String, Distribution> = metrics.collect();
+        let gap = metrics.get(metric::ITL).map(|gaps| gaps.mean);
         SteadyState::Window(Box::new(Window {
+            drift: self.course.drift(),
+            swing: gap.and_then(|gap| self.course.swing(gap, self.window.mean_in_flight)),
             requests_per_s: self.window.ended as f64 / seconds,
             output_tokens_per_s: self.tokens.map(|tokens| tokens as f64 / seconds),
-            metrics: metrics.collect(),
+            metrics,
             ..self.window
         }))
     }

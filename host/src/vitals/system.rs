@@ -58,6 +58,35 @@ pub(super) fn cores() -> Option<Cores> {
     parse_cores(&machine, &own)
 }
 
+/// How long limits on processor time have kept this process's group, or one that it is part of, from
+/// running: the longest of them. Absent where there is no such accounting.
+pub(super) fn throttled() -> Option<Nanos> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups = groups(&own)?;
+    let told = groups.filter_map(|group| {
+        let path = format!("/sys/fs/cgroup{group}/cpu.stat");
+        parse_throttled(&fs::read_to_string(path).ok()?)
+    });
+    told.max()
+}
+
+/// Of `/proc/self/cgroup` the group in the one hierarchy of version 2, and all that it is part of.
+fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
+    let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let own = own.trim_end_matches('/');
+    let parents = own.char_indices().filter(|(_, c)| *c == '/');
+    let parents = parents.map(|(at, _)| &own[..at]);
+    Some(parents.chain([own]))
+}
+
+/// Of a group's `cpu.stat` how long it was throttled.
+fn parse_throttled(text: &str) -> Option<Nanos> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("throttled_usec "))?;
+    Some(Nanos(line.trim().parse::<u64>().ok()?.saturating_mul(1000)))
+}
+
 /// Of a thread's `schedstat`: time on a core, time waiting for one, and how often it had one.
 fn parse_spent(text: &str) -> Option<Spent> {
     let mut fields = text.split_ascii_whitespace().map(str::parse);
@@ -106,6 +135,24 @@ mod tests {
         // A kernel that does not count says so in words, or not at all.
         assert_eq!(parse_spent(""), None);
         assert_eq!(parse_spent("12 x 1"), None);
+    }
+
+    #[test]
+    fn time_that_a_group_was_kept_from_running() {
+        let stat = "usage_usec 5\nnr_periods 4\nnr_throttled 2\nthrottled_usec 1500\n";
+        assert_eq!(parse_throttled(stat), Some(Nanos(1_500_000)));
+        assert_eq!(
+            parse_throttled("usage_usec 5\n"),
+            None,
+            "the root has no limit"
+        );
+        let all = |text| groups(text).map(Iterator::collect::<Vec<_>>);
+        assert_eq!(
+            all("1:cpu:/x\n0::/a.slice/b.scope\n"),
+            Some(vec!["", "/a.slice", "/a.slice/b.scope"])
+        );
+        assert_eq!(all("0::/\n"), Some(vec![""]));
+        assert_eq!(all("4:cpu:/x\n"), None);
     }
 
     #[test]

@@ -29,6 +29,29 @@ pub(super) struct Tally {
     backlog: usize,
     longest_pause: Nanos,
     paused: Nanos,
+    /// How far the system's clock was ahead of the run's when last looked at, and its largest step.
+    ahead: Option<i128>,
+    clock_step: Option<u64>,
+}
+
+/// What the whole machine and the process's group had done, at one instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Whole {
+    /// The cores; absent where the system does not say.
+    pub cores: Option<Cores>,
+    /// How long the process was kept from running; absent where the system does not say.
+    pub throttled: Option<Nanos>,
+}
+
+/// What a thread used of a core in a second. Shares are between 0 and 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Busy {
+    /// Its name.
+    pub name: String,
+    /// On a core.
+    pub cpu: f64,
+    /// Waiting for one.
+    pub waiting: f64,
 }
 
 /// Of one thread's seconds, the worst.
@@ -37,6 +60,8 @@ struct Seconds {
     cpu: Option<f64>,
     waiting: Option<f64>,
     saturated: Nanos,
+    /// Shares of the last one.
+    last: Option<(f64, f64)>,
 }
 
 impl Tally {
@@ -50,6 +75,16 @@ impl Tally {
             backlog: 0,
             longest_pause: Nanos::ZERO,
             paused: Nanos::ZERO,
+            ahead: None,
+            clock_step: None,
+        }
+    }
+
+    /// The system's clock is ahead of the run's by so many nanoseconds.
+    pub(super) fn ahead(&mut self, ahead: i128) {
+        if let Some(before) = self.ahead.replace(ahead) {
+            let step = u64::try_from(before.abs_diff(ahead)).unwrap_or(u64::MAX);
+            self.clock_step = self.clock_step.max(Some(step));
         }
     }
 
@@ -72,10 +107,12 @@ impl Tally {
         let span = sample.at.since(self.last.at);
         let spans = self.last.threads.iter().zip(&sample.threads);
         for ((before, after), worst) in spans.zip(&mut self.seconds) {
+            worst.last = None;
             let (Some(before), Some(after)) = (before, after) else {
                 continue;
             };
             let (cpu, waiting) = shares(before, after, span);
+            worst.last = Some((cpu, waiting));
             worst.cpu = Some(worst.cpu.map_or(cpu, |most| most.max(cpu)));
             worst.waiting = Some(worst.waiting.map_or(waiting, |most| most.max(waiting)));
             if cpu > SATURATED {
@@ -85,13 +122,23 @@ impl Tally {
         self.last = sample;
     }
 
+    /// What each thread did in the last second that is over.
+    pub(super) fn busy(&self) -> impl Iterator<Item = Busy> + '_ {
+        let threads = self.names.iter().zip(&self.seconds);
+        threads.filter_map(|(name, seconds)| {
+            let (cpu, waiting) = seconds.last?;
+            let name = name.clone();
+            Some(Busy { name, cpu, waiting })
+        })
+    }
+
     /// The figures, with a last sample, the longest that frames waited to be decoded, and what the
-    /// cores had done at the beginning and at the end.
+    /// machine had done at the beginning and at the end.
     pub(super) fn finish(
         self,
         end: &Sample,
         decode_behind: Nanos,
-        cores: Option<(Cores, Cores)>,
+        (before, after): (Whole, Whole),
     ) -> Client {
         let span = end.at.since(self.first.at);
         let mut threads = std::collections::BTreeMap::new();
@@ -123,7 +170,11 @@ impl Tally {
             decode_behind_ms: decode_behind.as_millis_f64(),
             longest_pause_ms: self.longest_pause.as_millis_f64(),
             paused_s: self.paused.as_secs_f64(),
-            machine: cores.and_then(|(before, after)| machine(&before, &after)),
+            throttled_s: (before.throttled.zip(after.throttled))
+                .map(|(before, after)| after.since(before).as_secs_f64()),
+            clock_step_ms: self.clock_step.map(|step| Nanos(step).as_millis_f64()),
+            machine: (before.cores.zip(after.cores))
+                .and_then(|(before, after)| machine(&before, &after)),
         }
     }
 }
@@ -160,6 +211,17 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    /// A system that says nothing of the whole machine.
+    const NOTHING: (Whole, Whole) = (
+        Whole {
+            cores: None,
+            throttled: None,
+        },
+        Whole {
+            cores: None,
+            throttled: None,
+        },
+    );
 
     /// At so many milliseconds, milliseconds that each thread was on a core and waited for one.
     fn sample(at: u64, threads: &[Option<(u64, u64)>]) -> Sample {
@@ -182,7 +244,7 @@ mod tests {
         let mut tally = tally(&["read-0"], sample(1000, &[Some((500, 0))]));
         tally.second(sample(2000, &[Some((1450, 0))]));
         tally.second(sample(3000, &[Some((1550, 300))]));
-        let client = tally.finish(&sample(3500, &[Some((1550, 400))]), Nanos::ZERO, None);
+        let client = tally.finish(&sample(3500, &[Some((1550, 400))]), Nanos::ZERO, NOTHING);
         assert_eq!(client.watched_s, 2.5);
         let read = client.threads["read-0"];
         assert_eq!((read.cpu, read.cpu_most), (1050.0 / 2500.0, Some(0.95)));
@@ -197,7 +259,7 @@ mod tests {
         assert!(!tally.is_second_over(Nanos(999 * MS)));
         assert!(tally.is_second_over(Nanos(1000 * MS)));
         tally.second(sample(4000, &[Some((3800, 0))]));
-        let client = tally.finish(&sample(4000, &[Some((3800, 0))]), Nanos::ZERO, None);
+        let client = tally.finish(&sample(4000, &[Some((3800, 0))]), Nanos::ZERO, NOTHING);
         let read = client.threads["read-0"];
         assert_eq!((read.cpu_most, read.saturated_s), (Some(0.95), 4.0));
     }
@@ -205,7 +267,7 @@ mod tests {
     #[test]
     fn less_than_a_second_has_no_worst_second() {
         let tally = tally(&["pace"], sample(0, &[Some((0, 0))]));
-        let client = tally.finish(&sample(500, &[Some((100, 0))]), Nanos::ZERO, None);
+        let client = tally.finish(&sample(500, &[Some((100, 0))]), Nanos::ZERO, NOTHING);
         let pace = client.threads["pace"];
         assert_eq!(
             (pace.cpu, pace.cpu_most, pace.waiting_most),
@@ -218,8 +280,11 @@ mod tests {
         let start = sample(0, &[Some((0, 0)), None, Some((0, 0))]);
         let mut tally = tally(&["read-0", "read-1", "read-2"], start);
         tally.second(sample(1000, &[Some((100, 0)), None, Some((200, 0))]));
+        let busy: Vec<Busy> = tally.busy().collect();
+        let names: Vec<&str> = busy.iter().map(|thread| thread.name.as_str()).collect();
+        assert_eq!((names, busy[1].cpu), (vec!["read-0", "read-2"], 0.2));
         let end = sample(2000, &[None, None, Some((200, 0))]);
-        let client = tally.finish(&end, Nanos::ZERO, None);
+        let client = tally.finish(&end, Nanos::ZERO, NOTHING);
         let shares: Vec<(&str, f64)> = (client.threads.iter())
             .map(|(name, thread)| (name.as_str(), thread.cpu))
             .collect();
@@ -233,9 +298,25 @@ mod tests {
         for (late, backlog) in [(1, 3), (50, 120), (60, 0), (140, 5)] {
             tally.tick(Nanos(late * MS), backlog);
         }
-        let client = tally.finish(&sample(1000, &[]), Nanos(7 * MS), None);
+        let client = tally.finish(&sample(1000, &[]), Nanos(7 * MS), NOTHING);
         assert_eq!((client.longest_pause_ms, client.paused_s), (140.0, 0.2));
         assert_eq!((client.decode_backlog, client.decode_behind_ms), (120, 7.0));
+    }
+
+    #[test]
+    fn steps_of_the_clock_and_time_kept_from_running() {
+        let mut tally = tally(&[], sample(0, &[]));
+        // A clock that is slewed gains microseconds; one that is set steps.
+        for ahead in [5_000_000_000, 5_000_002_000, 4_991_002_000, 4_991_003_000] {
+            tally.ahead(ahead);
+        }
+        let at = |throttled| Whole {
+            cores: None,
+            throttled: Some(Nanos(throttled * MS)),
+        };
+        let client = tally.finish(&sample(1000, &[]), Nanos::ZERO, (at(100), at(350)));
+        assert_eq!(client.clock_step_ms, Some(9.0));
+        assert_eq!(client.throttled_s, Some(0.25));
     }
 
     #[test]

@@ -81,3 +81,19 @@ fn a_machine_that_others_keep_busy() {
     assert_eq!(busy(0.95, 0.4), found);
     assert_eq!(watched(|client| client.machine = None), []);
 }
+
+#[test]
+fn time_that_a_limit_kept_this_process_from_running() {
+    let throttled = |seconds| watched(move |client| client.throttled_s = Some(seconds));
+    // Of ten seconds.
+    assert_eq!(throttled(0.01), []);
+    assert_eq!(throttled(0.02), [(Id::Throttled, Severity::Note)]);
+    assert_eq!(throttled(0.2), [(Id::Throttled, Severity::Suspect)]);
+}
+
+#[test]
+fn a_clock_that_was_set() {
+    let stepped = |ms| watched(move |client| client.clock_step_ms = Some(ms));
+    assert_eq!(stepped(0.9), []);
+    assert_eq!(stepped(1.1), [(Id::ClockStep, Severity::Suspect)]);
+}

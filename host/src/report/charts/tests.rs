@@ -1,7 +1,7 @@
 use super::*;
 use crate::exchange::Exchange;
 use crate::report::chart::{Look, Shape, Width, svg};
-use crate::report::fixture::{exchanges, run_of};
+use crate::report::charts::fixture::{exchanges, run_of};
 use crate::summary::fixture::any_run;
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::exchange::FailureClass;
-use crate::report::fixture::{exchanges, run_of};
+use crate::report::charts::fixture::{exchanges, run_of};
 use crate::summary::fixture::{any_run, failed, ms, reply};
 use proptest::prelude::*;
 

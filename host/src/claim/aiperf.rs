@@ -1,0 +1,203 @@
+//! The JSON of AIPerf and of GenAI-Perf, which it came from: a metric a key, each with its unit and statistics.
+
+use serde_json::Value;
+
+use super::json::{Lookup, Object};
+use super::{Claim, ReadError, Source, Tool, number};
+
+/// Their latencies by ours.
+const LATENCIES: [(&str, &str); 4] = [
+    ("request_latency", "e2e"),
+    ("time_to_first_token", "ttft"),
+    ("inter_token_latency", "tpot"),
+    ("inter_chunk_latency", "itl"),
+];
+
+/// Whose average is a figure of the run as a whole. Counts are exact.
+const WHOLE: [(&str, &str, bool); 10] = [
+    ("request_count", "requests.successful", true),
+    ("error_request_count", "requests.failed", true),
+    ("request_throughput", "throughput.requests-per-s", false),
+    (
+        "output_token_throughput",
+        "throughput.output-tokens-per-s",
+        false,
+    ),
+    (
+        "total_token_throughput",
+        "throughput.total-tokens-per-s",
+        false,
+    ),
+    (
+        "input_token_throughput",
+        "throughput.input-tokens-per-s",
+        false,
+    ),
+    ("goodput", "goodput.requests-per-s", false),
+    ("request_goodput", "goodput.requests-per-s", false),
+    ("total_isl", "tokens.input", true),
+    ("total_osl", "tokens.output", true),
+];
+
+/// Whether an object is such a result, and whose.
+pub(super) fn tool(object: &Object) -> Option<Tool> {
+    let metrics = metrics(object);
+    let unit = |key: &str| metrics.get(key)?.get("unit")?.as_str();
+    unit("request_latency")
+        .or_else(|| unit("request_count"))
+        .or_else(|| unit("request_throughput"))?;
+    let aiperf = object.contains_key("aiperf_version") || object.contains_key("schema_version");
+    Some(match aiperf || object.contains_key("records") {
+        true => Tool::Aiperf,
+        false => Tool::GenaiPerf,
+    })
+}
+
+/// The metrics, which some versions keep under a key of their own.
+fn metrics(object: &Object) -> &Object {
+    let records = object.get("records").and_then(Value::as_object);
+    records
+        .filter(|records| records.contains_key("request_latency"))
+        .unwrap_or(object)
+}
+
+/// Reads one such object.
+pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
+    let file = source.file.clone();
+    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut claim = Claim::of(tool, source);
+    let metrics = metrics(object);
+    for (key, name, count) in WHOLE {
+        let Some(metric) = lookup.object(metrics, key) else {
+            continue;
+        };
+        if let Some(stated) = lookup.number(metric, "avg") {
+            claim.state(
+                name,
+                stated.value,
+                if count { 0.0 } else { stated.rounding },
+            );
+        }
+    }
+    if let Some(duration) = lookup.object(metrics, "benchmark_duration")
+        && let Some(stated) = lookup.number(duration, "avg")
+    {
+        let factor = seconds(duration.get("unit"));
+        claim.state(
+            "throughput.duration-s",
+            stated.value * factor,
+            stated.rounding * factor,
+        );
+    }
+    for (key, name) in LATENCIES {
+        if let Some(metric) = lookup.object(metrics, key) {
+            latency(&mut claim, metric, name);
+        }
+    }
+    lengths(&mut claim, metrics, &mut lookup);
+    asked(&mut claim, object);
+    match lookup.errors.is_empty() {
+        true => Ok(claim),
+        false => Err(lookup.errors),
+    }
+}
+
+/// What makes seconds of a unit's numbers.
+fn seconds(unit: Option<&Value>) -> f64 {
+    match unit.and_then(Value::as_str) {
+        Some("ns") => 1e-9,
+        Some("us") => 1e-6,
+        Some("ms") => 1e-3,
+        _ => 1.0,
+    }
+}
+
+fn latency(claim: &mut Claim, metric: &Object, name: &str) {
+    // Milliseconds where no unit is said: both write so.
+    let factor = match metric.get("unit") {
+        None => 1.0,
+        unit => seconds(unit) * 1e3,
+    };
+    for (key, value) in metric {
+        let (Some(statistic), Some(value)) = (super::statistic(key), value.as_f64()) else {
+            continue;
+        };
+        let stated = number::in_full(value);
+        claim.state(
+            format!("{name}.{statistic}"),
+            stated.value * factor,
+            stated.rounding * factor,
+        );
+    }
+}
+
+/// GenAI-Perf gives the lengths of answers and prompts, and not how many tokens they are together.
+fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
+    let Some(answered) = claim.value("requests.successful") else {
+        return;
+    };
+    for (key, name) in [
+        ("input_sequence_length", "tokens.input"),
+        ("output_sequence_length", "tokens.output"),
+    ] {
+        if claim.value(name).is_some() {
+            continue;
+        }
+        if let Some(length) = lookup.object(metrics, key)
+            && let Some(mean) = lookup.number(length, "avg")
+        {
+            claim.state(name, (mean.value * answered).round(), 0.0);
+        }
+    }
+}
+
+fn asked(claim: &mut Claim, object: &Object) {
+    let Some(config) = object.get("input_config") else {
+        return;
+    };
+    let find = |paths: &[&str]| paths.iter().find_map(|path| config.pointer(path));
+    let model = find(&[
+        "/models/items/0/name",
+        "/endpoint/model_names/0",
+        "/model_names/0",
+    ]);
+    claim.model = model.and_then(Value::as_str).map(str::to_owned);
+    let streaming = find(&["/endpoint/streaming"]);
+    claim.asked.stream = streaming.and_then(Value::as_bool);
+    // AIPerf's load is of phases, of which one is measured; GenAI-Perf's of one stimulus.
+    let phases = config.get("phases").and_then(Value::as_array);
+    let measured = phases
+        .into_iter()
+        .flatten()
+        .find(|phase| phase.get("kind").and_then(Value::as_str) == Some("profiling"));
+    let number = |key: &str, paths: &[&str]| {
+        let phase = measured.and_then(|phase| phase.get(key));
+        phase.or_else(|| find(paths)).and_then(Value::as_f64)
+    };
+    let asked = &mut claim.asked;
+    asked.max_concurrency = number(
+        "concurrency",
+        &[
+            "/loadgen/concurrency",
+            "/perf_analyzer/stimulus/concurrency",
+        ],
+    )
+    .map(|cap| cap as u64);
+    asked.request_rate = number(
+        "rate",
+        &[
+            "/loadgen/request_rate",
+            "/perf_analyzer/stimulus/request_rate",
+        ],
+    );
+    asked.requests =
+        number("requests", &["/loadgen/request_count"]).map(|requests| requests as u64);
+    if config
+        .pointer("/perf_analyzer/measurement/mode")
+        .and_then(Value::as_str)
+        == Some("request_count")
+    {
+        asked.requests =
+            number("", &["/perf_analyzer/measurement/num"]).map(|requests| requests as u64);
+    }
+}

@@ -1,0 +1,154 @@
+//! Which metric of our catalogue each tool's latencies are. The formulas are those of the tools' own
+//! source; the catalogue's `equals` says the same from the other side.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Tool;
+
+/// What a tool means by a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Definition {
+    /// The metric of our catalogue that it is; absent where none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// How the tool takes it, as a formula.
+    pub formula: String,
+}
+
+/// The definitions of a tool's `ttft`, `tpot`, `itl` and `e2e`.
+pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
+    let rows: [(&str, Option<&str>, &str); 4] = match tool {
+        Tool::Lmdeploy | Tool::Sglang => [
+            (
+                "ttft",
+                Some("ttft"),
+                "first chunk with text - sent, the connection's opening included",
+            ),
+            (
+                "tpot",
+                Some("tpot"),
+                "(e2e - ttft) / (n - 1), n > 1; n is the length asked for where the server states none",
+            ),
+            (
+                "itl",
+                Some("itl"),
+                "gaps between chunks, pooled over requests",
+            ),
+            ("e2e", Some("e2e"), "end marker - sent"),
+        ],
+        Tool::Vllm => [
+            (
+                "ttft",
+                Some("ttft-any"),
+                "first chunk of any kind, a role-only one included, - sent",
+            ),
+            (
+                "tpot",
+                Some("tpot-last-token"),
+                "(e2e - ttft) / (n - 1), n > 1",
+            ),
+            (
+                "itl",
+                Some("itl"),
+                "gaps between chunks, pooled over requests",
+            ),
+            ("e2e", Some("e2e-last-token"), "last chunk - sent"),
+        ],
+        Tool::Gpustack => [
+            (
+                "ttft",
+                Some("ttft-any"),
+                "first delta that has content, an empty one included, - start",
+            ),
+            (
+                "tpot",
+                Some("tpot-with-first"),
+                "(last token - start) / n: the first token counts",
+            ),
+            (
+                "itl",
+                None,
+                "(last token - first) / (n - 1), weighted by n - 1",
+            ),
+            ("e2e", Some("e2e-end"), "end - start"),
+        ],
+        Tool::Guidellm => [
+            (
+                "ttft",
+                Some("ttft"),
+                "first content, reasoning or tool delta - start",
+            ),
+            (
+                "tpot",
+                Some("tpot-with-first"),
+                "(last token - start) / n: the first token counts",
+            ),
+            (
+                "itl",
+                None,
+                "(last token - first) / (n - 1), weighted by n - 1",
+            ),
+            ("e2e", Some("e2e-end"), "end - start"),
+        ],
+        Tool::Aiperf | Tool::GenaiPerf => [
+            (
+                "ttft",
+                Some("ttft"),
+                "first response with content or reasoning - sent",
+            ),
+            (
+                "tpot",
+                Some("tpot-last-token"),
+                "(e2e - ttft) / (n - 1), called inter token latency there",
+            ),
+            (
+                "itl",
+                Some("itl"),
+                "gaps between chunks, called inter chunk latency there",
+            ),
+            (
+                "e2e",
+                Some("e2e-last-token"),
+                "last response with content - sent",
+            ),
+        ],
+        Tool::Unknown => [
+            ("ttft", None, "not said"),
+            ("tpot", None, "not said"),
+            ("itl", None, "not said"),
+            ("e2e", None, "not said"),
+        ],
+    };
+    of(rows)
+}
+
+/// What guidellm meant before its files named its version: a mean over requests, without the time to the
+/// first token, over all tokens.
+pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
+    let mut definitions = definitions(Tool::Guidellm);
+    definitions.extend(of([
+        ("tpot", None, "(last token - first) / n"),
+        (
+            "itl",
+            Some("tpot-last-token"),
+            "(last token - first) / (n - 1)",
+        ),
+    ]));
+    definitions
+}
+
+fn of<const N: usize>(rows: [(&str, Option<&str>, &str); N]) -> BTreeMap<String, Definition> {
+    rows.into_iter()
+        .map(|(theirs, metric, formula)| {
+            let definition = Definition {
+                metric: metric.map(str::to_owned),
+                formula: formula.to_owned(),
+            };
+            (theirs.to_owned(), definition)
+        })
+        .collect()
+}

@@ -1,0 +1,215 @@
+//! A file with claims in it, whichever tool wrote it: told by its content, not by its name.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::json::{self, Object};
+use super::{Claim, ReadError, Source, aiperf, flat, guidellm, in_order, page, table};
+
+/// What a file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Document {
+    /// The file as given.
+    pub file: String,
+    /// Its results, in the order in which they stand there.
+    pub claims: Vec<Claim>,
+    /// What its tables and sentences say of them.
+    pub quotes: Vec<Quote>,
+}
+
+/// A place outside the results where a page repeats figures of one: a row of its summary table, a
+/// sentence that compares.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Quote {
+    /// The line, from 1.
+    pub line: usize,
+    /// The words around it, shortened.
+    pub words: String,
+    /// The first cell of the row, where it stands in a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
+    /// The figures, by the names of ours, in our units.
+    pub figures: Vec<(String, f64)>,
+    /// The change that it claims, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<f64>,
+}
+
+/// What a file may hold, as errors tell it.
+const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack (`=== Serving Benchmark Result ===`), \
+    JSON of vllm bench serve, guidellm, AIPerf or GenAI-Perf, JSON lines of SGLang or vLLM, or LMDeploy's csv";
+
+/// Reads a file's content. Effects are the caller's: `name` is for messages only.
+///
+/// # Errors
+/// All that is wrong with it, at once.
+pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
+    let text = String::from_utf8_lossy(content);
+    let text = text.trim_start_matches('\u{feff}');
+    let begun = text.trim_start();
+    if begun.is_empty() {
+        return Err(vec![error(name, None, "it is empty".into(), KNOWN)]);
+    }
+    let mut document = Document {
+        file: name.to_owned(),
+        ..Document::default()
+    };
+    if begun.starts_with(['{', '[']) {
+        document.claims = of_json(name, text)?;
+    } else if let Some(claims) = table::read(name, begun) {
+        document.claims = claims?;
+    } else {
+        (document.claims, document.quotes) = page::read(name, text)?;
+        if document.claims.is_empty() {
+            let first = begun.lines().next().unwrap_or_default();
+            let first: String = first.chars().take(60).collect();
+            let what = format!("no result was found in it; it begins with `{first}`");
+            return Err(vec![error(name, None, what, KNOWN)]);
+        }
+    }
+    Ok(document)
+}
+
+fn error(file: &str, place: Option<String>, what: String, expected: &str) -> ReadError {
+    ReadError {
+        file: file.to_owned(),
+        place,
+        what,
+        expected: expected.to_owned(),
+    }
+}
+
+/// One value, or a value a line.
+fn of_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
+    let whole = match json::parse(text) {
+        Ok(value) => return of_value(name, &value),
+        Err(whole) => whole,
+    };
+    let lines: Vec<(usize, &str)> = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+        .collect();
+    // The first line is JSON by itself where there is one a line; else the whole is one and broken.
+    let by_line = lines.len() > 1
+        && lines
+            .first()
+            .is_some_and(|(_, line)| json::parse(line).is_ok());
+    if !by_line {
+        let place = format!("line {}, column {}", whole.line(), whole.column());
+        return Err(vec![error(
+            name,
+            Some(place),
+            format!("the JSON breaks off or is wrong there: {whole}"),
+            "expected whole JSON; was the file cut, or is the tool still writing it?",
+        )]);
+    }
+    let read_line = |(index, line): (usize, &str)| {
+        let number = index + 1;
+        let value = json::parse(line).map_err(|wrong| {
+            let place = format!("line {number}, column {}", wrong.column());
+            vec![error(
+                name,
+                Some(place),
+                format!("the line is no JSON: {wrong}"),
+                "expected a result a line",
+            )]
+        })?;
+        let object = object(name, format!("line {number}"), &value)?;
+        let source = Source {
+            file: name.to_owned(),
+            line: Some(number),
+            ..Source::default()
+        };
+        of_object(name, object, source)
+    };
+    Ok(in_order(lines.into_iter().map(read_line))?
+        .into_iter()
+        .flatten()
+        .collect())
+}
+
+fn of_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
+    let source = Source {
+        file: name.to_owned(),
+        ..Source::default()
+    };
+    let Value::Array(list) = value else {
+        return of_object(name, object(name, String::new(), value)?, source);
+    };
+    if let Some(merged) = pytorch(list) {
+        return of_object(name, &merged, source);
+    }
+    let read_one = |(index, value): (usize, &Value)| {
+        let part = format!("[{index}]");
+        let object = object(name, part.clone(), value)?;
+        let source = Source {
+            part: Some(part),
+            ..source.clone()
+        };
+        of_object(name, object, source)
+    };
+    if list.is_empty() {
+        return Err(vec![error(name, None, "the list is empty".into(), KNOWN)]);
+    }
+    Ok(in_order(list.iter().enumerate().map(read_one))?
+        .into_iter()
+        .flatten()
+        .collect())
+}
+
+fn object<'v>(name: &str, place: String, value: &'v Value) -> Result<&'v Object, Vec<ReadError>> {
+    value.as_object().ok_or_else(|| {
+        let place = (!place.is_empty()).then_some(place);
+        vec![error(
+            name,
+            place,
+            "it is no JSON object".into(),
+            "expected a result as an object",
+        )]
+    })
+}
+
+fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, Vec<ReadError>> {
+    if guidellm::is(object) {
+        guidellm::read(object, name)
+    } else if let Some(tool) = aiperf::tool(object) {
+        aiperf::read(object, tool, source).map(|claim| vec![claim])
+    } else if let Some(tool) = flat::tool(object) {
+        flat::read(object, tool, source).map(|claim| vec![claim])
+    } else {
+        let keys: Vec<&str> = object.keys().take(6).map(String::as_str).collect();
+        let place = source
+            .part
+            .clone()
+            .or(source.line.map(|line| format!("line {line}")));
+        let what = format!(
+            "the JSON is of no tool that is known here; its first keys are {}",
+            keys.join(", ")
+        );
+        Err(vec![error(name, place, what, KNOWN)])
+    }
+}
+
+/// What `vllm bench serve` writes for PyTorch's dashboard, as its own JSON: an entry a metric, each with all
+/// the rest under `extra_info`.
+fn pytorch(list: &[Value]) -> Option<Object> {
+    let mut merged = Object::new();
+    for entry in list {
+        let metric = entry.get("metric")?;
+        let name = metric.get("name")?.as_str()?;
+        let values = metric.get("benchmark_values")?.as_array()?;
+        if let Some(rest) = metric.get("extra_info").and_then(Value::as_object) {
+            merged.extend(rest.clone());
+        }
+        if let [value] = values.as_slice() {
+            merged.insert(name.to_owned(), value.clone());
+        }
+        if let Some(model) = entry.pointer("/model/name") {
+            merged.insert("model_id".into(), model.clone());
+        }
+    }
+    (!list.is_empty()).then_some(merged)
+}

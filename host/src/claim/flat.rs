@@ -1,0 +1,218 @@
+//! The results whose figures stand side by side in one object: `vllm bench serve`'s JSON, SGLang's and
+//! LMDeploy's JSON lines, and LMDeploy's table.
+
+use serde_json::Value;
+
+use super::json::{Lookup, Object};
+use super::{Claim, ReadError, Sample, Source, Tool, definitions};
+
+/// Figures of the run as a whole, by their keys. Counts are exact.
+const WHOLE: [(&str, &str, bool); 17] = [
+    ("completed", "requests.successful", true),
+    ("failed", "requests.failed", true),
+    ("duration", "throughput.duration-s", false),
+    ("total_input_tokens", "tokens.input", true),
+    ("total_output_tokens", "tokens.output", true),
+    (
+        "total_output_tokens_retokenized",
+        "tokens.output-retokenized",
+        true,
+    ),
+    ("request_throughput", "throughput.requests-per-s", false),
+    ("input_throughput", "throughput.input-tokens-per-s", false),
+    ("output_throughput", "throughput.output-tokens-per-s", false),
+    ("total_throughput", "throughput.total-tokens-per-s", false),
+    (
+        "total_token_throughput",
+        "throughput.total-tokens-per-s",
+        false,
+    ),
+    (
+        "max_output_tokens_per_s",
+        "throughput.peak-output-tokens-per-s",
+        false,
+    ),
+    ("max_concurrent_requests", "concurrency.peak", true),
+    ("concurrency", "concurrency.mean", false),
+    ("request_goodput", "goodput.requests-per-s", false),
+    ("slo_attainment", "goodput.slo-attainment", false),
+    (
+        "goodput_output_throughput",
+        "goodput.output-tokens-per-s",
+        false,
+    ),
+];
+
+/// Latencies, as their keys end: `p99_ttft_ms`.
+const LATENCIES: [(&str, &str); 5] = [
+    ("_ttft_ms", "ttft"),
+    ("_tpot_ms", "tpot"),
+    ("_itl_ms", "itl"),
+    ("_e2el_ms", "e2e"),
+    ("_e2e_latency_ms", "e2e"),
+];
+
+/// Whether an object is a result of this kind, and whose.
+pub(super) fn tool(object: &Object) -> Option<Tool> {
+    let has = |key: &str| object.contains_key(key);
+    if !(has("completed") && has("duration")) {
+        return None;
+    }
+    Some(
+        if has("model_id") || has("tokenizer_id") || has("endpoint_type") {
+            Tool::Vllm
+        } else if has("server_info") || has("concurrency") || has("accept_length") || has("tag") {
+            Tool::Sglang
+        } else if has("mean_e2e_latency_ms") {
+            Tool::Lmdeploy
+        } else {
+            Tool::Unknown
+        },
+    )
+}
+
+/// Reads one such object.
+pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
+    let file = source.file.clone();
+    let place = match (&source.part, source.line) {
+        (Some(part), _) => part.clone(),
+        (None, Some(line)) => format!("line {line}"),
+        (None, None) => String::new(),
+    };
+    let mut lookup = Lookup::new(&file, place);
+    let mut claim = Claim::of(tool, source);
+    for (key, name, count) in WHOLE {
+        if let Some(stated) = lookup.number(object, key) {
+            claim.state(
+                name,
+                stated.value,
+                if count { 0.0 } else { stated.rounding },
+            );
+        }
+    }
+    latencies(&mut claim, object, &mut lookup);
+    asked(&mut claim, object, &mut lookup);
+    samples(&mut claim, object, &mut lookup);
+    if tool == Tool::Sglang && claim.value("requests.failed").is_none() && !claim.samples.is_empty()
+    {
+        let failed = claim
+            .samples
+            .iter()
+            .filter(|sample| sample.error.is_some())
+            .count();
+        claim.state("requests.failed", failed as f64, 0.0);
+    }
+    claim.definitions = definitions(tool);
+    match lookup.errors.is_empty() {
+        true => Ok(claim),
+        false => Err(lookup.errors),
+    }
+}
+
+fn latencies(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
+    for key in object.keys() {
+        let Some((statistic, metric)) = LATENCIES
+            .iter()
+            .find_map(|(end, metric)| Some((key.strip_suffix(end)?, metric)))
+        else {
+            continue;
+        };
+        let Some(statistic) = super::statistic(statistic) else {
+            continue;
+        };
+        if let Some(stated) = lookup.number(object, key) {
+            claim.state(
+                format!("{metric}.{statistic}"),
+                stated.value,
+                stated.rounding,
+            );
+        }
+    }
+}
+
+fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
+    claim.model = lookup.text(object, "model_id").map(str::to_owned);
+    let backend = lookup.text(object, "backend").map(str::to_owned);
+    claim
+        .about
+        .notes
+        .extend(backend.map(|backend| ("backend".to_owned(), backend)));
+    let asked = &mut claim.asked;
+    asked.requests = lookup.count(object, "num_prompts");
+    asked.request_rate = lookup.rate(object, "request_rate");
+    asked.max_concurrency = lookup.count(object, "max_concurrency");
+    asked.dataset = lookup.text(object, "dataset_name").map(str::to_owned);
+    if asked.dataset.as_deref() == Some("random") {
+        let input = lookup.count(object, "random_input_len");
+        let output = lookup.count(object, "random_output_len");
+        if let (Some(input), Some(output)) = (input, output) {
+            claim.scenario = Some(format!("random {input}/{output}"));
+        }
+        // SGLang's and LMDeploy's ratio is the least length as a share of the greatest.
+        if lookup
+            .number(object, "random_range_ratio")
+            .is_some_and(|ratio| ratio.value == 1.0)
+        {
+            claim.asked.input_tokens = input;
+            claim.asked.output_tokens = output;
+        }
+    } else {
+        claim.scenario.clone_from(&asked.dataset);
+        asked.output_tokens = lookup.count(object, "sharegpt_output_len");
+    }
+    if let Some(Value::Object(server)) = object.get("server_info") {
+        claim.about.engine = Some("sglang".into());
+        claim.about.engine_version = lookup.text(server, "version").map(str::to_owned);
+        claim.model = lookup.text(server, "model_path").map(str::to_owned);
+    }
+}
+
+/// What `--save-detailed` and `--output-details` add: lists with an entry a request.
+fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
+    let ttfts = lookup.list(object, "ttfts").unwrap_or_default();
+    let outputs = lookup.list(object, "output_lens").unwrap_or_default();
+    let requests = ttfts.len().max(outputs.len());
+    let inputs = lookup.list(object, "input_lens").unwrap_or_default();
+    let starts = lookup.list(object, "start_times").unwrap_or_default();
+    let latencies = lookup.list(object, "latencies").unwrap_or_default();
+    let gaps = object.get("itls").and_then(Value::as_array);
+    let errors = object.get("errors").and_then(Value::as_array);
+    let at = |list: &[Option<f64>], index: usize| list.get(index).copied().flatten();
+    // vLLM's lists of latencies leave out the requests that failed; then they tell of none.
+    let latencies = match latencies.len() == requests {
+        true => latencies,
+        false => Vec::new(),
+    };
+    claim.samples = (0..requests)
+        .map(|index| {
+            let gaps_ms: Vec<f64> = gaps
+                .and_then(|gaps| gaps.get(index)?.as_array())
+                .map(|gaps| {
+                    gaps.iter()
+                        .filter_map(Value::as_f64)
+                        .map(|s| s * 1e3)
+                        .collect()
+                })
+                .unwrap_or_default();
+            let ttft_ms = at(&ttfts, index).map(|seconds| seconds * 1e3);
+            let until_last = ttft_ms.map(|ttft| ttft + gaps_ms.iter().sum::<f64>());
+            let error = errors.and_then(|errors| errors.get(index)?.as_str());
+            Sample {
+                start_s: at(&starts, index),
+                input_tokens: at(&inputs, index).map(|tokens| tokens as u64),
+                output_tokens: at(&outputs, index).map(|tokens| tokens as u64),
+                ttft_ms,
+                e2e_ms: at(&latencies, index)
+                    .map(|seconds| seconds * 1e3)
+                    .or(until_last),
+                tpot_ms: None,
+                gaps_ms,
+                error: error.filter(|error| !error.is_empty()).map(str::to_owned),
+            }
+        })
+        .collect();
+    // A whole result lists all of its requests; what it does not say of their number, the lists do.
+    if claim.asked.requests.is_none() && requests > 0 {
+        claim.asked.requests = Some(requests as u64);
+    }
+}

@@ -1,0 +1,191 @@
+//! JSON as Python's tools write it, and looking things up in it with errors that name the key.
+//!
+//! Python writes `Infinity` and `NaN`, which JSON does not know: the first is read as the text `inf`, the
+//! second as nothing.
+
+use serde_json::{Map, Value};
+
+use super::{ReadError, Stated, number};
+
+/// A JSON object.
+pub(super) type Object = Map<String, Value>;
+
+/// Reads JSON text with Python's additions.
+pub(super) fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| {
+        // Only where it would help, so that an error keeps its place.
+        let plain = without_additions(text);
+        match plain == text {
+            true => Err(error),
+            false => serde_json::from_str(&plain),
+        }
+    })
+}
+
+/// The text with `Infinity` as `"inf"` and `NaN` as `null`, but for what stands in quotes.
+fn without_additions(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (piece, length) = match first {
+            '"' => {
+                let length = quoted(rest);
+                (&rest[..length], length)
+            }
+            _ if rest.starts_with("NaN") => ("null", 3),
+            _ if rest.starts_with("-Infinity") => ("null", 9),
+            _ if rest.starts_with("Infinity") => ("\"inf\"", 8),
+            other => (&rest[..other.len_utf8()], other.len_utf8()),
+        };
+        plain.push_str(piece);
+        rest = &rest[length..];
+    }
+    plain
+}
+
+/// The length of the quoted text at the beginning, quotes included.
+fn quoted(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Looks things up in one result's JSON, and remembers what was of another kind than expected.
+pub(super) struct Lookup<'a> {
+    file: &'a str,
+    place: String,
+    pub errors: Vec<ReadError>,
+}
+
+impl<'a> Lookup<'a> {
+    /// For what stands at `place` of a file; the place is empty where it is the whole file.
+    pub fn new(file: &'a str, place: impl Into<String>) -> Self {
+        Lookup {
+            file,
+            place: place.into(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// The number under a key; nothing where there is none or it is null.
+    pub fn number(&mut self, object: &Object, key: &str) -> Option<Stated> {
+        match object.get(key)? {
+            Value::Null => None,
+            Value::Number(value) => value.as_f64().map(number::in_full),
+            other => {
+                self.unlike(key, other, "a number, or null where it was not measured");
+                None
+            }
+        }
+    }
+
+    /// The whole number under a key.
+    pub fn count(&mut self, object: &Object, key: &str) -> Option<u64> {
+        let stated = self.number(object, key)?;
+        let whole = stated.value >= 0.0 && stated.value.fract() == 0.0 && stated.value < 1e15;
+        if !whole {
+            self.unlike(key, &object[key], "a whole number");
+            return None;
+        }
+        Some(stated.value as u64)
+    }
+
+    /// The text under a key.
+    pub fn text<'o>(&mut self, object: &'o Object, key: &str) -> Option<&'o str> {
+        match object.get(key)? {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            other => {
+                self.unlike(key, other, "text");
+                None
+            }
+        }
+    }
+
+    /// The rate under a key: a number, or text such as `inf`.
+    pub fn rate(&mut self, object: &Object, key: &str) -> Option<f64> {
+        match object.get(key)? {
+            Value::String(text) => text.parse().ok(),
+            _ => self.number(object, key).map(|stated| stated.value),
+        }
+    }
+
+    /// The numbers of a list under a key, none for a null in it; nothing where there is no list.
+    pub fn list(&mut self, object: &Object, key: &str) -> Option<Vec<Option<f64>>> {
+        match object.get(key)? {
+            Value::Null => None,
+            Value::Array(list) => Some(list.iter().map(Value::as_f64).collect()),
+            other => {
+                self.unlike(key, other, "a list, one entry a request");
+                None
+            }
+        }
+    }
+
+    /// The object under a key.
+    pub fn object<'o>(&mut self, object: &'o Object, key: &str) -> Option<&'o Object> {
+        match object.get(key)? {
+            Value::Null => None,
+            Value::Object(inner) => Some(inner),
+            other => {
+                self.unlike(key, other, "an object");
+                None
+            }
+        }
+    }
+
+    /// Says that a key is missing without which there is no result.
+    pub fn missing(&mut self, key: &str, why: &str) {
+        let expected = format!("expected the key `{key}`: {why}");
+        self.say(None, "it is not there".into(), expected);
+    }
+
+    fn unlike(&mut self, key: &str, found: &Value, expected: &str) {
+        let mut found = found.to_string();
+        if found.chars().count() > 40 {
+            found = found.chars().take(40).chain(['…']).collect();
+        }
+        self.say(
+            Some(key),
+            format!("found `{found}`"),
+            format!("expected {expected}"),
+        );
+    }
+
+    fn say(&mut self, key: Option<&str>, what: String, expected: String) {
+        let place = match (self.place.as_str(), key) {
+            ("", None) => None,
+            (place, None) => Some(place.to_owned()),
+            ("", Some(key)) => Some(format!("`{key}`")),
+            (place, Some(key)) => Some(format!("{place}, `{key}`")),
+        };
+        self.errors.push(ReadError {
+            file: self.file.to_owned(),
+            place,
+            what,
+            expected,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pythons_additions_are_read_outside_of_quotes() {
+        let read =
+            parse(r#"{"a": Infinity, "b": NaN, "c": [-Infinity], "NaN": "Infinity \" NaN"}"#);
+        let wanted =
+            serde_json::json!({"a": "inf", "b": null, "c": [null], "NaN": "Infinity \" NaN"});
+        assert_eq!(read.unwrap(), wanted);
+        assert!(parse("{\"a\": Infinite").is_err());
+    }
+}

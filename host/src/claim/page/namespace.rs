@@ -1,0 +1,74 @@
+//! The line `Namespace(model='…', num_prompts=10000, …)` that Python's tools print of their flags.
+
+use std::collections::BTreeMap;
+
+use crate::claim::{Claim, Tool};
+
+/// The flags of the last such line in a text.
+pub(super) fn flags(text: &str) -> Option<BTreeMap<&str, &str>> {
+    let at = text.rfind("Namespace(")? + "Namespace(".len();
+    let mut flags = BTreeMap::new();
+    let mut depth = 0;
+    let mut quote = None;
+    let mut begun = at;
+    for (offset, c) in text[at..].char_indices() {
+        let here = at + offset;
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') if depth > 0 => depth -= 1,
+            (None, ',' | ')') if depth == 0 => {
+                if let Some((name, value)) = text[begun..here].split_once('=') {
+                    flags.insert(name.trim(), value.trim().trim_matches(['\'', '"']));
+                }
+                begun = here + 1;
+                if c == ')' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(flags)
+}
+
+/// What the flags say was asked.
+pub(super) fn fill(claim: &mut Claim, flags: &BTreeMap<&str, &str>) {
+    let text = |name: &str| flags.get(name).copied().filter(|value| *value != "None");
+    let count = |name: &str| text(name).and_then(|value| value.parse::<u64>().ok());
+    claim.model = text("model").map(str::to_owned).or(claim.model.take());
+    let asked = &mut claim.asked;
+    asked.requests = count("num_prompts").or(asked.requests);
+    asked.seed = count("seed").or(asked.seed);
+    asked.max_concurrency = count("max_concurrency").or(asked.max_concurrency);
+    asked.request_rate = text("request_rate")
+        .and_then(|rate| rate.parse().ok())
+        .or(asked.request_rate);
+    asked.dataset = text("dataset_name")
+        .map(str::to_owned)
+        .or(asked.dataset.take());
+    if text("disable_stream") == Some("True") || text("no_stream") == Some("True") {
+        asked.stream = Some(false);
+    }
+    if asked.dataset.as_deref() != Some("random") {
+        claim.scenario.clone_from(&asked.dataset);
+        asked.output_tokens = count("sharegpt_output_len").or(asked.output_tokens);
+        return;
+    }
+    let (input, output) = (count("random_input_len"), count("random_output_len"));
+    if let (Some(input), Some(output)) = (input, output) {
+        claim.scenario = Some(format!("random {input}/{output}"));
+    }
+    // The least length as a share of the greatest; vLLM's is the share that lengths may differ by.
+    let ratio = text("random_range_ratio").and_then(|ratio| ratio.parse::<f64>().ok());
+    let fixed = match claim.tool {
+        Tool::Vllm => ratio == Some(0.0),
+        _ => ratio == Some(1.0),
+    };
+    if fixed {
+        asked.input_tokens = input;
+        asked.output_tokens = output;
+    }
+}

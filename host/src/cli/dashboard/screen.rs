@@ -1,0 +1,82 @@
+//! The terminal's other screen: entered for a dashboard, and left on every way out, so that whatever is
+//! printed next stands where people look for it.
+
+use std::io::{self, IsTerminal, Stderr};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+/// Whether the other screen is shown. There is one terminal.
+static UP: AtomicBool = AtomicBool::new(false);
+
+/// The other screen, until dropped.
+pub struct Screen {
+    /// What is drawn on.
+    pub terminal: Terminal<CrosstermBackend<Stderr>>,
+}
+
+/// Whether there is a terminal to draw on and to read keys from.
+pub fn is_possible() -> bool {
+    super::super::progress::can_be_drawn_on()
+        && (io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok())
+}
+
+impl Screen {
+    /// Changes to the other screen. Keys are not echoed there, and Ctrl-C is one of them.
+    ///
+    /// # Errors
+    /// Where the terminal refuses.
+    pub fn enter() -> io::Result<Self> {
+        leave_when_something_panics();
+        UP.store(true, Ordering::Release);
+        let entered = enable_raw_mode()
+            .and_then(|()| execute!(io::stderr(), EnterAlternateScreen))
+            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stderr())));
+        match entered {
+            Ok(terminal) => Ok(Screen { terminal }),
+            Err(cause) => {
+                leave();
+                Err(cause)
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Whether the other screen is shown, so that nothing else is to be printed.
+pub fn is_up() -> bool {
+    UP.load(Ordering::Acquire)
+}
+
+/// Changes back. Does nothing where that has been done.
+pub fn leave() {
+    if UP.swap(false, Ordering::AcqRel) {
+        // A terminal that has gone away needs nothing back.
+        let _ = execute!(io::stderr(), LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// A panic's message would be lost with the other screen.
+fn leave_when_something_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let then = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            leave();
+            then(panic);
+        }));
+    });
+}

@@ -1,0 +1,346 @@
+//! A run cut into blocks of consecutive requests, with what is summed and counted of each: what a
+//! bootstrap over blocks draws from. Exchanges are looked at one by one and none is kept.
+//!
+//! Requests of one run are no independent samples: those that are in flight together share a batch
+//! and a queue. Blocks are long enough that little of this reaches over their ends.
+
+use std::sync::Arc;
+
+use super::cells::{Cells, Counting};
+use crate::exchange::{Exchange, Phase};
+use crate::figure::{Figure, Statistic, WHOLE};
+use crate::metric::{self, Measure, Metric, Objective, Of, Reading, Single, objective};
+use crate::summary::{RunFacts, Summary};
+use crate::units::Nanos;
+
+/// Most blocks. Batch means are best served by few long ones: from twenty on, more say little more
+/// of the variance, and shorter ones say less of the dependence (Schmeiser 1982).
+pub const MOST: u64 = 20;
+/// Fewest blocks that say anything of their variance, and requests that a block has at least where
+/// there are enough.
+pub const FEWEST: u64 = 10;
+/// Samples that must lie on either side of a percentile for its interval to mean anything.
+pub const TAIL: f64 = 5.0;
+/// Up to so many requests every sample counts as it is.
+const EXACT: u64 = 20_000;
+
+/// Into how many blocks runs are cut of which the shortest has so many requests; `None` where they
+/// are too few.
+pub fn blocks(requests: u64) -> Option<usize> {
+    (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
+}
+
+/// A figure taken apart by block.
+#[derive(Clone, Debug)]
+pub enum Taken {
+    /// A sum over another: a mean, a share, a rate.
+    Ratio(Vec<[f64; 2]>),
+    /// A percentile of samples.
+    Percentile(Ranks, f64),
+}
+
+/// The samples of a metric by value and block.
+#[derive(Clone, Debug)]
+pub struct Ranks(Arc<Cells>);
+
+impl Taken {
+    /// The figure of the mixture in which each block stands so often as `weights` say.
+    pub fn of(&self, weights: &[u32]) -> Option<f64> {
+        match self {
+            Taken::Ratio(parts) => {
+                let weighed = parts.iter().zip(weights).map(|([part, of], weight)| {
+                    let weight = f64::from(*weight);
+                    [part * weight, of * weight]
+                });
+                let [part, of] = weighed.fold([0.0; 2], |[a, b], [c, d]| [a + c, b + d]);
+                (of > 0.0).then(|| part / of)
+            }
+            Taken::Percentile(ranks, percent) => ranks.0.percentile(*percent, weights),
+        }
+    }
+
+    /// Whether there are enough samples beyond it to say how sure it is.
+    pub fn is_supported(&self) -> bool {
+        let Taken::Percentile(ranks, percent) = self else {
+            return true;
+        };
+        let beyond = percent.min(100.0 - percent) / 100.0;
+        // Equal to rounding: of 500 samples, 5 lie beyond the 99th percentile.
+        ranks.0.count() as f64 * beyond > TAIL - 1e-9
+    }
+}
+
+/// What is kept of a run's blocks.
+#[derive(Debug)]
+pub struct Blocked {
+    metrics: Vec<(&'static str, Vec<[f64; 2]>, Ranks)>,
+    requests: Vec<Counts>,
+    flow: Vec<Flow>,
+    seconds: Option<f64>,
+}
+
+/// Requests of a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    total: u64,
+    answered: u64,
+    good: u64,
+}
+
+/// What came in a slice of the run's time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    answered: u64,
+    good: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    good_tokens: u64,
+}
+
+/// Cuts a run as its exchanges are shown, in whatever order.
+pub struct Cutting<'a> {
+    facts: &'a RunFacts,
+    blocks: usize,
+    requests: u64,
+    slices: u64,
+    origin: Nanos,
+    seconds: Option<f64>,
+    objectives: Vec<(Single, f64)>,
+    metrics: Vec<Gathered>,
+    counts: Vec<Counts>,
+    flow: Vec<Flow>,
+}
+
+struct Gathered {
+    metric: &'static Metric,
+    sums: Vec<[f64; 2]>,
+    counting: Counting,
+}
+
+impl<'a> Cutting<'a> {
+    /// A run that is to be cut into so many blocks, for those figures. `slices` is the number of parts of the
+    /// plan that it is one of.
+    pub fn new(
+        (facts, summary): (&'a RunFacts, &Summary),
+        slices: u32,
+        figures: &[Figure],
+        blocks: usize,
+    ) -> Self {
+        let requests = summary.requests.total.max(1);
+        let objectives = facts.run.goodput.iter();
+        Cutting {
+            facts,
+            blocks,
+            requests,
+            slices: u64::from(slices.max(1)),
+            origin: summary.run.measure_start.unwrap_or_default(),
+            seconds: summary.throughput.duration_s,
+            objectives: objectives
+                .filter_map(|objective: &Objective| {
+                    Some((objective.measure()?, objective.at_most_ms))
+                })
+                .collect(),
+            metrics: wanted(figures)
+                .map(|metric| Gathered::new(metric, blocks, requests))
+                .collect(),
+            counts: vec![Counts::default(); blocks],
+            flow: vec![Flow::default(); blocks],
+        }
+    }
+
+    /// Looks at an exchange.
+    pub fn add(&mut self, exchange: &Exchange) {
+        if exchange.phase == Phase::Warmup {
+            return;
+        }
+        let place = exchange.index / self.slices;
+        let block = part(place, self.requests, self.blocks);
+        let retokenized = self.facts.retokenized.get(exchange.index);
+        let reading = Reading::new(exchange, self.facts.run.streamed, retokenized);
+        let answered = exchange.is_ok();
+        let good = answered && self.is_good(&reading);
+        let counts = &mut self.counts[block];
+        counts.total += 1;
+        counts.answered += u64::from(answered);
+        counts.good += u64::from(good);
+        if answered {
+            self.flow(&reading, good);
+        }
+        for gathered in &mut self.metrics {
+            if gathered.metric.of == Of::Sent || answered {
+                gathered.add(block, &reading);
+            }
+        }
+    }
+
+    fn is_good(&self, reading: &Reading<'_>) -> bool {
+        let mut objectives = self.objectives.iter();
+        objectives.all(|(measure, most)| objective::kept(*measure, *most, reading) == Some(true))
+    }
+
+    fn flow(&mut self, reading: &Reading<'_>, good: bool) {
+        let Some(ended) = reading.exchange.ended else {
+            return;
+        };
+        let nanoseconds = self.seconds.unwrap_or_default() * 1e9;
+        let (origin, blocks) = (self.origin, self.blocks);
+        let slice = |at: Nanos| part(at.since(origin).0, nanoseconds as u64, blocks);
+        let tokens = reading
+            .output_tokens
+            .map_or(0, |count| u64::from(count.tokens));
+        let mut told = 0;
+        let flow = &mut self.flow;
+        reading.each_token_arrival(|at, tokens| {
+            told += tokens;
+            flow[slice(at)].output_tokens += tokens;
+        });
+        let last = &mut flow[slice(ended)];
+        last.output_tokens += tokens.saturating_sub(told);
+        last.answered += 1;
+        last.input_tokens += reading
+            .input_tokens
+            .map_or(0, |count| u64::from(count.tokens));
+        if good {
+            last.good += 1;
+            last.good_tokens += tokens;
+        }
+    }
+
+    /// What was cut.
+    pub fn finish(self) -> Blocked {
+        Blocked {
+            metrics: self.metrics.into_iter().map(Gathered::finish).collect(),
+            requests: self.counts,
+            flow: self.flow,
+            seconds: self.seconds,
+        }
+    }
+}
+
+impl Gathered {
+    fn new(metric: &'static Metric, blocks: usize, requests: u64) -> Self {
+        let single = matches!(metric.measure, Measure::One(_));
+        Gathered {
+            metric,
+            sums: vec![[0.0; 2]; blocks],
+            counting: Counting::new(blocks, single && requests <= EXACT),
+        }
+    }
+
+    fn add(&mut self, block: usize, reading: &Reading<'_>) {
+        let scale = self.metric.unit.scale();
+        match self.metric.measure {
+            Measure::One(measure) => {
+                if let Some(sample) = measure(reading) {
+                    self.one(block, sample);
+                }
+            }
+            Measure::Pooled(shown) => {
+                let (sums, counting) = (&mut self.sums[block], &mut self.counting);
+                shown(reading, &mut |value, times| {
+                    sums[0] += value as f64 / scale * times as f64;
+                    sums[1] += times as f64;
+                    counting.add(block, value, times);
+                });
+            }
+        }
+    }
+
+    fn one(&mut self, block: usize, sample: f64) {
+        self.sums[block][0] += sample;
+        self.sums[block][1] += 1.0;
+        let steps = (sample * self.metric.unit.scale()).round() as u64;
+        self.counting.add(block, steps, 1);
+    }
+
+    fn finish(self) -> (&'static str, Vec<[f64; 2]>, Ranks) {
+        let cells = self.counting.finish(self.metric.unit.scale());
+        (self.metric.name, self.sums, Ranks(Arc::new(cells)))
+    }
+}
+
+impl Blocked {
+    /// Samples a request that another tool keeps, each list in the order of its requests.
+    pub fn of_samples(samples: &[(&'static str, Vec<f64>)], blocks: usize) -> Self {
+        let metrics = samples.iter().filter_map(|(name, values)| {
+            let metric = metric::by_name(name)?;
+            let count = values.len() as u64;
+            let mut gathered = Gathered::new(metric, blocks, count);
+            for (place, value) in (0..).zip(values) {
+                gathered.one(part(place, count, blocks), *value);
+            }
+            Some(gathered.finish())
+        });
+        Blocked {
+            metrics: metrics.collect(),
+            requests: vec![Counts::default(); blocks],
+            flow: vec![Flow::default(); blocks],
+            seconds: None,
+        }
+    }
+
+    /// A figure taken apart; `None` where it is none that blocks have a part in.
+    pub fn take(&self, figure: &Figure) -> Option<Taken> {
+        match figure {
+            Figure::Of(name, statistic) => {
+                let found = self.metrics.iter().find(|(metric, ..)| metric == name);
+                let (_, sums, ranks) = found?;
+                match statistic {
+                    Statistic::Mean => Some(Taken::Ratio(sums.clone())),
+                    Statistic::Percentile(percent) => {
+                        Some(Taken::Percentile(ranks.clone(), *percent))
+                    }
+                    Statistic::Std | Statistic::Min | Statistic::Max => None,
+                }
+            }
+            Figure::Whole(place) => self.whole(WHOLE[*place].name),
+        }
+    }
+
+    fn whole(&self, name: &str) -> Option<Taken> {
+        let share = |part: fn(&Counts) -> u64| {
+            let blocks = self.requests.iter();
+            Taken::Ratio(blocks.map(|c| [part(c) as f64, c.total as f64]).collect())
+        };
+        let seconds = || Some(self.seconds? / self.flow.len() as f64);
+        let rate = |amount: fn(&Flow) -> u64| {
+            let seconds = seconds()?;
+            let slices = self.flow.iter();
+            Some(Taken::Ratio(
+                slices.map(|flow| [amount(flow) as f64, seconds]).collect(),
+            ))
+        };
+        match name {
+            "requests.success-share" => Some(share(|c| c.answered)),
+            "requests.failed" => {
+                // The sum over the mixture's blocks, as if they were the run's.
+                let one = 1.0 / self.requests.len() as f64;
+                let blocks = self.requests.iter();
+                let failed = blocks.map(|c| [(c.total - c.answered) as f64, one]);
+                Some(Taken::Ratio(failed.collect()))
+            }
+            "goodput.slo-attainment" => Some(share(|c| c.good)),
+            "goodput.requests-per-s" => rate(|flow| flow.good),
+            "goodput.output-tokens-per-s" => rate(|flow| flow.good_tokens),
+            "throughput.requests-per-s" => rate(|flow| flow.answered),
+            "throughput.input-tokens-per-s" => rate(|flow| flow.input_tokens),
+            "throughput.output-tokens-per-s" => rate(|flow| flow.output_tokens),
+            "throughput.total-tokens-per-s" => rate(|flow| flow.input_tokens + flow.output_tokens),
+            _ => None,
+        }
+    }
+}
+
+/// The metrics that figures are of, each once.
+fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
+    metric::CATALOGUE.iter().filter(|metric| {
+        let mut figures = figures.iter();
+        figures.any(|figure| matches!(figure, Figure::Of(name, _) if *name == metric.name))
+    })
+}
+
+/// Which of so many equal parts of `whole` the place lies in.
+fn part(place: u64, whole: u64, parts: usize) -> usize {
+    let part = u128::from(place) * parts as u128 / u128::from(whole.max(1));
+    (part as usize).min(parts - 1)
+}

@@ -1,0 +1,77 @@
+//! Rules on how figures went over the run: is there a steady state, and is it one?
+
+use super::{Finding, Id, Severity};
+use crate::summary::course::{Drift, Swing, THROUGHPUT};
+use crate::summary::{SteadyState, Summary, Window};
+
+/// Change over the window below which it does not matter.
+const SMALL: f64 = 0.1;
+
+/// Mann and Kendall's Z beyond which a trend is none of chance: once in a thousand courses it is.
+const SURE: f64 = 3.3;
+
+/// Share of the mean by which throughput must swing to be told of.
+const WIDE: f64 = 0.1;
+
+fn window(summary: &Summary) -> Option<&Window> {
+    match summary.steady_state.as_ref()? {
+        SteadyState::Window(window) => Some(window),
+        SteadyState::Absent(_) => None,
+    }
+}
+
+pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
+    let Some(SteadyState::Absent(reason)) = &summary.steady_state else {
+        return None;
+    };
+    Some(Finding {
+        id: Id::NotSteady,
+        severity: Severity::Note,
+        seen: format!("there is no steady state: {reason}"),
+        why: "the figures are of filling and draining as much as of the load asked for, so they depend on how long the run was".into(),
+        advice: "send more requests or run longer; with a rate, measure for several times the longest answer".into(),
+    })
+}
+
+pub(super) fn drift(summary: &Summary) -> Option<Finding> {
+    let window = window(summary)?;
+    let shown = |drift: &Drift| drift.z.abs() > SURE && drift.change.abs() > SMALL;
+    let drifted = window.drift.iter().filter(|(_, drift)| shown(drift));
+    let drifted: Vec<String> = drifted
+        .map(|(name, drift)| {
+            let name = match name.as_str() {
+                THROUGHPUT => "output throughput",
+                metric => metric,
+            };
+            format!("{name} by {:+.0} %", drift.change * 100.0)
+        })
+        .collect();
+    (!drifted.is_empty()).then(|| Finding {
+        id: Id::Drift,
+        severity: Severity::Suspect,
+        seen: format!(
+            "over the {:.0} s in which requests in flight were steady, these changed from beginning to end: {}",
+            window.duration_s,
+            drifted.join(", ")
+        ),
+        why: "a mean over a figure that moves depends on how long the run was; a longer one would have told another".into(),
+        advice: "run until the figure settles and warm up for as long; see whether the server heats up, fills a cache, swaps or queues, and whether the prompts change".into(),
+    })
+}
+
+pub(super) fn swing(summary: &Summary) -> Option<Finding> {
+    let window = window(summary)?;
+    let Swing {
+        period_s, share, ..
+    } = window.swing.filter(|swing| swing.share > WIDE)?;
+    Some(Finding {
+        id: Id::Swing,
+        severity: Severity::Note,
+        seen: format!(
+            "output throughput swung with a period of {period_s:.1} s, by {:.0} % of its mean (standard deviation)",
+            share * 100.0
+        ),
+        why: "a mean over part of a period depends on which part; users in step with each other, a scheduler or a collector of garbage may be behind it".into(),
+        advice: "measure for many periods; in a closed loop, vary lengths or let users think for a random time, so that they fall out of step".into(),
+    })
+}

@@ -1,0 +1,134 @@
+//! Findings on the load that was offered, on what kept it from being offered, and on its course.
+
+use super::*;
+use crate::summary::fixture;
+
+#[test]
+fn a_rate_that_was_not_reached() {
+    let late = |n: u64| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            facts.run.request_rate = Some(1000.0 / 150.0);
+            for exchange in run {
+                // Due at the plan's rate; sent as fast as the cap lets go, which falls behind.
+                exchange.due = ms(1000 + (150 - n) * exchange.index);
+                exchange.granted = exchange.sent;
+            }
+        }
+    };
+    assert!(!after(late(7)).contains(&(Id::RateNotReached, Severity::Suspect)));
+    assert!(after(late(8)).contains(&(Id::RateNotReached, Severity::Suspect)));
+}
+
+#[test]
+fn a_server_that_answers_more_slowly_than_it_is_asked() {
+    let slow = |rate, slower: u64| {
+        after(move |facts, run| {
+            facts.run.request_rate = rate;
+            for exchange in run {
+                let late = ms(slower * exchange.index);
+                for at in &mut exchange.events.at {
+                    *at = *at + late;
+                }
+                exchange.ended = exchange.ended.map(|at| at + late);
+            }
+        })
+    };
+    let found = (Id::Overloaded, Severity::Suspect);
+    let rate = Some(1000.0 / 150.0);
+    assert!(!slow(rate, 0).contains(&found));
+    assert!(slow(rate, 300).contains(&found));
+    // Without a rate there is none to fall behind.
+    assert!(!slow(None, 300).contains(&found));
+}
+
+#[test]
+fn limits_of_this_machine() {
+    let refused = |n: usize, message: &'static str| {
+        after(move |_, run| {
+            for exchange in &mut run[..n] {
+                *exchange = failed(exchange.clone(), FailureClass::Connect, message);
+            }
+        })
+    };
+    let descriptors = "Too many open files (os error 24)";
+    assert!(refused(1, descriptors).contains(&(Id::ClientLimits, Severity::Suspect)));
+    assert!(refused(2, descriptors).contains(&(Id::ClientLimits, Severity::Invalid)));
+    let ports = "Cannot assign requested address (os error 99)";
+    assert!(refused(2, ports).contains(&(Id::ClientLimits, Severity::Invalid)));
+    let elsewhere = refused(2, "Connection refused (os error 111)");
+    assert!(!elsewhere.iter().any(|(id, _)| *id == Id::ClientLimits));
+}
+
+#[test]
+fn plugins_that_failed() {
+    let found = [(Id::PluginErrors, Severity::Suspect)];
+    assert_eq!(after(|facts, _| facts.scorer_errors = 1), found);
+    let backend = after(|_, run| fail(&mut run[0], FailureClass::Plugin));
+    assert!(backend.contains(&found[0]));
+}
+
+#[test]
+fn prompts_that_the_server_knew() {
+    let cached = |tokens| {
+        after(move |_, run| {
+            for exchange in run {
+                if let Some(usage) = &mut exchange.usage {
+                    usage.input_tokens = Some(1000);
+                    usage.cached_input_tokens = Some(tokens);
+                }
+            }
+        })
+    };
+    assert_eq!(cached(16), [], "a chat template");
+    assert_eq!(cached(32), [(Id::WarmCache, Severity::Note)]);
+    assert_eq!(cached(900), [(Id::WarmCache, Severity::Suspect)]);
+}
+
+/// The findings on a run of ten users who each ask again at once, for 60 seconds; a first token takes so
+/// long, and the second as long again, by when it was asked for.
+fn course(latency: impl Fn(u64) -> u64) -> Vec<(Id, Severity)> {
+    let mut run = Vec::new();
+    for user in 0..10 {
+        let mut at = 1000 + 7 * user;
+        while at < 61_000 {
+            let took = latency(at - 1000);
+            let index = run.len() as u64;
+            let events = [
+                (at + took, Text, None, 3),
+                (at + 2 * took, Text, None, 3),
+                (at + 2 * took, End, None, 0),
+            ];
+            let mut exchange = reply(index, at, &events);
+            exchange.usage = output_usage(2);
+            run.push(exchange);
+            at += 2 * took + 1 + user % 3;
+        }
+    }
+    let summary = Summary::of(&fixture::facts(), &run);
+    let findings = summary.findings.iter();
+    findings
+        .map(|finding| (finding.id, finding.severity))
+        .collect()
+}
+
+#[test]
+fn figures_that_drift() {
+    assert_eq!(course(|at| 40 + at / 1000 % 2), []);
+    assert_eq!(
+        course(|at| 40 + at / 3000),
+        [(Id::Drift, Severity::Suspect)],
+        "half as much again over a minute"
+    );
+}
+
+#[test]
+fn throughput_that_swings() {
+    let stalls = course(|at| if at % 10_000 < 2000 { 80 } else { 40 });
+    assert_eq!(stalls, [(Id::Swing, Severity::Note)]);
+}
+
+#[test]
+fn a_run_too_short_to_be_steady() {
+    let short = after(|_, run| run.truncate(60));
+    assert!(short.contains(&(Id::NotSteady, Severity::Note)));
+}

@@ -1,0 +1,71 @@
+//! What a run is held to: thresholds and `--strict`, in its result and in its exit code.
+
+use std::path::Path;
+
+use crate::support::process::{Ended, Mock, run, runner, words};
+
+/// A run against a mock with these flags, held to these thresholds.
+fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> Ended {
+    let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], mock].concat());
+    let mut command = runner();
+    let line = "--backend vllm --dataset-name random --num-prompts 6 --random-output-len 4";
+    command.args(words(line)).args(words(flags));
+    for threshold in thresholds {
+        command.args(["--threshold", threshold]);
+    }
+    run(command.args(["--base-url", &mock.url]).current_dir(folder))
+}
+
+/// Four of the six measured requests fail; the first of all is the warm-up.
+const BROKEN: [&str; 2] = [
+    "--fault",
+    "kind = \"http-error\", status = 500, requests = [2, 3, 4, 5]",
+];
+
+fn lines_with<'t>(text: &'t str, part: &str) -> Vec<&'t str> {
+    text.lines().filter(|line| line.contains(part)).collect()
+}
+
+#[test]
+fn thresholds_that_hold_and_one_that_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = ["requests.success-share >= 100%", "ttft.p99 <= 10s"];
+    let ended = held_to(folder.path(), &[], "", &good).with_code(0);
+    assert_eq!(
+        lines_with(&ended.stdout, " held, "),
+        lines_with(&ended.stdout, ">= ")
+            .into_iter()
+            .chain(lines_with(&ended.stdout, "<= 10000 ms"))
+            .collect::<Vec<_>>(),
+        "{ended:#?}"
+    );
+    let ended = held_to(folder.path(), &[], "", &["ttft.median < 1us", good[0]]).with_code(6);
+    assert_eq!(lines_with(&ended.stdout, "NOT held").len(), 1, "{ended:#?}");
+    assert!(
+        ended
+            .stderr
+            .contains("error: threshold `ttft.median < 0.001 ms` does not hold: "),
+        "{ended:#?}"
+    );
+}
+
+#[test]
+fn an_invalid_run_keeps_to_no_threshold() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = held_to(folder.path(), &BROKEN, "", &["ttft.p99 <= 10s"]).with_code(7);
+    assert!(
+        ended
+            .stderr
+            .contains("error: the measurement is invalid: 4 of 6 requests failed"),
+        "{ended:#?}"
+    );
+    assert!(ended.stdout.contains("the run is invalid"), "{ended:#?}");
+}
+
+#[test]
+fn strict_is_what_makes_an_invalid_run_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    held_to(folder.path(), &BROKEN, "", &[]).with_code(0);
+    held_to(folder.path(), &BROKEN, "--strict", &[]).with_code(7);
+    held_to(folder.path(), &[], "--strict", &[]).with_code(0);
+}
