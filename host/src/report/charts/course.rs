@@ -168,6 +168,8 @@ impl Drawing<'_> {
     fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
         let mut most: f64 = 0.0;
         let mut marks = Vec::new();
+        let rows = self.courses().map(|course| course.in_flight.len()).max();
+        let rows = rows.unwrap_or(0);
         for (number, run) in self.runs.iter().enumerate() {
             let course = &run.view.course;
             let Some(values) = values(course) else {
@@ -179,6 +181,8 @@ impl Drawing<'_> {
                 (from, to, *value)
             });
             let points = spans.clone().map(|(x, to, y)| Point { x, to, y: Some(y) });
+            // A run that was over earlier has nothing to tell of what came after it.
+            let after = rows.saturating_sub(values.len());
             let cells = spans.map(|(from, to, value)| {
                 Some(Cell {
                     x: (from + to) / 2.0,
@@ -200,7 +204,7 @@ impl Drawing<'_> {
                 points: points.collect(),
                 column: Some(Column {
                     head,
-                    cells: cells.collect(),
+                    cells: cells.chain(std::iter::repeat_n(None, after)).collect(),
                 }),
             });
         }
