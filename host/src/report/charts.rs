@@ -52,7 +52,7 @@ impl Charts {
         };
         Charts {
             distributions: drawn(distribution::charts(runs)),
-            course: drawn(vec![course::chart(runs)]),
+            course: drawn(course::chart(runs).into_iter().collect()),
             requests: drawn(waterfall::charts(runs)),
             dependence: drawn(scatter::charts(runs)),
         }

@@ -197,7 +197,9 @@ pub fn page(runs: &[Shown]) -> Result<String, minijinja::Error> {
     let text = environment
         .get_template("page.html")?
         .render(Serde(&page))?;
-    Ok(text.trim_start().to_owned() + "\n")
+    // No word from outside moves a terminal's cursor, when a page is looked at as text.
+    let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+    Ok(text.trim().chars().map(plain).chain(['\n']).collect())
 }
 
 fn section(id: &'static str, name: &'static str) -> Section {

@@ -16,7 +16,8 @@ const SEEN: f64 = 0.05;
 /// What a panel tells of a run's spans of time; absent where that is not known of the run.
 type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
 
-pub(super) fn chart(runs: &[Shown]) -> Chart {
+/// The chart; nothing where no run took any time.
+pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     let alone = runs.len() == 1;
     let mut keys = keys(runs);
     if alone {
@@ -27,6 +28,9 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
         });
     }
     let drawing = Drawing { runs, alone };
+    if drawing.courses().all(|course| course.duration_s <= 0.0) {
+        return None;
+    }
     let failed: u64 = drawing.courses().flat_map(|course| &course.failed).sum();
     let held_back = drawing
         .courses()
@@ -87,7 +91,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
     if capped && !held_back {
         note.push_str(" The cap on requests in flight held none back for long.");
     }
-    Chart {
+    Some(Chart {
         name: "course".to_owned(),
         title: "Throughput, load and failures over time".to_owned(),
         note,
@@ -109,7 +113,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
         },
         log: None,
         form: Form::Full,
-    }
+    })
 }
 
 fn seen(run: &Shown) -> Option<String> {
@@ -164,6 +168,8 @@ impl Drawing<'_> {
     fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
         let mut most: f64 = 0.0;
         let mut marks = Vec::new();
+        let rows = self.courses().map(|course| course.in_flight.len()).max();
+        let rows = rows.unwrap_or(0);
         for (number, run) in self.runs.iter().enumerate() {
             let course = &run.view.course;
             let Some(values) = values(course) else {
@@ -175,6 +181,8 @@ impl Drawing<'_> {
                 (from, to, *value)
             });
             let points = spans.clone().map(|(x, to, y)| Point { x, to, y: Some(y) });
+            // A run that was over earlier has nothing to tell of what came after it.
+            let after = rows.saturating_sub(values.len());
             let cells = spans.map(|(from, to, value)| {
                 Some(Cell {
                     x: (from + to) / 2.0,
@@ -196,7 +204,7 @@ impl Drawing<'_> {
                 points: points.collect(),
                 column: Some(Column {
                     head,
-                    cells: cells.collect(),
+                    cells: cells.chain(std::iter::repeat_n(None, after)).collect(),
                 }),
             });
         }

@@ -222,7 +222,16 @@ impl Drawn<'_> {
         let width = scale::step((high - low).max(high * 1e-3), BARS);
         let first = (low / width).floor();
         let bars = ((high / width - first).ceil() as usize).clamp(1, 4 * BARS);
-        let edges: Vec<f64> = (0..=bars).map(|n| (first + n as f64) * width).collect();
+        let edge = |n: usize| (first + n as f64) * width;
+        // What an edge lacks for being a sum of fractions must not leave the largest out.
+        let bars = if edge(bars) < high { bars + 1 } else { bars };
+        let edges: Vec<f64> = (0..=bars).map(edge).collect();
+        let (begin, finish) = (edges[0], edges[bars]);
+        // A bar holds what it begins with, the last also what it ends with.
+        let before = |figures: &Figures, edge: f64| {
+            let edge = if edge == finish { edge.next_up() } else { edge };
+            below(figures, edge)
+        };
         let alone = self.figures.len() == 1;
         let mut most: f64 = 0.0;
         let marks: Vec<Mark> = self
@@ -235,7 +244,7 @@ impl Drawn<'_> {
                         (
                             edge[0],
                             edge[1],
-                            below(figures, edge[1]) - below(figures, edge[0]),
+                            before(figures, edge[1]) - before(figures, edge[0]),
                         )
                     })
                     .collect();
@@ -269,10 +278,9 @@ impl Drawn<'_> {
                 }
             })
             .collect();
-        let (begin, finish) = (edges[0], edges[bars]);
         let beyond = told(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;
-            let beyond = figures.count() - below(figures, finish);
+            let beyond = figures.count() - before(figures, finish);
             (beyond > 0).then(|| {
                 format!(
                     "{} of {} samples are longer than {} and not drawn.",

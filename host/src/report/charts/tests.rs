@@ -148,6 +148,7 @@ fn runs_are_called_by_what_tells_them_apart() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn any_run_can_be_drawn(run in any_run(), other in any_run()) {
         let runs = [run_of("one", &run), run_of("two", &other)];

@@ -128,6 +128,7 @@ fn groups_beyond_a_number_are_one() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn the_order_of_records_does_not_matter(run in any_run(), seed in any::<u64>()) {
         let mut other = run.clone();
