@@ -18,7 +18,7 @@ mod side;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 #[cfg(test)]
 mod trials;
 
@@ -34,7 +34,7 @@ pub use side::{Measured, Side, Stated};
 use crate::about::About;
 use crate::figure::{Better, Figure, Statistic};
 use crate::finding::Verdict;
-use crate::stats::interval::LEVEL;
+use crate::stats::interval::{Interval, LEVEL};
 use estimate::{Draws, Estimate, between_runs, is_same, shown};
 
 /// A comparison of sides with the first of them.
@@ -170,6 +170,15 @@ pub struct Ends {
     pub low: f64,
     /// The upper one.
     pub high: f64,
+}
+
+impl From<Interval> for Ends {
+    fn from(interval: Interval) -> Self {
+        Ends {
+            low: interval.low,
+            high: interval.high,
+        }
+    }
 }
 
 /// What can be said of a difference.
@@ -357,10 +366,7 @@ fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) -> Row {
         value,
         difference,
         percent,
-        interval: estimate.map(|estimate| Ends {
-            low: estimate.interval.low,
-            high: estimate.interval.high,
-        }),
+        interval: estimate.map(|estimate| estimate.interval.into()),
         noise_floor: estimate.map(|estimate| estimate.floor),
         probability: estimate.map(|estimate| estimate.probability),
         walks: estimate.is_some_and(|estimate| estimate.walks),
