@@ -6,18 +6,22 @@
 //! - `invariants`: what `ARCHITECTURE.md` promises, each a test.
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
 //! - `guide`: the plugin author's guide, followed to the letter.
+//! - `live`: what can be seen of a run while it goes on, by people and by Prometheus.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
 //! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
 //! - `versions`: components of earlier versions of the contract, as they were built then.
+//! - `browser`: pages of results in a real browser: drawn, stepped through, printed.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod authoring;
+mod browser;
 mod command_line;
 mod endings;
 mod guide;
 mod hostile_guests;
 mod invariants;
+mod live;
 mod plugin_cases;
 mod sockets;
 mod support;

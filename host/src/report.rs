@@ -9,6 +9,7 @@ pub mod compatible;
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod markdown;
 pub mod repeats;
 pub mod schema;
 pub mod text;

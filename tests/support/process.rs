@@ -103,6 +103,19 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
+    /// Types into its stdin, which must be a pipe.
+    pub fn type_in(&mut self, keys: &str) {
+        use std::io::Write;
+        let stdin = self.child.stdin.as_mut().expect("stdin is a pipe");
+        stdin.write_all(keys.as_bytes()).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    /// What it wrote to stdout so far.
+    pub fn stdout(&self) -> String {
+        text(&self.stdout)
+    }
+
     /// What it wrote to stderr so far.
     pub fn stderr(&self) -> String {
         text(&self.stderr)

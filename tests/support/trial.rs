@@ -3,12 +3,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use runner::assess::assess_read;
 use runner::clock::Clock;
 use runner::environment::Environment;
 use runner::exchange::{Exchange, FailureClass, Outcome, Phase};
 use runner::folder::{RunFolder, Status};
+use runner::live::Snapshot;
 use runner::mock::{Engine, Truth};
 use runner::pace::Signal;
 use runner::plan::{Plan, Slice};
@@ -37,6 +39,7 @@ pub struct Trial {
     raw: Option<Arc<Raw>>,
     away: Option<(u32, Away)>,
     apart: bool,
+    looks: Option<Duration>,
 }
 
 /// What came of it.
@@ -57,6 +60,10 @@ pub struct Ran {
     pub truths: Vec<Truth>,
     /// Connections that were opened.
     pub connections: usize,
+    /// What an onlooker can see of it.
+    pub live: Arc<Live>,
+    /// What one saw while it went on, where one looked.
+    pub looks: Vec<Snapshot>,
     /// The run's folder; it goes when this does.
     folder: TempDir,
 }
@@ -122,6 +129,12 @@ impl Trial {
     /// With connections that can be told apart by when their opening began.
     pub fn telling_connections_apart(mut self) -> Self {
         self.apart = true;
+        self
+    }
+
+    /// With an onlooker who looks so often while it goes on.
+    pub fn looked_at(mut self, every: Duration) -> Self {
+        self.looks = Some(every);
         self
     }
 
@@ -194,7 +207,18 @@ impl Trial {
             signal: Signal::for_task(),
             live: Arc::new(Live::default()),
         };
-        let ended = on_paused_clock(&plan, &parts, &memory, folder.path(), &control).await;
+        let mut looks = Vec::new();
+        let onlooker = async {
+            while let Some(every) = self.looks {
+                tokio::time::sleep(every).await;
+                looks.push(control.live.snapshot());
+            }
+            std::future::pending::<Never>().await
+        };
+        let ended = tokio::select! {
+            ended = on_paused_clock(&plan, &parts, &memory, folder.path(), &control) => ended,
+            never = onlooker => match never {},
+        };
         folder
             .end(&Status {
                 started: "virtual".to_owned(),
@@ -219,6 +243,8 @@ impl Trial {
             text: text::text(&summary),
             truths: engine.truths(),
             connections: memory.opened(),
+            live: Arc::clone(&control.live),
+            looks,
             plan,
             ended,
             exchanges,
@@ -228,6 +254,9 @@ impl Trial {
         }
     }
 }
+
+/// Of which there is none: who waits for it waits for ever.
+enum Never {}
 
 /// The speed of the mock engine where a trial says nothing else.
 const SPEED: &str = "ttft = '120ms'\nitl = '20ms'\n";

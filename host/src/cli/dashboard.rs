@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::interrupt::Interrupt;
-use crate::live::{History, Live};
+use crate::live::{History, Live, Snapshot};
 use crate::plan::Plan;
 use crate::vitals::{Watched, yield_to_others};
 use screen::Screen;
@@ -97,19 +97,20 @@ impl Looking {
         }
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let mut history = History::default();
-        let mut snapshot = self.live.snapshot();
+        let mut last: Option<(Snapshot, History)> = None;
         // A screen that something else has left is not drawn on any more.
         while !self.finished.load(Ordering::Acquire) && screen::is_up() {
             let next = Instant::now() + REDRAW;
             let now = self.live.snapshot();
             history.note(&now);
-            if !self.keys.paused {
-                snapshot = now;
-            }
+            let shown = match last.take() {
+                Some(last) if self.keys.paused => last,
+                _ => (now, history.clone()),
+            };
             let view = View {
                 subject: &self.subject,
-                snapshot: &snapshot,
-                history: &history,
+                snapshot: &shown.0,
+                history: &shown.1,
                 paused: self.keys.paused,
                 help: self.keys.help,
                 colours,
@@ -117,6 +118,7 @@ impl Looking {
             if screen.terminal.draw(|frame| view.draw(frame)).is_err() {
                 return;
             }
+            last = Some(shown);
             self.listen_until(next);
         }
     }

@@ -20,11 +20,9 @@ use crate::plan::Plan;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Watch {
     /// Show a run in the terminal while it goes on: throughput, latencies, failures, this client's load
-    #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), conflicts_with = "no_progress", help_heading = "Progress")]
+    #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
     dashboard: bool,
-    /// Serve metrics for Prometheus while runs go on, at /metrics of this address
-    ///
-    /// HOST:PORT, or :PORT for loopback only; port 0 lets the system choose one, which is told.
+    /// Serve metrics for Prometheus while runs go on: HOST:PORT, or :PORT for this machine alone
     #[arg(
         long,
         value_name = "ADDRESS",

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::{Buckets, Cells, Window};
+use super::cells::{Buckets, Seconds};
 use super::snapshot::{Failures, Latency};
 use crate::exchange::{Exchange, FailureClass, Outcome, Phase};
 use crate::metric::{self, Measure, Metric, Of, Reading};
@@ -89,8 +89,7 @@ const fn microseconds<const N: usize>(spans: [u64; N]) -> [Nanos; N] {
 /// One metric's distributions.
 struct Track {
     metric: &'static Metric,
-    whole: Cells,
-    recent: Window,
+    seconds: Seconds,
     buckets: Buckets,
 }
 
@@ -106,8 +105,7 @@ impl Default for Books {
             tracks: METRICS.map(|(name, bounds)| Track {
                 metric: metric::by_name(name)
                     .unwrap_or_else(|| unreachable!("the catalogue has `{name}`")),
-                whole: Cells::default(),
-                recent: Window::default(),
+                seconds: Seconds::default(),
                 buckets: Buckets::new(bounds),
             }),
         }
@@ -146,10 +144,13 @@ impl Books {
 
     /// Each metric's distributions, the recent past being that before `now`.
     pub fn latencies(&self, now: Nanos) -> [Latency; METRICS.len()] {
-        self.tracks.each_ref().map(|track| Latency {
-            recent: track.recent.recent(now).quantiles(),
-            whole: track.whole.quantiles(),
-            buckets: track.buckets.clone(),
+        self.tracks.each_ref().map(|track| {
+            let seen = track.seconds.at(now);
+            Latency {
+                recent: seen.recent.quantiles(),
+                whole: seen.whole.quantiles(),
+                buckets: track.buckets.clone(),
+            }
         })
     }
 }
@@ -178,8 +179,7 @@ impl Track {
     }
 
     fn add(&mut self, over: Nanos, span: Nanos, times: u64) {
-        self.whole.add(span, times);
-        self.recent.add(over, span, times);
+        self.seconds.add(over, span, times);
         self.buckets.add(span, times);
     }
 }

@@ -111,9 +111,13 @@ pub struct Quantiles {
     pub max_ms: f64,
 }
 
-/// The last seconds: cells for each second, of which the oldest makes room for the newest.
+/// A distribution over time: cells for each of the last seconds, and for all before. A sample is counted once,
+/// where it belongs; the oldest second becomes part of the past when a new one begins.
 #[derive(Clone, Debug)]
-pub struct Window([Second; RECENT_S as usize]);
+pub struct Seconds {
+    last: [Second; RECENT_S as usize],
+    past: Cells,
+}
 
 #[derive(Clone, Debug, Default)]
 struct Second {
@@ -121,36 +125,54 @@ struct Second {
     cells: Cells,
 }
 
-impl Default for Window {
+/// A distribution at an instant.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    /// Of the last seconds.
+    pub recent: Cells,
+    /// Of all.
+    pub whole: Cells,
+}
+
+impl Default for Seconds {
     fn default() -> Self {
-        Window(std::array::from_fn(|_| Second::default()))
+        Seconds {
+            last: std::array::from_fn(|_| Second::default()),
+            past: Cells::default(),
+        }
     }
 }
 
-impl Window {
-    /// Counts a span so many times, at that instant. What is older than the window is not counted.
+impl Seconds {
+    /// Counts a span so many times, at that instant.
     pub fn add(&mut self, at: Nanos, span: Nanos, times: u64) {
         let number = second(at);
-        let held = &mut self.0[(number % RECENT_S) as usize];
+        let held = &mut self.last[(number % RECENT_S) as usize];
         if number > held.number {
-            held.number = number;
+            self.past.merge(&held.cells);
             held.cells.clear();
+            held.number = number;
         }
-        if number == held.number {
-            held.cells.add(span, times);
-        }
+        let cells = match number == held.number {
+            true => &mut held.cells,
+            // It comes late, and its second has passed.
+            false => &mut self.past,
+        };
+        cells.add(span, times);
     }
 
-    /// The seconds until now, the present one included, together.
-    pub fn recent(&self, now: Nanos) -> Cells {
+    /// The seconds until now, the present one included, and all there is.
+    pub fn at(&self, now: Nanos) -> Distribution {
         let now = second(now);
-        let mut all = Cells::default();
-        for held in &self.0 {
-            if held.number <= now && held.number + RECENT_S > now {
-                all.merge(&held.cells);
+        let (mut recent, mut whole) = (Cells::default(), self.past.clone());
+        for held in &self.last {
+            match held.number <= now && held.number + RECENT_S > now {
+                true => recent.merge(&held.cells),
+                false => whole.merge(&held.cells),
             }
         }
-        all
+        whole.merge(&recent);
+        Distribution { recent, whole }
     }
 }
 
@@ -253,28 +275,34 @@ mod tests {
     #[test]
     fn nothing_counted_is_nothing_told() {
         assert_eq!(Cells::default().quantiles(), None);
-        assert_eq!(Window::default().recent(Nanos(7)).quantiles(), None);
+        let nothing = Seconds::default().at(Nanos(7));
+        assert_eq!(
+            (nothing.recent.quantiles(), nothing.whole.quantiles()),
+            (None, None)
+        );
     }
 
     #[test]
-    fn a_window_forgets() {
-        let mut window = Window::default();
-        window.add(Nanos(0), Nanos(5 * MS), 1);
-        window.add(Nanos(SECOND), Nanos(7 * MS), 2);
-        let count = |window: &Window, at: u64| {
-            window
-                .recent(Nanos(at * SECOND))
-                .quantiles()
-                .map_or(0, |seen| seen.count)
+    fn the_recent_past_is_forgotten_and_the_whole_is_not() {
+        let mut seconds = Seconds::default();
+        seconds.add(Nanos(0), Nanos(5 * MS), 1);
+        seconds.add(Nanos(SECOND), Nanos(7 * MS), 2);
+        let counts = |seconds: &Seconds, at: u64| {
+            let seen = seconds.at(Nanos(at * SECOND));
+            let count = |cells: Cells| cells.quantiles().map_or(0, |seen| seen.count);
+            (count(seen.recent), count(seen.whole))
         };
-        assert_eq!((count(&window, 1), count(&window, 9)), (3, 3));
-        assert_eq!((count(&window, 10), count(&window, 11)), (2, 0));
-        // The twelfth second takes the place of the second; what comes late for that one is lost to the window.
-        window.add(Nanos(11 * SECOND), Nanos(9 * MS), 1);
-        window.add(Nanos(SECOND), Nanos(7 * MS), 1);
-        assert_eq!(count(&window, 11), 1);
-        let seen = window.recent(Nanos(11 * SECOND)).quantiles().unwrap();
-        assert_eq!((seen.p50_ms, seen.max_ms), (9.0, 9.0));
+        let seen = [1, 9, 10, 11].map(|at| counts(&seconds, at));
+        assert_eq!(seen, [(3, 3), (3, 3), (2, 3), (0, 3)]);
+        // The twelfth second takes the place of the second; what comes late for that one is of the past.
+        seconds.add(Nanos(11 * SECOND), Nanos(9 * MS), 1);
+        seconds.add(Nanos(SECOND), Nanos(11 * MS), 1);
+        assert_eq!(counts(&seconds, 11), (1, 5));
+        let seen = seconds.at(Nanos(11 * SECOND));
+        let (recent, whole) = (seen.recent.quantiles(), seen.whole.quantiles());
+        let (recent, whole) = (recent.unwrap(), whole.unwrap());
+        assert_eq!((recent.p50_ms, recent.max_ms), (9.0, 9.0));
+        assert_eq!((whole.mean_ms, whole.max_ms), (7.8, 11.0));
     }
 
     #[test]

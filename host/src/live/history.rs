@@ -100,3 +100,60 @@ impl History {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::Live;
+
+    /// So many milliseconds after the beginning, with so many tokens and requests.
+    fn at(ms: u64, tokens: u64, over: u64) -> Snapshot {
+        Snapshot {
+            elapsed: Some(Nanos(ms * 1_000_000)),
+            tokens_seen: tokens,
+            answered: over,
+            ..Live::default().snapshot()
+        }
+    }
+
+    fn after(snapshots: impl IntoIterator<Item = Snapshot>) -> History {
+        let mut history = History::default();
+        snapshots
+            .into_iter()
+            .for_each(|snapshot| history.note(&snapshot));
+        history
+    }
+
+    #[test]
+    fn nothing_is_told_before_a_second() {
+        let history = after([Live::default().snapshot(), at(250, 9, 1), at(750, 30, 2)]);
+        assert_eq!((history.recent(), history.whole()), (None, None));
+        assert_eq!(history.seconds().count(), 0);
+    }
+
+    #[test]
+    fn rates_of_seconds_of_the_recent_past_and_of_all() {
+        // Four times a second: 10 tokens a second for 20 s, then 100 a second for 10 s.
+        let tokens = |ms: u64| ms.min(20_000) / 100 + ms.saturating_sub(20_000) / 10;
+        let snapshots = (0..=120).map(|quarter| quarter * 250);
+        let history = after(snapshots.map(|ms| at(ms, tokens(ms), ms / 1_000)));
+        let recent = history.recent().unwrap();
+        assert_eq!((recent.tokens, recent.requests), (100.0, 1.0));
+        assert_eq!(history.whole().unwrap().tokens, 40.0);
+        let seconds: Vec<f64> = history.seconds().map(|(_, rates)| rates.tokens).collect();
+        assert_eq!((seconds[0], seconds[19], seconds[20]), (10.0, 10.0, 100.0));
+        assert_eq!(seconds.len(), 30);
+    }
+
+    #[test]
+    fn who_looks_seldom_sees_the_time_since_the_last_look() {
+        let history = after([at(30_000, 300, 3), at(60_000, 900, 6)]);
+        assert_eq!(history.recent().unwrap().tokens, 20.0);
+    }
+
+    #[test]
+    fn only_the_last_minutes_are_kept() {
+        let history = after((0..2_000).map(|second| at(second * 1_000, second, 0)));
+        assert_eq!(history.seconds().count(), KEPT);
+    }
+}

@@ -62,6 +62,7 @@ impl Subject {
 }
 
 /// What is drawn.
+#[derive(Clone, Copy)]
 pub struct View<'v> {
     /// What the run is.
     pub subject: &'v Subject,
@@ -147,7 +148,7 @@ impl View<'_> {
         self.progress(frame, progress);
         self.rates(frame, rates);
         let [latencies, requests] =
-            Layout::horizontal([Constraint::Length(46), Constraint::Fill(1)]).areas(figures);
+            Layout::horizontal([Constraint::Length(38), Constraint::Fill(1)]).areas(figures);
         self.latencies(frame, latencies);
         self.requests(frame, requests);
         self.client(frame, client);

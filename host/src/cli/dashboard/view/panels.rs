@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph, RenderDirection, Sparkline};
+use ratatui::widgets::{Block, Paragraph, RenderDirection, Sparkline, Wrap};
 
 use super::View;
 use super::words::{ABSENT, ms, percent, rate};
@@ -73,13 +73,14 @@ impl View<'_> {
                 format!("{} {unit}", told(self.history.recent())),
                 looks.strong(),
             ),
-            Span::raw(format!(", {} in all", told(self.history.whole()))),
         ];
+        if let Some(rates) = self.history.whole() {
+            title.push(Span::raw(format!(", mean {}", rate(of(&rates)))));
+        }
+        let mut block = Block::bordered().title(Line::from(title));
         if !shown.is_empty() {
-            title.push(Span::styled(
-                format!(", most {}", rate(most)),
-                looks.faint(),
-            ));
+            let most = format!("most {}", rate(most));
+            block = block.title_bottom(Line::styled(most, looks.faint()).right_aligned());
         }
         let data = shown.iter().rev().map(|value| (value * STEPS) as u64);
         let chart = Sparkline::default()
@@ -87,7 +88,7 @@ impl View<'_> {
             .max((most * STEPS).max(1.0) as u64)
             .direction(RenderDirection::RightToLeft)
             .style(looks.chart())
-            .block(Block::bordered().title(Line::from(title)));
+            .block(block);
         frame.render_widget(chart, area);
     }
 
@@ -100,9 +101,9 @@ impl View<'_> {
                 [seen.p50_ms, seen.p90_ms, seen.p99_ms].map(ms)
             });
             let [p50, p90, p99] = cells;
-            format!("{name:<5}{span:<4}{p50:>11}{p90:>11}{p99:>11}")
+            format!("{name:<5}{span:<4}{p50:>9}{p90:>9}{p99:>9}")
         };
-        let header = format!("{:<9}{:>11}{:>11}{:>11}", "ms", "P50", "P90", "P99");
+        let header = format!("{:<9}{:>9}{:>9}{:>9}", "ms", "P50", "P90", "P99");
         let mut lines = vec![Line::styled(header, looks.faint())];
         let both = |name: &str, latency: &Latency| {
             [
@@ -135,9 +136,15 @@ impl View<'_> {
                 Span::styled(format!("failed {failed}"), style),
             ]),
         ];
-        lines.extend(self.failure_lines());
-        let block = Block::bordered().title("requests");
-        frame.render_widget(Paragraph::new(lines).block(block), area);
+        let failures = self.failure_lines();
+        // The only message may take the room of others.
+        let alone = failures.len() == 1;
+        lines.extend(failures);
+        let mut told = Paragraph::new(lines).block(Block::bordered().title("requests"));
+        if alone {
+            told = told.wrap(Wrap { trim: true });
+        }
+        frame.render_widget(told, area);
     }
 
     /// What this client uses of its cores, and whether it keeps up.

@@ -21,6 +21,9 @@ pub(super) const ABSENT: &str = "-";
 /// Share of a second on a core from which on a thread is worth a look, and has nothing left to give.
 const BUSY: [f64; 2] = [0.7, 0.9];
 
+/// The parts of this client that measure, from the first that a request meets to the last.
+const MEASURING: [&str; 4] = ["pace", "read", "decode", "record"];
+
 /// What the keys do, and what is shown.
 pub(super) const HELP: [&str; 13] = [
     "q, Ctrl-C   stop sending, wait for the last replies, report;",
@@ -146,7 +149,7 @@ impl View<'_> {
         lines.collect()
     }
 
-    /// Parts of this client in the order in which they enlisted.
+    /// Parts of this client: those that measure, then those that look on.
     pub(super) fn roles(&self) -> Vec<Role<'_>> {
         let mut roles: Vec<Role<'_>> = Vec::new();
         let load = self.snapshot.load.iter();
@@ -164,6 +167,8 @@ impl View<'_> {
                 }),
             }
         }
+        let place = |role: &Role<'_>| MEASURING.iter().position(|name| *name == role.name);
+        roles.sort_by_key(|role| (place(role).unwrap_or(MEASURING.len()), role.name));
         roles
     }
 
