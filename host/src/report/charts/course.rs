@@ -1,7 +1,7 @@
 //! The course of runs over time: throughput, requests in flight, those that wait for the cap, failures.
 
 use super::{Shown, keys, seconds, told};
-use crate::report::chart::number::{count, significant};
+use crate::report::chart::number::{count, short, significant};
 use crate::report::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
     Ticks, Tone, scale,
@@ -187,12 +187,15 @@ impl Drawing<'_> {
                 Some(Cell {
                     x: (from + to) / 2.0,
                     y: value,
-                    text: format!("{} {unit}", significant(value, 4)),
+                    text: match unit {
+                        "tok/s" => format!("{} tok/s", significant(value, 4)),
+                        _ => short((value * 100.0).round() / 100.0, 4),
+                    },
                 })
             });
             let head = match self.alone {
                 true => title.to_owned(),
-                false => format!("{}: {unit}", run.label),
+                false => format!("{}, {unit}", run.label),
             };
             marks.push(Mark {
                 key: number,

@@ -296,6 +296,11 @@ fn steady(summary: &Summary) -> Option<Part> {
             p99.unwrap_or_default()
         ))
     };
+    let drift = window.drift.iter().map(|(name, drift)| {
+        let change = format!("{:+.1} %", drift.change * 100.0);
+        format!("{name} {}", change.replace('-', "\u{2212}"))
+    });
+    let drift: Vec<String> = drift.collect();
     Some(Part {
         title: "Steady state",
         words: Some(format!(
@@ -322,6 +327,20 @@ fn steady(summary: &Summary) -> Option<Part> {
             ("TPOT, median", of(metric::TPOT)),
             ("ITL, median", of(metric::ITL)),
             ("E2E latency, median", of(metric::E2E)),
+            (
+                "From its beginning to its end",
+                (!drift.is_empty()).then(|| drift.join(", ")),
+            ),
+            (
+                "Throughput swings every",
+                window.swing.map(|swing| {
+                    format!(
+                        "{} s, by {}",
+                        significant(swing.period_s, 3),
+                        percent(swing.share)
+                    )
+                }),
+            ),
         ]),
     })
 }

@@ -168,6 +168,18 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
             Some(format!("{} ms", significant(client.longest_pause_ms, 3))),
         ),
         (
+            "Kept from running by a quota",
+            client
+                .throttled_s
+                .map(|s| format!("{} s", significant(s, 3))),
+        ),
+        (
+            "Largest step of the clock",
+            client
+                .clock_step_ms
+                .map(|ms| format!("{} ms", significant(ms, 3))),
+        ),
+        (
             "Machine busy",
             client.machine.map(|machine| percent(machine.busy)),
         ),

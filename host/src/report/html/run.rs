@@ -23,6 +23,7 @@ pub(super) struct Run {
     launch: Option<String>,
     verdict: Verdict,
     findings: Vec<Finding>,
+    thresholds: Vec<Threshold>,
     tiles: Vec<Tile>,
     metrics: Metrics,
     parts: Vec<Part>,
@@ -49,6 +50,13 @@ struct Finding {
     seen: String,
     why: String,
     advice: String,
+}
+
+#[derive(Serialize)]
+struct Threshold {
+    threshold: String,
+    seen: String,
+    held: bool,
 }
 
 #[derive(Serialize)]
@@ -136,6 +144,11 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
         version: plugin.version,
         digest: plugin.digest,
     });
+    let thresholds = summary.thresholds.iter().map(|checked| Threshold {
+        threshold: checked.threshold.clone(),
+        seen: checked.told(),
+        held: checked.held,
+    });
     let command = environment
         .as_ref()
         .map(|environment| &environment.command_line);
@@ -149,6 +162,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
         launch: of.about.launch_command.clone(),
         verdict: verdict(&shown.reported),
         findings: findings.collect(),
+        thresholds: thresholds.collect(),
         tiles: figures::tiles(summary),
         metrics: figures::metrics(summary),
         parts: figures::parts(summary),

@@ -25,6 +25,16 @@ fn a_page_says_what_was_measured_and_is_the_same_every_time() {
     let run = || run_of("one", &exchanges(60, 0));
     let text = page_of(&[run()]);
     assert_eq!(text, page_of(&[run()]));
+    assert!(!text.contains("Thresholds"), "absent is absent");
+    let mut checked = run();
+    checked.reported.summary.thresholds = vec![crate::threshold::Checked {
+        threshold: "ttft.p99 <= 100 ms".to_owned(),
+        seen: Some(160.0),
+        held: false,
+        because: None,
+    }];
+    let checked = page_of(&[checked]);
+    assert!(checked.contains("ttft.p99 &lt;= 100 ms") && checked.contains("does not hold"));
     for part in [
         "<title>m on vllm 0.10.1</title>",
         "8x H800",
