@@ -5,6 +5,7 @@
 
 mod audit;
 mod authors;
+mod comparisons;
 mod help;
 mod judged;
 mod plugins;

@@ -1,6 +1,7 @@
 //! `runner report`: redraws results from the records of runs, in the forms that people and
 //! programs read.
 
+mod drawn;
 mod output;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 
+use self::drawn::Picture;
 use self::output::Output;
 use super::failure::{Exit, Failure, tell};
 use crate::folder::{self, RunFolder, Status};
@@ -32,6 +34,10 @@ pub struct Args {
     /// List every request in another tool's JSON: lengths, times, gaps, texts, errors
     #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
     detailed: bool,
+    /// Draw the chart of this name, such as ttft-ecdf, as `svg` or `png`; without it all are
+    /// drawn, into the folder that --output names
+    #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
+    chart: Option<String>,
     /// Write to this file, whole or not at all, instead of stdout (`-`)
     #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT", default_value = "-")]
     output: PathBuf,
@@ -52,6 +58,13 @@ enum Format {
     Jsonl,
     /// A row an exchange, in the order in which they ended; what was not measured is empty
     Csv,
+    /// A page with charts, in one file that needs no network; several runs lie over each other,
+    /// the first is what the others are compared with
+    Html,
+    /// Charts as drawings
+    Svg,
+    /// Charts as pictures
+    Png,
 }
 
 /// Whose layout, names and definitions a result has.
@@ -73,7 +86,16 @@ enum Style {
 /// Where a run cannot be read, a form cannot show what was asked, or the report cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.check()?;
+    let picture = match args.format {
+        Format::Svg => Some(Picture::Svg),
+        Format::Png => Some(Picture::Png),
+        _ => None,
+    };
     let runs = open(&args.runs)?;
+    if let Some(picture) = picture {
+        drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut out = Output::open(&args.output)?;
     match (args.format, args.style) {
         (Format::Text, style) => each(&runs, &mut out, |run| block(run, style)),
@@ -89,6 +111,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         }),
         (Format::Jsonl, _) => lines(only(&runs, "lines")?, &mut out),
         (Format::Csv, _) => table(only(&runs, "rows")?, &mut out),
+        (Format::Html, _) => drawn::page(&runs, &mut out),
+        (Format::Svg | Format::Png, _) => Ok(()),
     }?;
     out.finish()?;
     Ok(ExitCode::SUCCESS)
@@ -111,6 +135,14 @@ impl Args {
                 name(self.format),
                 name(self.style),
                 there_are.join(", "),
+            ));
+        }
+        if let (Some(chart), false) = (
+            &self.chart,
+            matches!(self.format, Format::Svg | Format::Png),
+        ) {
+            return wrong(format!(
+                "--chart {chart} names a chart, which is drawn with --format svg or --format png"
             ));
         }
         let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
