@@ -39,7 +39,7 @@ pub struct Claim {
     /// Which tool wrote it.
     pub tool: Tool,
     /// Engine, version, hardware and launch command, as far as the source says.
-    #[serde(skip_serializing_if = "About::is_empty")]
+    #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
     /// The model, as named there.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct Source {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The headings above it, the outermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headings: Vec<String>,
     /// What the page says just above it: `Optimized benchmark result`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -14,9 +14,9 @@ const SHORT: f64 = 0.99;
 pub(super) fn nothing_answered(figures: &Figures<'_>) -> Option<Finding> {
     let answered = figures.claim.value("requests.successful")?;
     let of = figures.claim.asked.requests;
-    let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
+    let of = of.map_or_else(|| "its".to_owned(), |of| of.to_string());
     (answered == 0.0).then(|| {
-        let seen = format!("none{of} requests was answered");
+        let seen = format!("none of {of} requests was answered");
         Finding::new(Id::NothingAnswered, Severity::Invalid, seen)
     })
 }

@@ -100,13 +100,15 @@ impl<'a> Figures<'a> {
         of_it && self.tpot_is_with_first()
     }
 
-    /// Whether token throughputs are taken over the duration. guidellm's are over the time from the first
-    /// token to the last.
-    pub(super) fn over_duration(&self) -> bool {
-        !matches!(
-            self.claim.tool,
-            Tool::Guidellm | Tool::Gpustack | Tool::Unknown
-        )
+    /// Whether token throughputs are means over the tokens' events, from the first to the last, as guidellm's.
+    pub(super) fn by_events(&self) -> bool {
+        matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack)
+    }
+
+    /// Whether rates are over a longer time than the duration that is stated: AIPerf's are over the whole
+    /// phase, and its duration is from the first request to the last response.
+    pub(super) fn longer_span(&self) -> bool {
+        self.claim.tool == Tool::Aiperf
     }
 
     /// Time from the first token to the end in milliseconds, in the mean.

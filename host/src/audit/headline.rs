@@ -111,10 +111,16 @@ fn change(
     };
     let by_counts = (rate(own)? / rate(base)? - 1.0) * 100.0;
     ((by_counts - told).abs() > POINTS).then(|| {
-        let sign = if by_counts >= 0.0 { "+" } else { "-" };
+        // A zero has no sign.
+        let by_counts = if by_counts.abs() < 0.05 {
+            0.0
+        } else {
+            by_counts
+        };
+        let sign = if by_counts > 0.0 { "+" } else { "" };
         format!(
             "by tokens over duration the change is {sign}{}, not {told:+} %",
-            percent(by_counts.abs() / 100.0)
+            percent(by_counts / 100.0)
         )
     })
 }

@@ -138,7 +138,9 @@ fn wrapped(out: &mut String, first: &str, next: &str, words: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
     for word in words.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        // A unit stays with its number.
+        let glued = matches!(word, "%" | "ms" | "s" | "-" | "1)");
+        if !empty && !glued && line.chars().count() + 1 + word.chars().count() > WIDTH {
             out.push_str(line.trim_end());
             out.push('\n');
             line = next.to_owned();

@@ -2,7 +2,7 @@
 
 use super::figures::{Figures, percent, shown};
 use super::range::Range;
-use super::{Finding, Id};
+use super::{Finding, Id, concurrency};
 use crate::claim::Tool;
 use crate::finding::Severity;
 
@@ -11,6 +11,9 @@ const NOTHING: f64 = 0.001;
 
 /// Beyond this share, a figure is of something else.
 const MUCH: f64 = 0.05;
+
+/// Share of the cap from which on it is full most of the time.
+const FULL: f64 = 0.75;
 
 /// No engine gives one request as many tokens a second.
 const FASTEST: f64 = 10_000.0;
@@ -37,6 +40,7 @@ pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
     if apart <= NOTHING {
         return Vec::new();
     }
+    let over = answered / rate.mid();
     let seen = format!(
         "{} requests over {} s are {} a second, and {} is stated",
         shown(answered),
@@ -44,7 +48,17 @@ pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
         shown(answered / duration.mid()),
         shown(rate.mid()),
     );
-    vec![Finding::new(Id::RequestRateDisagrees, graded(apart), seen)]
+    let (severity, formula) = match figures.longer_span() && over > duration.mid() {
+        true => (
+            Severity::Note,
+            Some(format!(
+                "requests over the {} s of the whole phase",
+                shown(over)
+            )),
+        ),
+        false => (graded(apart), None),
+    };
+    vec![Finding::new(Id::RequestRateDisagrees, severity, seen).by(formula)]
 }
 
 pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
@@ -63,6 +77,16 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
         let (rate, tokens) = (figures.positive(name)?, tokens?);
         let apart = (rate * duration).apart(Range::exact(tokens));
         (apart > NOTHING).then_some((label, rate, tokens, apart))
+    });
+    // Of a span that requests are counted over as well, the rule on those speaks.
+    let span = figures
+        .answered()
+        .zip(figures.positive("throughput.requests-per-s"));
+    let span = span
+        .filter(|_| figures.longer_span())
+        .map(|(answered, rate)| Range::exact(answered) / rate);
+    let off = off.filter(|(_, rate, tokens, _)| {
+        span.is_none_or(|span| (*rate * span).apart(Range::exact(*tokens)) > NOTHING)
     });
     let off: Vec<_> = off.collect();
     let Some((label, rate, tokens, _)) = off.first().copied() else {
@@ -87,7 +111,8 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
         percent((rate.mid() * duration.mid() / tokens - 1.0).abs()),
     );
     // guidellm's rate is a mean over the events of its tokens, from the first to the last.
-    let (severity, formula) = match !figures.over_duration() && more {
+    let by_events = figures.by_events() && (more || apart <= MUCH);
+    let (severity, formula) = match by_events {
         true => {
             let severity = if apart > MUCH {
                 Severity::Suspect
@@ -98,10 +123,7 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
                 "tokens over the {} s from the first token that was timed to the last",
                 shown(over)
             );
-            (
-                severity,
-                (figures.claim.tool != Tool::Unknown).then_some(formula),
-            )
+            (severity, Some(formula))
         }
         false => (graded(apart), None),
     };
@@ -138,7 +160,11 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
         shown(expected),
         shown(total.mid()),
     );
-    vec![Finding::new(Id::TotalDisagrees, graded(apart), seen)]
+    let severity = match figures.by_events() && apart <= MUCH {
+        true => Severity::Note,
+        false => graded(apart),
+    };
+    vec![Finding::new(Id::TotalDisagrees, severity, seen)]
 }
 
 pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
@@ -251,14 +277,26 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     let longest = ["e2e.max", "e2e.p99", "e2e.mean"]
         .iter()
         .find_map(|name| figures.positive(name));
+    let longest_s = longest.map_or(0.0, |longest| longest.high * 1.2e-3);
     let reached = requests / duration.mid();
-    if duration.low > planned * (1.0 + stray) + longest.map_or(0.0, |longest| longest.high * 2e-3) {
-        let cap = figures.claim.asked.max_concurrency;
-        let cap = cap
-            .map(|cap| format!(", with at most {cap} in flight"))
-            .unwrap_or_default();
+    let cap = figures.claim.asked.max_concurrency.map(|cap| cap as f64);
+    let in_flight = concurrency::mean(figures).map(Range::mid);
+    let full = cap
+        .zip(in_flight)
+        .is_some_and(|(cap, in_flight)| in_flight > cap * FULL && reached < rate * FULL);
+    if full || duration.low > planned * (1.0 + stray) + longest_s {
+        let held = match (cap, in_flight) {
+            (Some(cap), Some(in_flight)) if full => {
+                format!(
+                    ": the cap held them back, {} of at most {} were in flight in the mean",
+                    shown(in_flight),
+                    shown(cap)
+                )
+            }
+            _ => String::new(),
+        };
         let seen = format!(
-            "{} requests a second were asked for, and {} went through{cap}",
+            "{} requests a second were asked for, and {} went through{held}",
             shown(rate),
             shown(reached)
         );

@@ -44,7 +44,7 @@ pub(super) fn read(file: &str, text: &str) -> Option<Result<Vec<Claim>, Vec<Read
                 line: Some(number),
                 ..Source::default()
             };
-            flat::read(&row, flat::tool(&row).unwrap_or(Tool::Lmdeploy), source)
+            flat::read(&row, Tool::Lmdeploy, source)
         });
     Some(in_order(rows))
 }

@@ -3,6 +3,7 @@
 
 pub mod artifacts;
 pub mod audit;
+pub mod compare;
 pub mod completions;
 pub mod dashboard;
 pub mod demo;
@@ -13,6 +14,7 @@ pub mod mock;
 pub mod plugin;
 pub mod progress;
 pub mod published;
+pub mod repeat;
 pub mod report;
 pub mod run;
 pub mod schema;
@@ -59,6 +61,7 @@ enum Command {
     Run(Box<run::Args>),
     Demo(demo::Args),
     Report(report::Args),
+    Compare(compare::Args),
     Audit(audit::Args),
     Published(published::Args),
     Mock(Box<mock::Args>),
@@ -94,6 +97,7 @@ impl Cli {
             Some(Command::Run(args)) => run::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
+            Some(Command::Compare(args)) => compare::exec(&args),
             Some(Command::Audit(args)) => audit::exec(&args),
             Some(Command::Published(args)) => published::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),

@@ -37,11 +37,19 @@ fn page(compared: &Compared, form: Form) -> String {
         1,
     );
     for side in compared.sides.iter().filter(|side| !side.doubts.is_empty()) {
-        page.list(&format!("{} is to be doubted", side.name), side.doubts.clone());
+        page.list(
+            &format!("{} is to be doubted", side.name),
+            side.doubts.clone(),
+        );
     }
     let allowed = compared.allowed.iter();
-    let allowed: Vec<String> = allowed.map(|obstacle| obstacle_words(obstacle, "A")).collect();
-    page.list("COMPARED THOUGH THIS DIFFERS, which may be all that is seen below", allowed);
+    let allowed: Vec<String> = allowed
+        .map(|obstacle| obstacle_words(obstacle, "A"))
+        .collect();
+    page.list(
+        "COMPARED THOUGH THIS DIFFERS, which may be all that is seen below",
+        allowed,
+    );
     let differences = compared.differences.iter();
     page.list(
         "What differs",
@@ -52,7 +60,15 @@ fn page(compared: &Compared, form: Form) -> String {
     page.list("What cannot be checked", compared.unknown.clone());
     for pair in &compared.pairs {
         page.heading(&format!("{} against A", pair.side));
-        let columns = ["Figure", "A", &pair.side, "Difference", "95 % interval", "Noise", "Verdict"];
+        let columns = [
+            "Figure",
+            "A",
+            &pair.side,
+            "Difference",
+            "95 % interval",
+            "Noise",
+            "Verdict",
+        ];
         page.table(&columns, pair.figures.iter().map(cells).collect(), 6);
         page.list("", notes(pair));
     }
@@ -62,7 +78,10 @@ fn page(compared: &Compared, form: Form) -> String {
             (true, _) => "FAILS",
             (false, _) => "passes",
         };
-        format!("{} of {}: {held}: {}", outcome.condition, outcome.side, outcome.seen)
+        format!(
+            "{} of {}: {held}: {}",
+            outcome.condition, outcome.side, outcome.seen
+        )
     });
     page.list("Conditions", conditions.collect());
     page.text
@@ -96,7 +115,9 @@ fn side(side: &SideFacts) -> Vec<String> {
     let engine = [&about.engine, &about.engine_version].into_iter().flatten();
     let engine = engine.cloned().collect::<Vec<_>>().join(" ");
     let hardware = about.hardware.as_deref().unwrap_or_default();
-    let what = [engine.as_str(), hardware].into_iter().filter(|part| !part.is_empty());
+    let what = [engine.as_str(), hardware]
+        .into_iter()
+        .filter(|part| !part.is_empty());
     let what = what.collect::<Vec<_>>().join(", ");
     let sources = match side.sources.as_slice() {
         [one] => one.clone(),
@@ -112,11 +133,18 @@ fn side(side: &SideFacts) -> Vec<String> {
         (None, Some(verdict)) => verdict.name().to_owned(),
         (None, None) => String::new(),
     };
-    vec![side.name.clone(), plain(&what), said(&side.model), said(&side.scenario), verdict]
+    vec![
+        side.name.clone(),
+        plain(&what),
+        said(&side.model),
+        said(&side.scenario),
+        verdict,
+    ]
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let shown = Shown::of(row);
+    let values = [row.baseline, row.value].map(Option::unwrap_or_default);
+    let shown = Shown::of(&row.figure, values);
     let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| shown.value(value));
     let percent = match (row.percent, shown) {
         (Some(percent), Shown::Plain(_)) => format!(" ({percent:+.1} %)"),
@@ -128,20 +156,22 @@ fn cells(row: &Row) -> Vec<String> {
     let interval = match (row.interval, row.no_interval) {
         (Some(ends), _) => {
             let walks = if row.walks { " ~" } else { "" };
-            format!("{} to {}{walks}", shown.signed(ends.low), shown.signed(ends.high))
+            format!(
+                "{} to {}{walks}",
+                shown.signed(ends.low),
+                shown.signed(ends.high)
+            )
         }
         (None, Some(why)) => why.words().to_owned(),
         (None, None) => String::new(),
     };
-    let noise = row.noise_floor.map_or(String::new(), |floor| shown.value(floor));
+    let noise = row
+        .noise_floor
+        .map_or(String::new(), |floor| shown.value(floor));
     let verdict = row.judgement.map_or(String::new(), |judgement| {
         format!("{} {}", judgement.sign(), judgement.words())
     });
-    let unit = match (row.unit.as_str(), shown) {
-        ("", Shown::Share) => " (%)".to_owned(),
-        ("", Shown::Plain(_)) => String::new(),
-        (unit, _) => format!(" ({unit})"),
-    };
+    let unit = shown.unit(&row.unit);
     vec![
         format!("{}{unit}", row.figure),
         value(row.baseline),
@@ -155,7 +185,7 @@ fn cells(row: &Row) -> Vec<String> {
 
 /// How a figure's numbers are written.
 #[derive(Clone, Copy)]
-enum Shown {
+pub(super) enum Shown {
     /// A share, in percent; differences in points.
     Share,
     /// A number with so many decimals.
@@ -163,12 +193,12 @@ enum Shown {
 }
 
 impl Shown {
-    fn of(row: &Row) -> Self {
-        if row.figure.ends_with("-share") || row.figure.ends_with("-attainment") {
+    /// How a figure's values of that size are written.
+    pub(super) fn of(figure: &str, values: [f64; 2]) -> Self {
+        if figure.ends_with("-share") || figure.ends_with("-attainment") {
             return Shown::Share;
         }
-        let largest = [row.baseline, row.value].into_iter().flatten().fold(0.0, |a: f64, b| a.max(b.abs()));
-        Shown::Plain(match largest {
+        Shown::Plain(match values[0].abs().max(values[1].abs()) {
             value if value >= 10_000.0 => 0,
             value if value >= 1_000.0 => 1,
             value if value >= 1.0 => 2,
@@ -176,7 +206,17 @@ impl Shown {
         })
     }
 
-    fn value(self, value: f64) -> String {
+    /// The unit in brackets, if there is one.
+    pub(super) fn unit(self, unit: &str) -> String {
+        match (unit, self) {
+            ("", Shown::Share) => " (%)".to_owned(),
+            ("", Shown::Plain(_)) => String::new(),
+            (unit, _) => format!(" ({unit})"),
+        }
+    }
+
+    /// A value.
+    pub(super) fn value(self, value: f64) -> String {
         match self {
             Shown::Share => format!("{:.2}", value * 100.0),
             Shown::Plain(decimals) => format!("{value:.decimals$}"),
@@ -185,7 +225,15 @@ impl Shown {
 
     fn signed(self, value: f64) -> String {
         // No minus before what rounds to zero.
-        let value = if self.value(value.abs()).bytes().all(|b| matches!(b, b'0' | b'.')) { 0.0 } else { value };
+        let value = if self
+            .value(value.abs())
+            .bytes()
+            .all(|b| matches!(b, b'0' | b'.'))
+        {
+            0.0
+        } else {
+            value
+        };
         match self {
             Shown::Share => format!("{:+.2}", value * 100.0),
             Shown::Plain(decimals) => format!("{value:+.decimals$}"),
@@ -195,7 +243,10 @@ impl Shown {
 
 /// How a pair's verdicts came about.
 fn notes(pair: &Pair) -> Vec<String> {
-    let judged = pair.figures.iter().filter(|row| row.probability.is_some() && row.judgement.is_some());
+    let judged = pair
+        .figures
+        .iter()
+        .filter(|row| row.probability.is_some() && row.judgement.is_some());
     let judged = judged.count();
     let mut notes = vec![match pair.method {
         Method::Blocks { blocks, requests } => format!(
@@ -204,7 +255,9 @@ fn notes(pair: &Pair) -> Vec<String> {
         Method::Runs { baseline, side } => format!(
             "Intervals: 95 %, Student's, over {baseline} and {side} runs; figures are means over runs."
         ),
-        Method::None => "No intervals: one side has no samples, or too few; nothing is judged.".to_owned(),
+        Method::None => {
+            "No intervals: one side has no samples, or too few; nothing is judged.".to_owned()
+        }
     }];
     if judged > 0 {
         notes.push(format!(

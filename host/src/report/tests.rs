@@ -229,7 +229,13 @@ fn schemas_are_committed_and_hold() {
         .iter()
         .map(|exchange| serde_json::to_value(exchange).unwrap())
         .collect();
-    for (name, instances) in [("summary", vec![summary, empty]), ("exchange", records)] {
+    let repeats = serde_json::to_value(crate::repeat::repeats("chat", &[])).unwrap();
+    for (name, instances) in [
+        ("summary", vec![summary, empty]),
+        ("exchange", records),
+        ("comparison", vec![crate::compare::tests::any()]),
+        ("repeats", vec![repeats]),
+    ] {
         let text = super::schema::schema(name).unwrap();
         golden(&format!("schemas/{name}.schema.json"), &text);
         let schema: Value = serde_json::from_str(&text).unwrap();

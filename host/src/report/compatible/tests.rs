@@ -57,8 +57,8 @@ const SGLANG: [(&str, &str, &str); 2] = [
 /// Keys of theirs that are not in ours. vLLM's `rtfx` is about audio.
 const LEFT_OUT: [&str; 1] = ["rtfx"];
 
-/// What was given as `--metadata`, whose order we do not keep.
-const METADATA: [&str; 2] = ["tensor_parallel_size", "note"];
+/// What was given as `--metadata` and `--label`, whose order we do not keep.
+const METADATA: [&str; 3] = ["tensor_parallel_size", "note", "label"];
 
 fn file(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
@@ -341,11 +341,14 @@ fn what_sglang_wrote_of_its_requests_we_write() {
     }
 }
 
-/// A line without its figures: its label, and how wide the rest is, if there is padding.
-fn shape(line: &str) -> (String, usize) {
+/// A line without its figures: its label, and whether its value is padded to 10 characters.
+fn shape(line: &str) -> (String, bool) {
     match line.split_once(": ") {
-        Some((label, _)) => (label.to_owned(), line.len().max(51)),
-        None => (line.to_owned(), line.len()),
+        Some((label, _)) => {
+            let padded = line.len() == 51 || (line.len() > 51 && !line.ends_with(' '));
+            (label.to_owned(), padded)
+        }
+        None => (line.to_owned(), false),
     }
 }
 
