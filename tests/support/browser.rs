@@ -83,14 +83,16 @@ pub async fn browser() -> Option<Browser> {
         .await
         .unwrap();
     let session = client.session_id().await.unwrap().unwrap();
-    Some(Browser {
+    let browser = Browser {
         client,
         session,
         port,
         _driver: driver,
         _profile: profile,
         _alone: alone,
-    })
+    };
+    browser.medium("screen", "light");
+    Some(browser)
 }
 
 impl Browser {
@@ -200,7 +202,11 @@ impl Browser {
 
     /// Shows the page as on a medium (`screen`, `print`) to someone who prefers a colour scheme.
     pub fn medium(&self, medium: &str, scheme: &str) {
-        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        // Without motion: what moves by itself is not where it was when it is pressed.
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
         let media = json!({ "media": medium, "features": features });
         self.devtools("Emulation.setEmulatedMedia", &media);
     }

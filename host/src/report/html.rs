@@ -133,7 +133,7 @@ pub fn page(runs: &[Shown]) -> Result<String, minijinja::Error> {
         ChartGroup {
             id: "distributions",
             name: "Distributions",
-            lead: "On the left the share of samples that are at most so long, on the right how many are about so long.",
+            lead: "Each metric cumulatively and as a histogram. Dotted lines are the median, the 99th percentile and limits that were set.",
             charts: drawn(&charts.distributions),
         },
         ChartGroup {
