@@ -3,7 +3,9 @@
 //! Transcripts lie in `command_line/snapshots`; `INSTA_UPDATE=always` writes them anew, to be read
 //! as a user would before they are kept.
 
+mod audit;
 mod authors;
+mod comparisons;
 mod help;
 mod judged;
 mod plugins;

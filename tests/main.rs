@@ -11,9 +11,11 @@
 //! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
 //! - `versions`: components of earlier versions of the contract, as they were built then.
+//! - `browser`: pages of results in a real browser: drawn, stepped through, printed.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod authoring;
+mod browser;
 mod command_line;
 mod endings;
 mod guide;

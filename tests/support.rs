@@ -1,6 +1,8 @@
-//! What the tests share: the mock engine in memory, a server of bytes, an authority, plans, run folders, the built binary.
+//! What the tests share: a browser, made-up runs, the mock engine in memory, a server of bytes, an authority, plans, run folders, the built binary.
 
 pub mod authority;
+pub mod browser;
+pub mod made_up;
 pub mod memory;
 pub mod process;
 pub mod raw;

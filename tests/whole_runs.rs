@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod aside;
+mod comparisons;
 mod connections;
 mod dialects;
 mod faults;

@@ -39,7 +39,7 @@ pub struct Claim {
     /// Which tool wrote it.
     pub tool: Tool,
     /// Engine, version, hardware and launch command, as far as the source says.
-    #[serde(skip_serializing_if = "About::is_empty")]
+    #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
     /// The model, as named there.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct Source {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The headings above it, the outermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headings: Vec<String>,
     /// What the page says just above it: `Optimized benchmark result`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,6 +292,11 @@ impl Sample {
         let tokens = self.output_tokens.filter(|tokens| *tokens > 1)?;
         Some((self.e2e_ms? - self.ttft_ms?) / (tokens - 1) as f64)
     }
+}
+
+/// A figure from its digits; nothing where they are none, or say that there is none.
+pub(crate) fn stated(digits: &str) -> Option<Stated> {
+    number::read(digits).ok().flatten()
 }
 
 /// A statistic's name as figures have it (`median`, `p99.9`), from how tools write it (`Mean`, `P99`, `p50`).

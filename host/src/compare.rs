@@ -10,14 +10,16 @@ mod cells;
 mod choice;
 pub mod comparable;
 pub mod condition;
+mod dependence;
 pub mod estimate;
 mod prompts;
+mod row;
 mod side;
 
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 #[cfg(test)]
 mod trials;
 
@@ -28,13 +30,15 @@ pub use blocks::blocks;
 pub use choice::{Choice, figures, percentiles};
 pub use comparable::{Compatibility, Difference, Kind, Obstacle, compatibility};
 pub use condition::{Condition, Outcome};
+pub use row::{Ends, Judgement, NoInterval, Row};
 pub use side::{Measured, Side, Stated};
 
 use crate::about::About;
-use crate::figure::{Better, Figure};
+use crate::figure::Figure;
 use crate::finding::Verdict;
 use crate::stats::interval::LEVEL;
-use estimate::{Draws, Estimate, between_runs, is_same, shown};
+use estimate::Draws;
+use row::{judge, row};
 
 /// A comparison of sides with the first of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,97 +121,6 @@ pub enum Method {
     },
     /// Nothing: a side has no samples, or too few.
     None,
-}
-
-/// One figure of two sides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Row {
-    /// The figure's name.
-    pub figure: String,
-    /// Its unit; empty for a share or a number.
-    pub unit: String,
-    /// The baseline's; of several runs their mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baseline: Option<f64>,
-    /// The other side's; of several runs their mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<f64>,
-    /// The other side's less the baseline's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub difference: Option<f64>,
-    /// The difference in percent of the baseline's; absent where that is zero.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub percent: Option<f64>,
-    /// Where the difference lies with 95 % confidence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Ends>,
-    /// The size of the difference that a side compared with itself would show. What is not above it
-    /// is not called a difference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub noise_floor: Option<f64>,
-    /// How probable so large a difference is where there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probability: Option<f64>,
-    /// What can be said; absent of figures that are neither better nor worse.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judgement: Option<Judgement>,
-    /// Why there is no interval, where there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub no_interval: Option<NoInterval>,
-}
-
-/// The ends of an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Ends {
-    /// The lower one.
-    pub low: f64,
-    /// The upper one.
-    pub high: f64,
-}
-
-/// What can be said of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Judgement {
-    /// The side is better than the baseline, beyond chance and noise.
-    Better,
-    /// It is worse, beyond chance and noise.
-    Worse,
-    /// No difference is shown. That is not to say that there is none.
-    NoDifference,
-    /// There is no interval, so nothing is said.
-    NotJudged,
-}
-
-/// Why a figure has no interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoInterval {
-    /// One side does not have the figure.
-    Absent,
-    /// A side was published without samples.
-    Published,
-    /// There are fewer than ten requests.
-    FewRequests,
-    /// Fewer than five samples lie beyond the percentile.
-    FewSamples,
-    /// None is known from one run a side; repeats have one.
-    OneRun,
-}
-
-impl NoInterval {
-    /// The reason in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            NoInterval::Absent => "not on both sides",
-            NoInterval::Published => "published without samples",
-            NoInterval::FewRequests => "too few requests",
-            NoInterval::FewSamples => "too few samples beyond it",
-            NoInterval::OneRun => "not known from one run a side",
-        }
-    }
 }
 
 /// What a comparison is to tell.
@@ -324,131 +237,6 @@ fn method([a, b]: [&Side; 2], blocks: Option<usize>) -> Method {
             requests: a.min(b) / blocks as u64,
         },
         _ => Method::None,
-    }
-}
-
-/// A figure of two sides, not judged yet.
-fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) -> Row {
-    let (baseline, value) = (a.value(figure), b.value(figure));
-    let both = baseline.zip(value);
-    // What rounding leaves of equal figures is no difference.
-    let difference = both.map(|(a, b)| if is_same(a, b) { 0.0 } else { b - a });
-    let estimate = match difference {
-        None => Err(NoInterval::Absent),
-        Some(difference) => estimate(figure, [a, b], draws, difference),
-    };
-    let (estimate, no_interval) = match estimate {
-        Ok(estimate) => (Some(estimate), None),
-        Err(why) => (None, Some(why)),
-    };
-    let percent = both
-        .zip(difference)
-        .and_then(|((a, _), difference)| (a != 0.0).then(|| 100.0 * difference / a.abs()));
-    Row {
-        figure: figure.to_string(),
-        unit: figure.unit().to_owned(),
-        baseline,
-        value,
-        difference,
-        percent,
-        interval: estimate.map(|estimate| Ends {
-            low: estimate.interval.low,
-            high: estimate.interval.high,
-        }),
-        noise_floor: estimate.map(|estimate| estimate.floor),
-        probability: estimate.map(|estimate| estimate.probability),
-        judgement: None,
-        no_interval,
-    }
-}
-
-fn estimate(
-    figure: &Figure,
-    [a, b]: [&Side; 2],
-    draws: Option<&Draws>,
-    difference: f64,
-) -> Result<Estimate, NoInterval> {
-    if a.runs() > 1 || b.runs() > 1 {
-        let runs = [a, b].map(|side| side.values(figure));
-        let found = between_runs(&runs[0], &runs[1]);
-        return found.ok_or(NoInterval::Published);
-    }
-    let is_published =
-        |side: &Side| matches!(side, Side::Claim(stated) if stated.blocked.is_none());
-    if is_published(a) || is_published(b) {
-        return Err(NoInterval::Published);
-    }
-    let draws = draws.ok_or(NoInterval::FewRequests)?;
-    let taken = a.taken(figure).zip(b.taken(figure));
-    let (a, b) = taken.ok_or(NoInterval::OneRun)?;
-    if !(a.is_supported() && b.is_supported()) {
-        return Err(NoInterval::FewSamples);
-    }
-    draws
-        .estimate(&a, &b, difference)
-        .ok_or(NoInterval::FewSamples)
-}
-
-/// Judges rows together: the more there are, the more it takes to show one.
-fn judge(rows: &mut [Row], figures: &[Figure]) {
-    let better = |row: &Row| {
-        let named = figures
-            .iter()
-            .find(|figure| figure.to_string() == row.figure);
-        named.map_or(Better::Neither, Figure::better)
-    };
-    let probabilities: Vec<f64> = (rows.iter())
-        .filter(|row| better(row) != Better::Neither)
-        .filter_map(|row| row.probability)
-        .collect();
-    let mut shown = shown(&probabilities).into_iter();
-    for row in rows {
-        let better = better(row);
-        if better == Better::Neither || row.difference.is_none() {
-            continue;
-        }
-        row.judgement = Some(match row.probability {
-            None => Judgement::NotJudged,
-            Some(_) => judged(row, better, shown.next() == Some(true)),
-        });
-    }
-}
-
-fn judged(row: &Row, better: Better, is_shown: bool) -> Judgement {
-    let difference = row.difference.unwrap_or_default();
-    let clear = row
-        .interval
-        .is_some_and(|ends| ends.low > 0.0 || ends.high < 0.0);
-    let above = row
-        .noise_floor
-        .is_some_and(|floor| difference.abs() > floor);
-    match (is_shown && clear && above, better) {
-        (false, _) => Judgement::NoDifference,
-        (true, Better::Higher) if difference > 0.0 => Judgement::Better,
-        (true, Better::Lower) if difference < 0.0 => Judgement::Better,
-        (true, _) => Judgement::Worse,
-    }
-}
-
-impl Judgement {
-    /// The words of results.
-    pub fn words(self) -> &'static str {
-        match self {
-            Judgement::Better => "better",
-            Judgement::Worse => "worse",
-            Judgement::NoDifference => "no difference shown",
-            Judgement::NotJudged => "not judged",
-        }
-    }
-
-    /// A sign that says the same without colour.
-    pub fn sign(self) -> char {
-        match self {
-            Judgement::Better => '+',
-            Judgement::Worse => '!',
-            Judgement::NoDifference => '=',
-            Judgement::NotJudged => '?',
-        }
     }
 }
 

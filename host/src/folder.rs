@@ -17,6 +17,7 @@ use crate::environment::Environment;
 use crate::exchange::{Exchange, Phase};
 use crate::plan::Plan;
 use crate::record::{self, RecordError};
+use crate::repeat::Repeat;
 use crate::report::Reported;
 use crate::summary::{Client, Run, RunFacts, Server, Summary, Tokenizer};
 use crate::timings::Reached;
@@ -30,6 +31,7 @@ const CLIENT: &str = "client.json";
 const SERVER: &str = "server.json";
 const ASSESSMENT: &str = "assessment.json";
 const SUMMARY: &str = "summary.json";
+const REPEAT: &str = "repeat.json";
 const LOG: &str = "plugins.log";
 
 /// How a folder's name says when its run began.
@@ -166,7 +168,7 @@ impl RunFolder {
     pub fn discard_unbegun(&self) {
         let begun = [record::FILE, LOG];
         if !begun.iter().any(|name| self.0.join(name).exists()) {
-            for name in [PLAN, ENVIRONMENT, STATUS] {
+            for name in [PLAN, ENVIRONMENT, REPEAT, STATUS] {
                 let _ = std::fs::remove_file(self.0.join(name));
             }
             // Fails, as it should, where anything else lies there.
@@ -186,6 +188,22 @@ impl RunFolder {
     pub fn begin(&self, plan: &Plan, environment: &Environment) -> Result<(), FolderError> {
         self.write_json(PLAN, plan)?;
         self.write_json(ENVIRONMENT, environment)
+    }
+
+    /// Writes, before the first request, of which repeats the run is one.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_repeat(&self, repeat: &Repeat) -> Result<(), FolderError> {
+        self.write_json(REPEAT, repeat)
+    }
+
+    /// Of which repeats the run is one; absent where it is none.
+    ///
+    /// # Errors
+    /// Where the file is there but cannot be read.
+    pub fn repeat(&self) -> Result<Option<Repeat>, FolderError> {
+        self.read_if_there(REPEAT)
     }
 
     /// Writes how the run ended.

@@ -5,6 +5,7 @@
 pub mod about;
 pub mod arrival;
 pub mod assess;
+pub mod audit;
 pub mod author;
 pub mod claim;
 pub mod cli;
@@ -28,8 +29,10 @@ pub mod plan;
 pub mod plugin;
 pub mod preflight;
 pub mod prepare;
+pub mod published;
 pub mod question;
 pub mod record;
+pub mod repeat;
 pub mod report;
 pub mod resolve;
 pub mod run;

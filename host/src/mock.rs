@@ -19,6 +19,7 @@ mod control;
 mod dialect;
 mod fault;
 mod metrics;
+mod pace;
 mod prefix;
 mod reply;
 mod script;

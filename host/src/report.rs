@@ -4,10 +4,13 @@
 
 pub mod chart;
 pub mod charts;
+pub mod compared;
 pub mod compatible;
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod markdown;
+pub mod repeats;
 pub mod schema;
 pub mod text;
 pub mod view;

@@ -46,6 +46,131 @@ fn a_report_is_what_the_run_printed() {
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:#?}");
 }
 
+/// Every form in every style is a function of what the folder holds.
+#[test]
+fn redrawing_changes_no_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, run_folder) = a_run(folder.path(), "--max-concurrency 2 --goodput ttft:1000");
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for line in [
+        "text",
+        "text --style vllm",
+        "text --style sglang",
+        "text --style lmdeploy",
+        "markdown",
+        "markdown --style lmdeploy",
+        "json",
+        "json --style vllm",
+        "json --style vllm --detailed",
+        "jsonl",
+        "jsonl --style sglang",
+        "jsonl --style sglang --detailed",
+        "csv",
+    ] {
+        let drawn = |flags: &str, run_folder: &Path| {
+            let mut command = runner();
+            command.arg("report").arg(run_folder).arg("--format");
+            command
+                .args(words(line))
+                .args(words(flags))
+                .current_dir(&elsewhere);
+            let ended = run(&mut command).with_code(0);
+            assert_eq!(ended.stderr, "", "{line}");
+            ended.stdout
+        };
+        let first = drawn("", &run_folder);
+        assert!(
+            first.ends_with('\n') && first.len() > 200,
+            "{line}: {first}"
+        );
+        assert_eq!(drawn("", &run_folder), first, "{line}");
+        // The folder above has this run alone.
+        assert_eq!(
+            drawn("--output file", run_folder.parent().unwrap()),
+            "",
+            "{line}"
+        );
+        let written = std::fs::read_to_string(elsewhere.join("file")).unwrap();
+        assert_eq!(written, first, "{line}");
+    }
+    let left: Vec<_> = std::fs::read_dir(&elsewhere).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn a_report_is_written_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, run_folder) = a_run(folder.path(), "");
+    let other = folder.path().join("other");
+    std::fs::write(folder.path().join("page.md"), "before").unwrap();
+    std::fs::create_dir(&other).unwrap();
+    for file in std::fs::read_dir(&run_folder).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), other.join(file.file_name())).unwrap();
+    }
+    // A line that is no record, after the report of the first run has begun.
+    let wrong = zstd::encode_all("nonsense\n".as_bytes(), 1).unwrap();
+    std::fs::write(other.join("records.jsonl.zst"), wrong).unwrap();
+    let mut command = runner();
+    command.arg("report").arg(&run_folder).arg(&other);
+    command
+        .args(["--output", "page.md"])
+        .current_dir(folder.path());
+    let ended = run(&mut command).with_code(3);
+    assert!(ended.stderr.contains("line 1 is no record"), "{ended:#?}");
+    let kept = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
+    assert_eq!(kept, "before");
+    let parts = std::fs::read_dir(folder.path()).unwrap();
+    let part = |file: std::io::Result<std::fs::DirEntry>| {
+        file.unwrap()
+            .path()
+            .extension()
+            .is_some_and(|ext| ext == "part")
+    };
+    assert!(!parts.into_iter().any(part));
+
+    for (flags, words) in [
+        ("--output nowhere/page.md", "cannot write `nowhere/page.md`"),
+        ("--output other", "cannot write `other`"),
+        ("--output page.md/x", "give a file that can be written"),
+    ] {
+        let mut command = runner();
+        command.arg("report").arg(&run_folder);
+        command
+            .args(crate::support::process::words(flags))
+            .current_dir(folder.path());
+        let ended = run(&mut command).with_code(3);
+        assert!(ended.stderr.contains(words), "{ended:#?}");
+    }
+
+    let mut command = runner();
+    command
+        .arg("report")
+        .args([&run_folder, &run_folder.join(".")]);
+    let ended = run(command.args(["--format", "csv"])).with_code(0);
+    assert_eq!(
+        ended.stdout.lines().count(),
+        1 + 1 + 5,
+        "one run, named twice"
+    );
+    std::fs::remove_dir_all(&other).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    std::fs::copy(run_folder.join("plan.json"), other.join("plan.json")).unwrap();
+    std::fs::copy(
+        run_folder.join("records.jsonl.zst"),
+        other.join("records.jsonl.zst"),
+    )
+    .unwrap();
+    let mut command = runner();
+    command.arg("report").args([&run_folder, &other]);
+    let ended = run(command.args(["--format", "csv"])).with_code(2);
+    assert!(
+        ended.stderr.contains("give one RUN at a time"),
+        "{ended:#?}"
+    );
+}
+
 #[test]
 fn json_is_all_that_goes_to_stdout() {
     let folder = tempfile::tempdir().unwrap();

@@ -173,7 +173,12 @@ impl Trial {
     /// Makes the run, on the calling task's runtime, whose clock must be paused.
     pub async fn run(&self) -> Ran {
         let mut resolved = self.resolve();
-        let script = format!("{SPEED}{}", self.script);
+        let speed = if self.script.contains("ttft") {
+            ""
+        } else {
+            SPEED
+        };
+        let script = format!("{speed}{}", self.script);
         let script = (script.parse()).unwrap_or_else(|error| panic!("{error}\n{script}"));
         let engine = Engine::with_truth(script).unwrap();
         let memory = match &self.raw {

@@ -14,7 +14,7 @@ const LATENCIES: [(&str, &str); 4] = [
 ];
 
 /// Whose average is a figure of the run as a whole. Counts are exact.
-const WHOLE: [(&str, &str, bool); 9] = [
+const WHOLE: [(&str, &str, bool); 10] = [
     ("request_count", "requests.successful", true),
     ("error_request_count", "requests.failed", true),
     ("request_throughput", "throughput.requests-per-s", false),
@@ -28,6 +28,11 @@ const WHOLE: [(&str, &str, bool); 9] = [
         "throughput.total-tokens-per-s",
         false,
     ),
+    (
+        "input_token_throughput",
+        "throughput.input-tokens-per-s",
+        false,
+    ),
     ("goodput", "goodput.requests-per-s", false),
     ("request_goodput", "goodput.requests-per-s", false),
     ("total_isl", "tokens.input", true),
@@ -38,14 +43,13 @@ const WHOLE: [(&str, &str, bool); 9] = [
 pub(super) fn tool(object: &Object) -> Option<Tool> {
     let metrics = metrics(object);
     let unit = |key: &str| metrics.get(key)?.get("unit")?.as_str();
-    unit("request_latency").or_else(|| unit("request_throughput"))?;
-    let genai = object.get("input_config").is_some_and(|config| {
-        config.get("model_names").is_none() && config.get("model").is_some()
-            || config.get("perf_analyzer").is_some()
-    });
-    Some(match genai {
-        true => Tool::GenaiPerf,
-        false => Tool::Aiperf,
+    unit("request_latency")
+        .or_else(|| unit("request_count"))
+        .or_else(|| unit("request_throughput"))?;
+    let aiperf = object.contains_key("aiperf_version") || object.contains_key("schema_version");
+    Some(match aiperf || object.contains_key("records") {
+        true => Tool::Aiperf,
+        false => Tool::GenaiPerf,
     })
 }
 
@@ -90,6 +94,7 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
             latency(&mut claim, metric, name);
         }
     }
+    lengths(&mut claim, metrics, &mut lookup);
     asked(&mut claim, object);
     match lookup.errors.is_empty() {
         true => Ok(claim),
@@ -126,25 +131,73 @@ fn latency(claim: &mut Claim, metric: &Object, name: &str) {
     }
 }
 
+/// GenAI-Perf gives the lengths of answers and prompts, and not how many tokens they are together.
+fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
+    let Some(answered) = claim.value("requests.successful") else {
+        return;
+    };
+    for (key, name) in [
+        ("input_sequence_length", "tokens.input"),
+        ("output_sequence_length", "tokens.output"),
+    ] {
+        if claim.value(name).is_some() {
+            continue;
+        }
+        if let Some(length) = lookup.object(metrics, key)
+            && let Some(mean) = lookup.number(length, "avg")
+        {
+            claim.state(name, (mean.value * answered).round(), 0.0);
+        }
+    }
+}
+
 fn asked(claim: &mut Claim, object: &Object) {
     let Some(config) = object.get("input_config") else {
         return;
     };
     let find = |paths: &[&str]| paths.iter().find_map(|path| config.pointer(path));
     let model = find(&[
+        "/models/items/0/name",
         "/endpoint/model_names/0",
         "/model_names/0",
-        "/model/0",
-        "/models/0",
     ]);
     claim.model = model.and_then(Value::as_str).map(str::to_owned);
-    let count = |paths: &[&str]| find(paths).and_then(Value::as_u64);
-    claim.asked.max_concurrency = count(&[
-        "/loadgen/concurrency",
-        "/perf_analyzer/stimulus/concurrency",
-    ]);
-    claim.asked.requests = count(&["/loadgen/request_count", "/input/num_requests"]);
-    claim.asked.request_rate = find(&["/loadgen/request_rate"]).and_then(Value::as_f64);
     let streaming = find(&["/endpoint/streaming"]);
     claim.asked.stream = streaming.and_then(Value::as_bool);
+    // AIPerf's load is of phases, of which one is measured; GenAI-Perf's of one stimulus.
+    let phases = config.get("phases").and_then(Value::as_array);
+    let measured = phases
+        .into_iter()
+        .flatten()
+        .find(|phase| phase.get("kind").and_then(Value::as_str) == Some("profiling"));
+    let number = |key: &str, paths: &[&str]| {
+        let phase = measured.and_then(|phase| phase.get(key));
+        phase.or_else(|| find(paths)).and_then(Value::as_f64)
+    };
+    let asked = &mut claim.asked;
+    asked.max_concurrency = number(
+        "concurrency",
+        &[
+            "/loadgen/concurrency",
+            "/perf_analyzer/stimulus/concurrency",
+        ],
+    )
+    .map(|cap| cap as u64);
+    asked.request_rate = number(
+        "rate",
+        &[
+            "/loadgen/request_rate",
+            "/perf_analyzer/stimulus/request_rate",
+        ],
+    );
+    asked.requests =
+        number("requests", &["/loadgen/request_count"]).map(|requests| requests as u64);
+    if config
+        .pointer("/perf_analyzer/measurement/mode")
+        .and_then(Value::as_str)
+        == Some("request_count")
+    {
+        asked.requests =
+            number("", &["/perf_analyzer/measurement/num"]).map(|requests| requests as u64);
+    }
 }

@@ -289,7 +289,7 @@ impl Block {
                 let error = ReadError {
                     file: self.claim.source.file.clone(),
                     place: Some(self.place(&pair.label)),
-                    what: format!("`{value}` is no number"),
+                    what: format!("`{}` is no number", pair.value.join(" ")),
                     expected: "expected one, or `N/A` where it was not measured".into(),
                 };
                 self.errors.push(error);

@@ -36,7 +36,7 @@ pub(super) fn read(file: &str, text: &str) -> Option<Result<Vec<Claim>, Vec<Read
             let row: Object = names
                 .iter()
                 .zip(cells)
-                .filter(|(_, cell)| !cell.is_empty())
+                .filter(|(_, cell)| !matches!(*cell, "" | "nan" | "None"))
                 .map(|(name, cell)| ((*name).to_owned(), value(cell)))
                 .collect();
             let source = Source {
@@ -44,7 +44,7 @@ pub(super) fn read(file: &str, text: &str) -> Option<Result<Vec<Claim>, Vec<Read
                 line: Some(number),
                 ..Source::default()
             };
-            flat::read(&row, flat::tool(&row).unwrap_or(Tool::Lmdeploy), source)
+            flat::read(&row, Tool::Lmdeploy, source)
         });
     Some(in_order(rows))
 }

@@ -69,6 +69,22 @@ pub struct Args {
         help_heading = "Speed"
     )]
     itl: Option<Span>,
+    /// How much both vary from request to request, as a share of them, such as 0.1 [default: not at all]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        env = "RUNNER_MOCK_SPREAD",
+        help_heading = "Speed"
+    )]
+    spread: Option<f64>,
+    /// What that chance comes from [default: 0]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MOCK_SEED",
+        help_heading = "Speed"
+    )]
+    seed: Option<u64>,
     /// Tokens in each event after the first, which holds one [default: 1]
     #[arg(
         long,
@@ -274,6 +290,8 @@ impl Args {
         }
         set(&mut script.ttft, self.ttft);
         set(&mut script.itl, self.itl);
+        set(&mut script.spread, self.spread);
+        set(&mut script.seed, self.seed);
         set(&mut script.tokens_per_chunk, self.tokens_per_chunk);
         set(&mut script.max_concurrency, self.max_concurrency.map(Some));
         set(&mut script.headers, self.headers);

@@ -2,6 +2,8 @@
 //! results go to stdout, everything else to stderr.
 
 pub mod artifacts;
+pub mod audit;
+pub mod compare;
 pub mod completions;
 pub mod dashboard;
 pub mod demo;
@@ -11,6 +13,8 @@ pub mod interrupt;
 pub mod mock;
 pub mod plugin;
 pub mod progress;
+pub mod published;
+pub mod repeat;
 pub mod report;
 pub mod run;
 pub mod schema;
@@ -57,6 +61,9 @@ enum Command {
     Run(Box<run::Args>),
     Demo(demo::Args),
     Report(report::Args),
+    Compare(compare::Args),
+    Audit(audit::Args),
+    Published(published::Args),
     Mock(Box<mock::Args>),
     Plugin(plugin::Args),
     Schema(schema::Args),
@@ -90,6 +97,9 @@ impl Cli {
             Some(Command::Run(args)) => run::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
+            Some(Command::Compare(args)) => compare::exec(&args),
+            Some(Command::Audit(args)) => audit::exec(&args),
+            Some(Command::Published(args)) => published::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
             Some(Command::Plugin(args)) => plugin::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),

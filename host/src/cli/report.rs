@@ -1,6 +1,7 @@
 //! `runner report`: redraws results from the records of runs, in the forms that people and
 //! programs read.
 
+mod drawn;
 mod output;
 
 use std::path::PathBuf;
@@ -9,11 +10,12 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 
+use self::drawn::Picture;
 use self::output::Output;
 use super::failure::{Exit, Failure, tell};
 use crate::folder::{self, RunFolder, Status};
 use crate::report::compatible::{self, Compatible, Keep, Tool};
-use crate::report::{csv, json, text};
+use crate::report::{csv, json, markdown, text};
 
 /// Redraw results from the records of runs
 #[derive(Clone, Debug, clap::Args)]
@@ -32,6 +34,10 @@ pub struct Args {
     /// List every request in another tool's JSON: lengths, times, gaps, texts, errors
     #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
     detailed: bool,
+    /// Draw the chart of this name, such as ttft-ecdf, as `svg` or `png`; without it all are
+    /// drawn, into the folder that --output names
+    #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
+    chart: Option<String>,
     /// Write to this file, whole or not at all, instead of stdout (`-`)
     #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT", default_value = "-")]
     output: PathBuf,
@@ -42,6 +48,8 @@ pub struct Args {
 enum Format {
     /// The text block
     Text,
+    /// A page of all runs, with their text blocks in the style asked for
+    Markdown,
     /// The summary, as its JSON Schema says (`runner schema summary`); with `--style vllm` the file
     /// of `vllm bench serve --save-result`
     Json,
@@ -50,6 +58,13 @@ enum Format {
     Jsonl,
     /// A row an exchange, in the order in which they ended; what was not measured is empty
     Csv,
+    /// A page with charts, in one file that needs no network; several runs lie over each other,
+    /// the first is what the others are compared with
+    Html,
+    /// Charts as drawings
+    Svg,
+    /// Charts as pictures
+    Png,
 }
 
 /// Whose layout, names and definitions a result has.
@@ -57,11 +72,11 @@ enum Format {
 enum Style {
     /// This program's
     Runner,
-    /// `vllm bench serve`'s: text or json
+    /// `vllm bench serve`'s: text, markdown or json
     Vllm,
-    /// SGLang's bench_serving's: text or jsonl
+    /// SGLang's bench_serving's: text, markdown or jsonl
     Sglang,
-    /// LMDeploy's profile_restful_api.py's: text
+    /// LMDeploy's profile_restful_api.py's: text or markdown
     Lmdeploy,
 }
 
@@ -71,10 +86,20 @@ enum Style {
 /// Where a run cannot be read, a form cannot show what was asked, or the report cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.check()?;
+    let picture = match args.format {
+        Format::Svg => Some(Picture::Svg),
+        Format::Png => Some(Picture::Png),
+        _ => None,
+    };
     let runs = open(&args.runs)?;
+    if let Some(picture) = picture {
+        drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut out = Output::open(&args.output)?;
     match (args.format, args.style) {
         (Format::Text, style) => each(&runs, &mut out, |run| block(run, style)),
+        (Format::Markdown, style) => page(&runs, &mut out, style),
         (Format::Json, Style::Vllm) => each(&runs, &mut out, |run| {
             args.line(run, Tool::Vllm, compatible::vllm::json)
         }),
@@ -86,6 +111,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         }),
         (Format::Jsonl, _) => lines(only(&runs, "lines")?, &mut out),
         (Format::Csv, _) => table(only(&runs, "rows")?, &mut out),
+        (Format::Html, _) => drawn::page(&runs, &mut out),
+        (Format::Svg | Format::Png, _) => Ok(()),
     }?;
     out.finish()?;
     Ok(ExitCode::SUCCESS)
@@ -96,18 +123,26 @@ impl Args {
     fn check(&self) -> Result<(), Failure> {
         let forms: &[Format] = match self.style {
             Style::Runner => Format::value_variants(),
-            Style::Vllm => &[Format::Text, Format::Json],
-            Style::Sglang => &[Format::Text, Format::Jsonl],
-            Style::Lmdeploy => &[Format::Text],
+            Style::Vllm => &[Format::Text, Format::Markdown, Format::Json],
+            Style::Sglang => &[Format::Text, Format::Markdown, Format::Jsonl],
+            Style::Lmdeploy => &[Format::Text, Format::Markdown],
         };
         let wrong = |words| Err(Failure::new(Exit::CommandLine, words));
         if !forms.contains(&self.format) {
             let there_are: Vec<String> = forms.iter().map(|form| name(*form)).collect();
             return wrong(format!(
-                "there is no {} in the style of {}: that tool writes {}",
+                "there is no {} in the style of {}; there is {}",
                 name(self.format),
                 name(self.style),
-                there_are.join(" and "),
+                there_are.join(", "),
+            ));
+        }
+        if let (Some(chart), false) = (
+            &self.chart,
+            matches!(self.format, Format::Svg | Format::Png),
+        ) {
+            return wrong(format!(
+                "--chart {chart} names a chart, which is drawn with --format svg or --format png"
             ));
         }
         let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
@@ -145,6 +180,19 @@ fn block(run: &RunFolder, style: Style) -> Result<String, Failure> {
         Style::Lmdeploy => (Tool::Lmdeploy, text::sglang::lmdeploy),
     };
     seen_by(run, tool, Keep::Nothing, draw)
+}
+
+/// Writes the page of all runs.
+fn page(runs: &[RunFolder], out: &mut Output, style: Style) -> Result<(), Failure> {
+    let shown = runs.iter().map(|run| {
+        Ok(markdown::Shown {
+            reported: run.reported()?,
+            block: block(run, style)?,
+        })
+    });
+    let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
+    let page = markdown::page(&shown).map_err(|cause| unwritable(format!("{cause:#}")))?;
+    out.write(page.as_bytes()).map(drop)
 }
 
 /// A run as another tool would have reported it.

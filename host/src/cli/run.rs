@@ -4,6 +4,7 @@ mod conclude;
 
 use std::fs::File;
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
+use super::repeat;
 use super::sources::sources;
 use super::watch::{Watch, Watching};
 use crate::assess::assess_read;
@@ -26,6 +28,7 @@ use crate::pace::Signal;
 use crate::plan::Plan;
 use crate::plugin::PluginError;
 use crate::preflight;
+use crate::repeat::Repeat;
 use crate::report::{json, text};
 use crate::resolve::{Resolved, resolve};
 use crate::run::{self, Control, Live};
@@ -49,8 +52,11 @@ pub struct Args {
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) output: Output,
+    /// Measure every scenario so many times, in turns, and tell how far the repeats are apart
+    #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = NonZeroU32::MIN, help_heading = "Load")]
+    repeat: NonZeroU32,
     #[command(flatten)]
-    watch: Watch,
+    pub(super) watch: Watch,
     #[command(flatten)]
     artifacts: Artifacts,
 }
@@ -77,7 +83,7 @@ pub struct Output {
     output_file: Option<PathBuf>,
     /// Print the summary as JSON instead of the text block
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
-    json: bool,
+    pub(super) json: bool,
     /// Exit with 7 where the measurement is invalid
     #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     strict: bool,
@@ -95,6 +101,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         ));
     }
     args.artifacts.apply();
+    if args.repeat > NonZeroU32::MIN {
+        return repeat::exec(args, args.repeat.get());
+    }
     let mut runs = Vec::new();
     for source in sources(&args.scenarios, &args.flags)? {
         runs.push(resolve(&source)?);
@@ -121,7 +130,13 @@ pub fn measure_all(
         if several {
             tell(format_args!("== {} ==", resolved.plan.name));
         }
-        let code = match measure(resolved, output, &watching, &interrupt) {
+        let code = match measure(
+            resolved,
+            output,
+            &watching,
+            &interrupt,
+            &mut Round::default(),
+        ) {
             Ok(0) => continue,
             Ok(code) => ExitCode::from(code),
             Err(failure) => failure.report(),
@@ -134,12 +149,22 @@ pub fn measure_all(
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
 
+/// One of several repeats, or a run by itself.
+#[derive(Default)]
+pub(super) struct Round {
+    /// Which repeat it is.
+    pub repeat: Option<Repeat>,
+    /// What was measured, as soon as it is known.
+    pub summary: Option<Summary>,
+}
+
 /// Measures one run, from preflight to result.
-fn measure(
+pub(super) fn measure(
     mut resolved: Resolved,
     output: &Output,
     watching: &Watching,
     interrupt: &Interrupt,
+    round: &mut Round,
 ) -> Result<u8, Failure> {
     let lines = output.lines()?;
     // The question before the run has connections of its own: what the run's connections take is measured.
@@ -161,6 +186,9 @@ fn measure(
         Failure::new(Exit::Input, format!("{error}; {advice}"))
     })?;
     folder.begin(&plan, &Environment::look(std::env::args(), descriptors))?;
+    if let Some(repeat) = &round.repeat {
+        folder.write_repeat(repeat)?;
+    }
 
     let control = Control {
         signal: Signal::for_thread(),
@@ -216,6 +244,7 @@ fn measure(
     };
     let summary = folder.summarize(&facts)?;
     kept = kept.and(folder.write_summary(&summary));
+    round.summary = Some(summary.clone());
     print(&summary, output, lines, &folder)?;
     let code = conclude(ran, &summary, &judging, interrupt, output)?;
     kept?;

@@ -80,13 +80,12 @@ pub struct Obstacle {
     /// Of what kind.
     pub kind: Kind,
     /// What differs, and how.
-    #[serde(flatten)]
     pub difference: Difference,
 }
 
 /// Something that two sides have different values of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Difference {
     /// What, as the plan names it.
     pub what: String,

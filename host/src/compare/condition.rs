@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::Draws;
+use super::row::{Judgement, Row, judge, row};
 use super::side::Side;
-use super::{Judgement, Row, judge, row};
 use crate::duration;
 use crate::figure::{Better, Figure};
 

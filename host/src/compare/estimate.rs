@@ -3,9 +3,10 @@
 //! **One run a side.** Both runs are cut into the same number of blocks, and a resample draws blocks
 //! by their place in the run: the same places of both. What the two have in common at a place, the
 //! prompts, the arrivals, how full the queue is by then, is no difference between them, and so it
-//! is not in the interval either. Where nothing is in common, this is the two-sample bootstrap. The interval
-//! is the percentile bootstrap's, expanded by what few blocks lack: Student's quantile for the normal
-//! one, and n - 1 for n (Hesterberg 2015, "What teachers should know about the bootstrap", 4.3).
+//! is not in the interval either. Where nothing is in common, this is the two-sample bootstrap. What is drawn
+//! is the ratio of the two figures. The interval is as lopsided as the percentile bootstrap's, and as wide as few
+//! blocks make it, with Student's quantile (Hesterberg 2015, "What teachers should know about the
+//! bootstrap"), and as the dependence between blocks does (`dependence`).
 //!
 //! **Several runs a side.** What counts is how far runs of the same thing are apart. Intervals are
 //! Student's, over one value a run. A permutation test would need no distribution, but three runs
@@ -14,6 +15,7 @@
 use rand_mt::Mt64;
 
 use super::blocks::Taken;
+use super::dependence;
 use crate::stats::interval::{Interval, LEVEL};
 use crate::stats::{Ranked, Sorted, student};
 
@@ -32,6 +34,8 @@ pub struct Estimate {
     pub floor: f64,
     /// How probable so large a difference is where there is none.
     pub probability: f64,
+    /// Whether the metric walks through the run, so that the run is one sample of it.
+    pub walks: bool,
 }
 
 /// Which blocks resamples of runs of so many blocks have, and how often.
@@ -59,10 +63,25 @@ impl Draws {
         }
     }
 
-    /// Of one run a side; `difference` is that of the figures themselves. `None` where too many
-    /// resamples have no such figure.
-    pub fn estimate(&self, a: &Taken, b: &Taken, difference: f64) -> Option<Estimate> {
-        let apart = |weights: &[u32]| Some(b.of(weights)? - a.of(weights)?);
+    /// Of one run a side, each figure taken apart by block; `means` are those of the figure's
+    /// metric, which tell whether it walks. `None` where too many resamples have no such figure.
+    pub fn estimate(
+        &self,
+        [a, b]: [&Taken; 2],
+        means: Option<[&Taken; 2]>,
+        figures: [f64; 2],
+    ) -> Option<Estimate> {
+        let [baseline, value] = figures;
+        // What one side is slower by, it is slower by in proportion, early in a queue and late: the
+        // ratio of both is steadier over a run than their difference.
+        let in_proportion = baseline > 0.0;
+        let apart = |weights: &[u32]| {
+            let (a, b) = (a.of(weights)?, b.of(weights)?);
+            match in_proportion {
+                true => (a > 0.0).then(|| b / a - 1.0),
+                false => Some(b - a),
+            }
+        };
         let drawn: Vec<f64> = (self.weights.iter())
             .filter_map(|weights| apart(weights))
             .collect();
@@ -72,22 +91,49 @@ impl Draws {
         let whole = apart(&vec![1; self.blocks])?;
         let drawn = Sorted::new(drawn)?;
         let blocks = self.blocks as f64;
-        let freedom = blocks - 1.0;
-        let outside = 1.0 - LEVEL / 100.0;
-        let few = (blocks / freedom).sqrt();
-        let wider =
-            few * student::quantile(outside, freedom) / student::quantile(outside, f64::INFINITY);
-        let low = drawn.percentile(100.0 * outside / 2.0);
-        let high = drawn.percentile(100.0 * (1.0 - outside / 2.0));
-        let interval = Interval {
-            low: difference - wider * (whole - low).max(0.0),
-            high: difference + wider * (high - whole).max(0.0),
+        let (factor, freedom) = dependence::inflation(&self.parts(&apart, whole));
+        let mut sure = Sure {
+            error: drawn.std() * (factor * blocks / (blocks - 1.0)).sqrt(),
+            freedom,
         };
+        let walk = means.and_then(walk).filter(|_| in_proportion);
+        if let Some(error) = walk {
+            sure = Sure {
+                error: error.max(sure.error),
+                freedom: dependence::WALKING,
+            };
+        }
+        let unit = if in_proportion { baseline } else { 1.0 };
+        let outside = 1.0 - LEVEL / 100.0;
+        let away = student::quantile(outside, sure.freedom) * sure.error;
+        let low = whole - drawn.percentile(100.0 * outside / 2.0);
+        let high = drawn.percentile(100.0 * (1.0 - outside / 2.0)) - whole;
+        // As lopsided as the resamples are, and as wide as it must be.
+        let usual = student::quantile(outside, f64::INFINITY) * drawn.std();
+        let wider = if usual > 0.0 { away / usual } else { 1.0 };
+        let difference = value - baseline;
         Some(Estimate {
-            interval,
-            floor: self.floor(apart).unwrap_or(0.0),
-            probability: probability(difference, few * drawn.std(), freedom),
+            interval: Interval {
+                low: difference - unit * wider * low.max(0.0),
+                high: difference + unit * wider * high.max(0.0),
+            },
+            floor: unit * self.floor(apart).unwrap_or(0.0),
+            probability: sure.probability(difference / unit),
+            walks: walk.is_some(),
         })
+    }
+
+    /// What each block adds to the figure, by leaving it out: the pseudo-values of the jackknife.
+    fn parts(&self, apart: &impl Fn(&[u32]) -> Option<f64>, whole: f64) -> Vec<f64> {
+        let blocks = self.blocks as f64;
+        let without = |left: usize| {
+            let weights: Vec<u32> = (0..self.blocks)
+                .map(|block| u32::from(block != left))
+                .collect();
+            apart(&weights).unwrap_or(whole)
+        };
+        let parts = (0..self.blocks).map(|block| blocks * whole - (blocks - 1.0) * without(block));
+        parts.collect()
     }
 
     /// Half of how far the differences are apart that the first and the second half of the blocks
@@ -99,6 +145,34 @@ impl Draws {
             apart(&weights.collect::<Vec<_>>())
         };
         Some((half(true)? - half(false)?).abs() / 2.0)
+    }
+}
+
+/// The standard error of a walk, where two sides' means by block are one.
+fn walk([a, b]: [&Taken; 2]) -> Option<f64> {
+    let (Taken::Ratio(a), Taken::Ratio(b)) = (a, b) else {
+        return None;
+    };
+    // A block in which nothing was measured, as where all failed, has no mean.
+    let both = a.iter().zip(b).filter(|(a, b)| a[1] > 0.0 && b[1] > 0.0);
+    let (a, b): (Vec<f64>, Vec<f64>) = both.map(|(a, b)| (a[0] / a[1], b[0] / b[1])).unzip();
+    (a.len() > 4).then(|| dependence::walk(&a, &b))?
+}
+
+/// A standard error, and how well it is known.
+#[derive(Clone, Copy)]
+struct Sure {
+    error: f64,
+    freedom: f64,
+}
+
+impl Sure {
+    /// How probable so large a difference is where there is none.
+    fn probability(self, difference: f64) -> f64 {
+        if difference == 0.0 {
+            return 1.0;
+        }
+        student::two_sided(difference.abs() / self.error, self.freedom)
     }
 }
 
@@ -138,7 +212,8 @@ pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
             high: difference + away,
         },
         floor: error,
-        probability: probability(difference, error, freedom),
+        probability: Sure { error, freedom }.probability(difference),
+        walks: false,
     })
 }
 
@@ -169,13 +244,6 @@ pub fn variance(values: &[f64]) -> Option<f64> {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
     (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
-}
-
-fn probability(difference: f64, error: f64, freedom: f64) -> f64 {
-    if difference == 0.0 {
-        return 1.0;
-    }
-    student::two_sided(difference.abs() / error, freedom)
 }
 
 /// Which of several differences are shown, by how probable each would be where there is none:

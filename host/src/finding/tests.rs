@@ -162,6 +162,11 @@ fn the_cap_matters_only_to_a_run_held_to_a_rate() {
         }
     };
     assert_eq!(after(waits(100, None)), []);
+    let late_pacer = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        waits(100, Some(100.0))(facts, run);
+        facts.run.max_in_flight = Some(32);
+    };
+    assert_eq!(after(late_pacer), [(Id::NotSteady, Severity::Note)]);
     assert_eq!(after(waits(0, Some(100.0))), []);
     assert_eq!(
         after(waits(1, Some(100.0))),

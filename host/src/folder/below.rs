@@ -74,3 +74,68 @@ fn began(run: &RunFolder) -> Result<Option<String>, FolderError> {
     };
     Ok(stamp.filter(is_stamp).map(str::to_owned))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a run's folder, with a status where it ended.
+    fn run(parent: &Path, name: &str, started: Option<&str>) {
+        let folder = parent.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(PLAN), "{}").unwrap();
+        if let Some(started) = started {
+            let status = format!(
+                r#"{{"started": "{started}", "ended": "{started}", "interrupted": false}}"#
+            );
+            std::fs::write(folder.join("status.json"), status).unwrap();
+        }
+    }
+
+    fn found(path: &Path, below: &Path) -> Vec<String> {
+        let runs = runs(path).unwrap();
+        let name = |run: &RunFolder| {
+            run.path()
+                .strip_prefix(below)
+                .unwrap()
+                .display()
+                .to_string()
+        };
+        runs.iter().map(name).collect()
+    }
+
+    #[test]
+    fn runs_below_come_in_the_order_in_which_they_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        run(root, "z", Some("2026-01-02T03:04:05.6Z"));
+        run(root, "deep/er/a", Some("2026-01-02T03:04:06Z"));
+        run(root, "20260102-030400-killed", None);
+        run(root, "renamed", None);
+        run(root, "z/within-a-run", Some("2020-01-01T00:00:00Z"));
+        std::fs::create_dir(root.join("empty")).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(root, root.join("deep/circle")).unwrap();
+            std::os::unix::fs::symlink(root.join("z"), root.join("deep/y")).unwrap();
+        }
+        let mut expected = vec!["20260102-030400-killed", "z", "deep/er/a", "renamed"];
+        if cfg!(unix) {
+            expected.insert(1, "deep/y");
+        }
+        assert_eq!(found(root, root), expected);
+        assert_eq!(found(&root.join("z"), root), ["z"]);
+    }
+
+    #[test]
+    fn where_there_is_no_run_it_is_said_what_was_expected() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for path in [folder.path(), &file, &folder.path().join("nowhere")] {
+            let error = runs(path).unwrap_err().to_string();
+            assert!(error.contains("expected a `plan.json`"), "{error}");
+            assert!(error.contains(&path.display().to_string()), "{error}");
+        }
+    }
+}

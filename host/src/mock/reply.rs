@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::answer::Answer;
 use super::ask::{Refusal, Route};
 use super::fault::{Breakdown, Mishaps};
+use super::pace::Pace;
 use super::script::{RoleChunk, Script};
 use super::wire::{self, Piece, Wire};
 
@@ -92,13 +93,14 @@ impl Reply {
         answer: Answer,
         wire: Box<dyn Wire>,
         mishaps: Mishaps,
+        pace: Pace,
     ) -> Self {
         Reply {
             wire,
             route,
             answer,
-            ttft: script.ttft.0,
-            itl: script.itl.0,
+            ttft: pace.ttft,
+            itl: pace.itl,
             tokens_per_chunk: script.tokens_per_chunk,
             role_chunk: script.role_chunk,
             mishaps,
@@ -324,13 +326,13 @@ impl Reply {
 
 /// The steps of a reply in one piece, and how many bytes its head announces.
 pub(super) fn whole(
-    script: &Script,
     route: &Route,
     answer: &Answer,
     wire: &dyn Wire,
     mishaps: &Mishaps,
+    pace: Pace,
 ) -> (Vec<Step>, usize) {
-    let mut span = script.ttft.0 + script.itl.0 * answer.tokens.saturating_sub(1);
+    let mut span = pace.ttft + pace.itl * answer.tokens.saturating_sub(1);
     let mut never = false;
     if let Some((_, lasting)) = mishaps.stall {
         span += lasting.unwrap_or_default();

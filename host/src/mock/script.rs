@@ -30,6 +30,11 @@ pub struct Script {
     pub ttft: Span,
     /// From each token to the next.
     pub itl: Span,
+    /// How much both vary from request to request: the standard deviation of their logarithms, about
+    /// a share of them. 0 is not at all.
+    pub spread: f64,
+    /// What that chance comes from: the same seed gives the same times each time.
+    pub seed: u64,
     /// Tokens in each event. The first token always comes alone, as with vLLM's `--stream-interval`,
     /// so TTFT and the time of the last token do not depend on this; an event is sent when its last token is due.
     pub tokens_per_chunk: NonZeroU32,
@@ -148,6 +153,8 @@ impl Default for Script {
         Script {
             ttft: Span(Duration::from_millis(100)),
             itl: Span(Duration::from_millis(10)),
+            spread: 0.0,
+            seed: 0,
             tokens_per_chunk: NonZeroU32::MIN,
             output_tokens: 128,
             stop_after: None,
@@ -224,6 +231,9 @@ impl Script {
                 return wrong(key, message);
             }
         }
+        if let Err(message) = possible_spread(self.spread) {
+            return wrong("spread", message);
+        }
         if self.context_limit > CONTEXT_LIMIT {
             return wrong(
                 "context-limit",
@@ -245,6 +255,13 @@ impl Script {
         }
         self.models.iter().map(String::as_str).collect()
     }
+}
+
+fn possible_spread(spread: f64) -> Result<(), String> {
+    if !(0.0..=2.0).contains(&spread) {
+        return Err(format!("expected a number from 0 to 2, found {spread}"));
+    }
+    Ok(())
 }
 
 fn possible_span(span: Span) -> Result<(), String> {

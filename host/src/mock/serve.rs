@@ -30,6 +30,7 @@ use super::ask::{Ask, Refusal, Route};
 use super::control::inform;
 use super::dialect::Gives;
 use super::fault::Mishaps;
+use super::pace::Pace;
 use super::reply::{self, Reply};
 use super::script::Headers;
 use super::stream::{ReplyBody, Slot, Steps, Timed};
@@ -303,10 +304,12 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     let slot = Slot::new(engine.slots.as_ref());
     let split = mishaps.split.map(|bytes| bytes.get());
     let content_type = content_type(&route, ask.stream);
+    let pace = Pace::of(script, record.number());
     let steps = if ask.stream {
-        Steps::Streamed(Box::new(Reply::new(script, route, answer, wire, mishaps)))
+        let reply = Reply::new(script, route, answer, wire, mishaps, pace);
+        Steps::Streamed(Box::new(reply))
     } else {
-        let (steps, length) = reply::whole(script, &route, &answer, wire.as_ref(), &mishaps);
+        let (steps, length) = reply::whole(&route, &answer, wire.as_ref(), &mishaps, pace);
         Steps::Whole(steps.into(), length)
     };
     let mut timed = Timed::new(steps, received, slot, split, record, fate);

@@ -9,10 +9,12 @@ mod scatter;
 mod waterfall;
 
 #[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
 mod tests;
 
 use super::Reported;
-use super::chart::number::significant;
+use super::chart::number::{short, significant};
 use super::chart::{Chart, Key, Tone, scale};
 use super::view::View;
 
@@ -50,7 +52,7 @@ impl Charts {
         };
         Charts {
             distributions: drawn(distribution::charts(runs)),
-            course: drawn(vec![course::chart(runs)]),
+            course: drawn(course::chart(runs).into_iter().collect()),
             requests: drawn(waterfall::charts(runs)),
             dependence: drawn(scatter::charts(runs)),
         }
@@ -118,9 +120,15 @@ fn milliseconds(ms: f64) -> String {
     format!("{} {unit}", significant(ms / divisor, 4))
 }
 
+/// A chosen span of time in words, such as where a bar ends.
+fn chosen_milliseconds(ms: f64) -> String {
+    let (unit, divisor) = time_unit(ms);
+    format!("{} {unit}", short(ms / divisor, 4))
+}
+
 /// An instant of a run in words.
 fn seconds(s: f64) -> String {
-    format!("{} s", significant(s, 4))
+    format!("{} s", short(s, 4))
 }
 
 /// The nearest lower 1, 2 or 5 times a power of ten, where a logarithmic axis may begin.

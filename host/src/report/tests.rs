@@ -34,7 +34,7 @@ fn manifest(path: &str) -> PathBuf {
 }
 
 /// Compares with a committed file; `BLESS=1` writes it instead.
-fn golden(path: &str, actual: &str) {
+pub(super) fn golden(path: &str, actual: &str) {
     let path = manifest(path);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, actual).unwrap();
@@ -229,7 +229,13 @@ fn schemas_are_committed_and_hold() {
         .iter()
         .map(|exchange| serde_json::to_value(exchange).unwrap())
         .collect();
-    for (name, instances) in [("summary", vec![summary, empty]), ("exchange", records)] {
+    let repeats = serde_json::to_value(crate::repeat::repeats("chat", &[])).unwrap();
+    for (name, instances) in [
+        ("summary", vec![summary, empty]),
+        ("exchange", records),
+        ("comparison", vec![crate::compare::tests::any()]),
+        ("repeats", vec![repeats]),
+    ] {
         let text = super::schema::schema(name).unwrap();
         golden(&format!("schemas/{name}.schema.json"), &text);
         let schema: Value = serde_json::from_str(&text).unwrap();
@@ -247,10 +253,9 @@ fn schemas_are_committed_and_hold() {
             );
         }
     }
-    assert_eq!(
-        super::schema::NAMES.map(|name| super::schema::schema(name).is_some()),
-        [true; 2]
-    );
+    for name in super::schema::NAMES {
+        assert!(super::schema::schema(name).is_some(), "{name}");
+    }
     assert_eq!(super::schema::schema("nothing"), None);
 }
 

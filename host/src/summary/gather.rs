@@ -20,6 +20,10 @@ use crate::units::Nanos;
 /// A wait at the cap no longer than this is the pacer's, not the cap's.
 const WAITED: Nanos = Nanos(1_000_000);
 
+/// Share of the cap that must have been in flight at some time for it to have held anything back. A slot is
+/// taken a little before its request is sent, and freed a little after its reply has ended.
+const REACHED: f64 = 0.9;
+
 /// Everything that is kept of the exchanges seen so far.
 pub(super) struct Gather<'a> {
     facts: &'a RunFacts,
@@ -138,7 +142,14 @@ impl<'a> Gather<'a> {
             .collect();
         requests.success_share =
             (requests.total > 0).then(|| requests.successful as f64 / requests.total as f64);
-        requests.held_back = run.max_in_flight.map(|_| self.held_back);
+        requests.held_back = run.max_in_flight.map(|cap| {
+            let never_sent = requests.failures.get(&FailureClass::NotSent);
+            match self.surveyed.peak {
+                Some(peak) if peak as f64 >= REACHED * cap as f64 => self.held_back,
+                // Where there was room all the time, it was the pacer that was late.
+                _ => never_sent.map_or(0, |failures| failures.count),
+            }
+        });
 
         let tokens = self.tokens.finish(run.streamed);
         let duration = self.surveyed.duration;

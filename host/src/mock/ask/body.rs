@@ -29,7 +29,7 @@ pub(super) struct Body {
 pub(in crate::mock) enum Prompt {
     Text(String),
     Ids(Vec<u32>),
-    Several(Vec<serde_json::Value>),
+    Several(Vec<Prompt>),
 }
 
 #[derive(Deserialize)]
@@ -120,10 +120,13 @@ impl Counted {
     }
 }
 
-/// A prompt of one text or one list of ids.
-pub(in crate::mock) fn prompt(prompt: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
+/// A prompt of one text or one list of ids, by itself or as a list of one.
+pub(in crate::mock) fn prompt(asked: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
     let mut counted = Counted::default();
-    match prompt {
+    match asked {
+        Some(Prompt::Several(mut prompts)) if prompts.len() == 1 => {
+            return prompt(prompts.pop(), param);
+        }
         Some(Prompt::Text(text)) => counted.add_text(text),
         Some(Prompt::Ids(ids)) => counted.add_ids(&ids),
         Some(Prompt::Several(prompts)) if !prompts.is_empty() => {

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;
 
-use super::{CONTEXT_LIMIT, Script, possible_span};
+use super::{CONTEXT_LIMIT, Script, possible_span, possible_spread};
 use crate::duration::{self, Span};
 use crate::mock::dialect;
 use crate::mock::fault::Fault;
@@ -26,6 +26,8 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
     Script {
         ttft: span(t, "ttft").unwrap_or(usual.ttft),
         itl: span(t, "itl").unwrap_or(usual.itl),
+        spread: spread(t).unwrap_or(usual.spread),
+        seed: number(t, "seed", 0..=u32::MAX).map_or(usual.seed, u64::from),
         tokens_per_chunk: positive(t, "tokens-per-chunk").unwrap_or(usual.tokens_per_chunk),
         output_tokens: number(t, "output-tokens", 0..=u32::MAX).unwrap_or(usual.output_tokens),
         stop_after: number(t, "stop-after", 0..=u32::MAX),
@@ -62,6 +64,16 @@ fn span(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Span> {
             .map_err(|error: duration::ParseError| error.to_string())?;
         possible_span(span).map(|()| span)
     })?;
+    Some(said.value)
+}
+
+fn spread(t: &mut Reader<'_, '_>) -> Option<f64> {
+    let said = t.number("spread", "a number from 0 to 2")?;
+    if let Err(message) = possible_spread(said.value) {
+        let message = format!("`spread`: {message}");
+        t.report(Problem::new(message).at(said.place, "expected a number from 0 to 2"));
+        return None;
+    }
     Some(said.value)
 }
 

@@ -340,3 +340,19 @@ async fn lmdeploy_has_a_schema_of_its_own() {
         refused.body()
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_one_prompt_is_that_prompt() {
+    let engine = engine("");
+    let tokens = async |prompt: &str| {
+        let body = format!(r#"{{"prompt":{prompt},"max_tokens":2}}"#);
+        let got = post(&engine, "/v1/completions", &body).await;
+        let body: Value = serde_json::from_str(&got.body()).unwrap();
+        body["usage"]["prompt_tokens"].as_u64()
+    };
+    assert_eq!(tokens(r#""hello""#).await, Some(5));
+    assert_eq!(tokens(r#"["hello"]"#).await, Some(5));
+    assert_eq!(tokens("[[1, 2, 3]]").await, Some(3));
+    assert_eq!(tokens(r#"["hello", "you"]"#).await, None);
+    assert_eq!(tokens("[[]]").await, None);
+}

@@ -32,7 +32,7 @@ const CHARACTER: f64 = 6.9;
 /// Pixels from the last panel to the lower edge: ticks and the axis's title.
 const BELOW: f64 = 40.0;
 /// Pixels above a panel: the vertical axis's title.
-const ABOVE: f64 = 24.0;
+const ABOVE: f64 = 26.0;
 /// Pixels between panels.
 const BETWEEN: f64 = 14.0;
 /// Pixels to the right of a panel.
@@ -176,7 +176,7 @@ impl<'a> Drawing<'a> {
                 Ticks::None => self.left,
                 _ => 4.0,
             }),
-            pixel(ceiling - 9.0),
+            pixel(ceiling - 11.0),
             escape(&axis.title)
         );
         let mut grid = String::new();
@@ -259,7 +259,7 @@ impl<'a> Drawing<'a> {
     /// Rules, and their labels where they do not run into each other.
     fn rules(&mut self, panel: &Panel, y: &Scale, ceiling: f64, floor: f64) {
         let right = self.width - RIGHT;
-        let mut lines = String::new();
+        let (mut lines, mut labels) = (String::new(), String::new());
         let mut taken = [f64::NEG_INFINITY; 3];
         for Rule { side, at, label } in &panel.rules {
             if *side == Side::Y {
@@ -272,7 +272,7 @@ impl<'a> Drawing<'a> {
                     pixel(right)
                 );
                 let _ = write!(
-                    self.text,
+                    labels,
                     "<text class=\"ruled\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
                     pixel(right - 4.0),
                     pixel(at - 4.0),
@@ -292,7 +292,7 @@ impl<'a> Drawing<'a> {
             };
             taken[line] = from + room;
             let _ = write!(
-                self.text,
+                labels,
                 "<text class=\"ruled\" text-anchor=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
                 pixel(if anchor == "end" { at - 4.0 } else { at + 4.0 }),
                 pixel(ceiling + 11.0 + line as f64 * 14.0),
@@ -300,14 +300,14 @@ impl<'a> Drawing<'a> {
             );
         }
         if !lines.is_empty() {
-            let _ = write!(self.text, "<path class=\"rule\" d=\"{lines}\"/>");
+            let _ = write!(self.text, "<path class=\"rule\" d=\"{lines}\"/>{labels}");
         }
     }
 
     fn horizontal_axis(&mut self, floor: f64) {
         let axis = logged(&self.chart.x, self.chart, self.log(Side::X));
         let right = self.width - RIGHT;
-        let about = ((right - self.left) / 72.0).max(2.0) as usize;
+        let about = ((right - self.left) / 62.0).max(2.0) as usize;
         let mut small = String::new();
         for Tick { at, label } in ticks(&axis, self.log(Side::X), about) {
             let at = self.x.place(at);
@@ -384,7 +384,7 @@ impl<'a> Drawing<'a> {
 
 /// How many ticks a panel's vertical axis has room for.
 fn rows(panel: &Panel) -> usize {
-    ((panel.height / 44.0) as usize).clamp(2, 6)
+    ((panel.height / 38.0) as usize).clamp(2, 6)
 }
 
 /// An axis, with the end it has where it is logarithmic.

@@ -1,13 +1,18 @@
 //! Figures in words: few digits, thousands kept apart.
 
-/// A figure with about so many significant digits, and none of its whole ones left out: `1,234`, `12.3`.
+/// A measured figure with so many significant digits, none of its whole ones left out: `1,234`, `9.000`. What
+/// is a whole number has no decimals.
 pub fn significant(value: f64, digits: i32) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
+    if value.fract() == 0.0 {
+        return fixed(value, 0);
     }
     let before = value.abs().log10().floor() as i32 + 1;
-    let decimals = (digits - before).clamp(0, 9) as usize;
-    trimmed(&fixed(value, decimals))
+    fixed(value, (digits - before).clamp(0, 9) as usize)
+}
+
+/// A figure that was chosen, with no more digits than it needs and at most so many: `0.02`, `12.5`.
+pub fn short(value: f64, digits: i32) -> String {
+    trimmed(&significant(value, digits))
 }
 
 /// A figure with so many decimals: `1,234.50`.
@@ -27,9 +32,24 @@ pub fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// A share as percent: `99.2 %`.
+/// A share as percent, to the digit that matters: `0.06 %`, `42.3 %`, `99.98 %`.
 pub fn percent(share: f64) -> String {
-    format!("{} %", significant(share * 100.0, 3))
+    let percent = share * 100.0;
+    let decimals = match percent {
+        percent if percent == percent.round() => 0,
+        percent if (1.0..99.0).contains(&percent) => 1,
+        _ => 2,
+    };
+    format!("{} %", fixed(percent, decimals))
+}
+
+/// So many of something: `1 request`, `2 requests`.
+pub fn plural(number: u64, one: &str) -> String {
+    format!(
+        "{} {one}{}",
+        count(number),
+        if number == 1 { "" } else { "s" }
+    )
 }
 
 /// Bytes in the largest unit of which there is one: `15.6 GiB`.
@@ -41,7 +61,7 @@ pub fn bytes(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    format!("{} {}", significant(value, 3), units[unit])
+    format!("{} {}", short(value, 3), units[unit])
 }
 
 /// A number as short as it can be on an axis that steps by `step`: `0.25`, `1,500`, `20k`, `3M`.
@@ -89,13 +109,14 @@ mod tests {
     #[test]
     fn figures_have_the_digits_that_matter() {
         let cases = [
-            (1234.5, "1,235"),
+            (1234.6, "1,235"),
             (-1_234_567.0, "-1,234,567"),
             (12.34, "12.3"),
             (0.012_34, "0.0123"),
             (0.0, "0"),
             (999.96, "1,000"),
             (100.0, "100"),
+            (9.000_4, "9.00"),
         ];
         for (value, text) in cases {
             assert_eq!(significant(value, 3), text);
@@ -103,7 +124,16 @@ mod tests {
         assert_eq!(fixed(1234.5, 2), "1,234.50");
         assert_eq!(fixed(-0.001, 2), "0.00");
         assert_eq!(count(1_000), "1,000");
-        assert_eq!(percent(0.9925), "99.2 %");
+        assert_eq!(short(0.02, 4), "0.02");
+        assert_eq!(short(12.5, 4), "12.5");
+        assert_eq!(
+            [0.9925, 0.423, 1.0, 0.000_6].map(percent),
+            ["99.25 %", "42.3 %", "100 %", "0.06 %"]
+        );
+        assert_eq!(
+            [1, 2].map(|n| plural(n, "request")),
+            ["1 request", "2 requests"]
+        );
         assert_eq!(bytes(16_777_216_000), "15.6 GiB");
         assert_eq!(bytes(100), "100 B");
     }

@@ -94,14 +94,14 @@ fn look(width: Width, log: bool, alone: Option<Theme>) -> Look {
 #[test]
 fn marks_lie_where_their_values_are() {
     let svg = svg(&chart(), look(Width::Wide, false, None));
-    // 24 pixels above, 100 high; the labels of the vertical axis take three characters.
-    assert!(svg.contains("data-area=\"34.7 24 504 124\""), "{svg}");
+    // 26 pixels above, 100 high; the labels of the vertical axis take three characters.
+    assert!(svg.contains("data-area=\"34.7 26 504 126\""), "{svg}");
     assert!(
-        svg.contains("M34.7 124M504 24"),
+        svg.contains("M34.7 126M504 26"),
         "the gap has no line: {svg}"
     );
     assert!(
-        svg.contains("data-column=\"0\" data-at=\"34.7,124 -\""),
+        svg.contains("data-column=\"0\" data-at=\"34.7,126 -\""),
         "{svg}"
     );
     assert!(svg.contains(">p50</text>") && svg.contains(">steady</text>"));

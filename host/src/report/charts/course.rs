@@ -1,7 +1,7 @@
 //! The course of runs over time: throughput, requests in flight, those that wait for the cap, failures.
 
 use super::{Shown, keys, seconds, told};
-use crate::report::chart::number::{count, significant};
+use crate::report::chart::number::{count, short, significant};
 use crate::report::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
     Ticks, Tone, scale,
@@ -9,10 +9,15 @@ use crate::report::chart::{
 use crate::report::view::Course;
 use crate::summary::SteadyState;
 
+/// So many that wait, on average over a span, are worth a panel: each request waits for the moment that the
+/// pacer takes.
+const SEEN: f64 = 0.05;
+
 /// What a panel tells of a run's spans of time; absent where that is not known of the run.
 type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
 
-pub(super) fn chart(runs: &[Shown]) -> Chart {
+/// The chart; nothing where no run took any time.
+pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     let alone = runs.len() == 1;
     let mut keys = keys(runs);
     if alone {
@@ -23,11 +28,14 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
         });
     }
     let drawing = Drawing { runs, alone };
+    if drawing.courses().all(|course| course.duration_s <= 0.0) {
+        return None;
+    }
     let failed: u64 = drawing.courses().flat_map(|course| &course.failed).sum();
     let held_back = drawing
         .courses()
         .filter_map(|course| course.waiting.as_ref())
-        .any(|waiting| waiting.iter().any(|waiting| *waiting > 0.0));
+        .any(|waiting| waiting.iter().any(|waiting| *waiting >= SEEN));
     let mut panels: Vec<Panel> = [
         drawing.panel("output tokens a second", "tok/s", 130.0, &|course| {
             course.tokens_per_s.clone()
@@ -81,9 +89,9 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
     }
     let capped = runs.iter().any(|run| run.view.course.waiting.is_some());
     if capped && !held_back {
-        note.push_str(" No request waited for the cap on requests in flight.");
+        note.push_str(" The cap on requests in flight held none back for long.");
     }
-    Chart {
+    Some(Chart {
         name: "course".to_owned(),
         title: "Throughput, load and failures over time".to_owned(),
         note,
@@ -105,7 +113,7 @@ pub(super) fn chart(runs: &[Shown]) -> Chart {
         },
         log: None,
         form: Form::Full,
-    }
+    })
 }
 
 fn seen(run: &Shown) -> Option<String> {
@@ -160,6 +168,8 @@ impl Drawing<'_> {
     fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
         let mut most: f64 = 0.0;
         let mut marks = Vec::new();
+        let rows = self.courses().map(|course| course.in_flight.len()).max();
+        let rows = rows.unwrap_or(0);
         for (number, run) in self.runs.iter().enumerate() {
             let course = &run.view.course;
             let Some(values) = values(course) else {
@@ -171,16 +181,21 @@ impl Drawing<'_> {
                 (from, to, *value)
             });
             let points = spans.clone().map(|(x, to, y)| Point { x, to, y: Some(y) });
+            // A run that was over earlier has nothing to tell of what came after it.
+            let after = rows.saturating_sub(values.len());
             let cells = spans.map(|(from, to, value)| {
                 Some(Cell {
                     x: (from + to) / 2.0,
                     y: value,
-                    text: format!("{} {unit}", significant(value, 4)),
+                    text: match unit {
+                        "tok/s" => format!("{} tok/s", significant(value, 4)),
+                        _ => short((value * 100.0).round() / 100.0, 4),
+                    },
                 })
             });
             let head = match self.alone {
                 true => title.to_owned(),
-                false => format!("{}: {unit}", run.label),
+                false => format!("{}, {unit}", run.label),
             };
             marks.push(Mark {
                 key: number,
@@ -192,7 +207,7 @@ impl Drawing<'_> {
                 points: points.collect(),
                 column: Some(Column {
                     head,
-                    cells: cells.collect(),
+                    cells: cells.chain(std::iter::repeat_n(None, after)).collect(),
                 }),
             });
         }

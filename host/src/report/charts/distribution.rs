@@ -1,6 +1,6 @@
 //! Distributions: what share of the samples is at most so long, and how many are about so long.
 
-use super::{Shown, end, keys, milliseconds, round_begin, time_unit, told};
+use super::{Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, time_unit, told};
 use crate::metric;
 use crate::report::chart::number::{count, percent};
 use crate::report::chart::{
@@ -17,15 +17,15 @@ const STEPS: u64 = 300;
 const BARS: usize = 36;
 
 /// Where the largest sample is more times the median, the axis is logarithmic at first.
-const SKEWED: f64 = 8.0;
+const SKEWED: f64 = 6.0;
 
 /// What metrics are called in titles: in full, and short.
 fn names(metric: &str) -> (&'static str, &'static str) {
     match metric {
-        metric::TTFT => ("Time to first token", "TTFT"),
-        metric::ITL => ("Gaps between events", "ITL"),
-        metric::TPOT => ("Time per output token", "TPOT"),
-        _ => ("End-to-end latency", "E2E latency"),
+        metric::TTFT => ("Time to first token (TTFT)", "TTFT"),
+        metric::ITL => ("Gaps between events (ITL)", "ITL"),
+        metric::TPOT => ("Time per output token (TPOT)", "TPOT"),
+        _ => ("End-to-end latency (E2E)", "E2E latency"),
     }
 }
 
@@ -125,6 +125,16 @@ impl Drawn<'_> {
         let longest = self.most(Figures::max);
         let (unit, divisor) = time_unit(longest);
         let high = end(longest / divisor);
+        // What lies close together far from nothing is looked at closely.
+        let least = self.least(Figures::min) / divisor;
+        let step = scale::step((high - least).max(high * 1e-3), 6);
+        let (low, high) = match least > 0.5 * high {
+            true => (
+                (least / step - 1.0).floor() * step,
+                (longest / divisor / step).ceil() * step,
+            ),
+            false => (0.0, high),
+        };
         let begin = self.least(|figures| figures.percentile(0.5)) / divisor;
         let begin = round_begin(begin.clamp(high * 1e-5, high * 0.5));
         let percents = self.percents();
@@ -150,14 +160,13 @@ impl Drawn<'_> {
         let median = self.least(|figures| figures.percentile(50.0));
         Chart {
             name: format!("{}-ecdf", self.metric),
-            title: format!("{name}: share of samples at most so long"),
-            note: format!(
-                "Cumulative distribution of {short}. The further left and the steeper, the better; its upper end is the tail."
-            ),
+            title: format!("{name}, cumulative"),
+            note: "The share of samples that are at most so long. The further left and the steeper, the better; the upper end is the tail."
+                .to_owned(),
             seen: self.seen(),
             x: Axis {
                 title: format!("{short} ({unit})"),
-                low: 0.0,
+                low,
                 high,
                 ticks: Ticks::Numbers,
             },
@@ -203,18 +212,26 @@ impl Drawn<'_> {
         // A few samples far out would press all others into one bar.
         let p99 = self.most(|figures| figures.percentile(99.0));
         let longest = self.most(Figures::max);
-        let high = if longest > 2.0 * p99 {
-            p99 * 1.3
-        } else {
-            longest
-        };
         let low = self.least(Figures::min);
-        let low = if low > 0.5 * high { low } else { 0.0 };
+        let low = if low > 0.5 * p99 { low } else { 0.0 };
+        let high = match longest - low > 2.5 * (p99 - low) && p99 > low {
+            true => low + (p99 - low) * 1.4,
+            false => longest,
+        };
         let (unit, divisor) = time_unit(high);
         let width = scale::step((high - low).max(high * 1e-3), BARS);
         let first = (low / width).floor();
         let bars = ((high / width - first).ceil() as usize).clamp(1, 4 * BARS);
-        let edges: Vec<f64> = (0..=bars).map(|n| (first + n as f64) * width).collect();
+        let edge = |n: usize| (first + n as f64) * width;
+        // What an edge lacks for being a sum of fractions must not leave the largest out.
+        let bars = if edge(bars) < high { bars + 1 } else { bars };
+        let edges: Vec<f64> = (0..=bars).map(edge).collect();
+        let (begin, finish) = (edges[0], edges[bars]);
+        // A bar holds what it begins with, the last also what it ends with.
+        let before = |figures: &Figures, edge: f64| {
+            let edge = if edge == finish { edge.next_up() } else { edge };
+            below(figures, edge)
+        };
         let alone = self.figures.len() == 1;
         let mut most: f64 = 0.0;
         let marks: Vec<Mark> = self
@@ -227,7 +244,7 @@ impl Drawn<'_> {
                         (
                             edge[0],
                             edge[1],
-                            below(figures, edge[1]) - below(figures, edge[0]),
+                            before(figures, edge[1]) - before(figures, edge[0]),
                         )
                     })
                     .collect();
@@ -261,25 +278,24 @@ impl Drawn<'_> {
                 }
             })
             .collect();
-        let (begin, finish) = (edges[0], edges[bars]);
         let beyond = told(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;
-            let beyond = figures.count() - below(figures, finish);
+            let beyond = figures.count() - before(figures, finish);
             (beyond > 0).then(|| {
                 format!(
                     "{} of {} samples are longer than {} and not drawn.",
                     count(beyond),
                     count(figures.count()),
-                    milliseconds(finish)
+                    chosen_milliseconds(finish)
                 )
             })
         });
         Chart {
             name: format!("{}-histogram", self.metric),
-            title: format!("{name}: how many are about so long"),
+            title: format!("{name}, histogram"),
             note: format!(
-                "Histogram of {short}; each bar is {} wide. {beyond}",
-                milliseconds(width)
+                "The share of samples that are about so long; each bar is {} wide. {beyond}",
+                chosen_milliseconds(width)
             )
             .trim_end()
             .to_owned(),
@@ -307,7 +323,13 @@ impl Drawn<'_> {
                 head: short.to_owned(),
                 labels: edges
                     .windows(2)
-                    .map(|edge| format!("{} to {}", milliseconds(edge[0]), milliseconds(edge[1])))
+                    .map(|edge| {
+                        format!(
+                            "{} to {}",
+                            chosen_milliseconds(edge[0]),
+                            chosen_milliseconds(edge[1])
+                        )
+                    })
                     .collect(),
                 snap: Snap::X,
             },

@@ -1,7 +1,7 @@
 //! What the time to first token depends on: the prompt's length, and when in the run it was asked.
 
 use super::{Shown, end, keys, milliseconds, round_begin, seconds, time_unit, told};
-use crate::report::chart::number::{count, significant};
+use crate::report::chart::number::{count, short};
 use crate::report::chart::{
     Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Shape, Side, Snap, Ticks,
 };
@@ -22,7 +22,7 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
         axis: "prompt (tokens)",
         head: "Prompt",
         of: |dot| dot.input_tokens.map(f64::from),
-        words: |from, to| format!("{} to {} tokens", significant(from, 4), significant(to, 4)),
+        words: |from, to| format!("{} to {} tokens", short(from, 4), short(to, 4)),
     };
     let by_time = Kind {
         name: "ttft-time",

@@ -11,6 +11,9 @@ use crate::report::view::Request;
 /// Pixels of a row.
 const ROW: f64 = 9.0;
 
+/// A phase that is nowhere longer, as a share of the axis, cannot be seen.
+const SEEN: f64 = 0.002;
+
 /// The phases of a request, in their order.
 const PHASES: [&str; 5] = [
     "held back by the cap",
@@ -113,7 +116,8 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
             .iter()
             .map(|request| phases(request)[phase])
             .collect();
-        if spans.iter().all(Option::is_none) {
+        let longest = spans.iter().flatten().map(|(from, to)| to - from);
+        if longest.fold(0.0, f64::max) <= (high - low) * SEEN {
             continue;
         }
         let placed = || requests.iter().zip(&spans).enumerate();

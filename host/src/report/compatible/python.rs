@@ -7,14 +7,12 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-/// An object under way.
-pub(super) struct Object(String);
+/// An object under way: names and values. A name that comes again has its value replaced, as in
+/// Python.
+#[derive(Default)]
+pub(super) struct Object(Vec<(String, String)>);
 
 impl Object {
-    pub(super) fn new() -> Self {
-        Object("{".to_owned())
-    }
-
     /// Adds a field.
     pub(super) fn field(&mut self, name: &str, value: impl Serialize) {
         let value = text(&value);
@@ -37,18 +35,20 @@ impl Object {
     }
 
     fn raw(&mut self, name: &str, value: &str) {
-        if self.0.len() > 1 {
-            self.0.push_str(", ");
+        let value = value.to_owned();
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name.to_owned(), value)),
         }
-        self.0.push_str(&text(&name));
-        self.0.push_str(": ");
-        self.0.push_str(value);
     }
 
     /// The object, without a newline.
-    pub(super) fn finish(mut self) -> String {
-        self.0.push('}');
-        self.0
+    pub(super) fn finish(self) -> String {
+        let fields = self.0.iter();
+        let fields: Vec<String> = fields
+            .map(|(name, value)| format!("{}: {value}", text(name)))
+            .collect();
+        format!("{{{}}}", fields.join(", "))
     }
 }
 
@@ -102,17 +102,19 @@ mod tests {
 
     #[test]
     fn as_json_dumps_writes_it() {
-        let mut object = Object::new();
+        let mut object = Object::default();
         object.field("é", "a\n\"ü\" 😀");
         object.number("rate", f64::INFINITY);
+        object.number("peak", 1.0);
+        object.field("more", 1);
         object.number("peak", 303.0);
         object.measured("absent", None::<f64>);
         object.field("list", [Some(1), None]);
         object.field("of", std::collections::BTreeMap::from([("a", 1), ("b", 2)]));
-        // json.dumps({"é": "a\n\"ü\" 😀", "rate": math.inf, "peak": 303.0, "list": [1, None], "of": {"a": 1, "b": 2}})
+        // json.dumps({"é": "a\n\"ü\" 😀", "rate": math.inf, "peak": 303.0, "more": 1, "list": [1, None], "of": {"a": 1, "b": 2}})
         assert_eq!(
             object.finish(),
-            r#"{"\u00e9": "a\n\"\u00fc\" \ud83d\ude00", "rate": Infinity, "peak": 303.0, "list": [1, null], "of": {"a": 1, "b": 2}}"#
+            r#"{"\u00e9": "a\n\"\u00fc\" \ud83d\ude00", "rate": Infinity, "peak": 303.0, "more": 1, "list": [1, null], "of": {"a": 1, "b": 2}}"#
         );
     }
 }

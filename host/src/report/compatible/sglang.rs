@@ -49,7 +49,7 @@ pub fn json(run: &Compatible<'_>) -> String {
         let config = Some(&dataset.config).filter(|_| dataset.name == of);
         config.and_then(|config| config.get(key)).cloned()
     };
-    let mut object = Object::new();
+    let mut object = Object::default();
     object.field("tag", None::<&str>);
     object.field("backend", run.sglang_backend());
     object.field("dataset_name", &dataset.name);

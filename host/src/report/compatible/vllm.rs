@@ -4,7 +4,8 @@
 //!
 //! Left out are keys of what a run of ours has not: `rps_change_events`, `probe_*`, `spec_decode_*`,
 //! `diffusion_*` and `ramp_up_*`, and `rtfx`, which is about audio. What vLLM writes on request only,
-//! latencies with and without the client's queueing, is always there. A failed request has zeros in its places and words in
+//! latencies with and without the client's queueing, is always there. What was said of the run
+//! (`--metadata`, `[about.notes]`) stands where vLLM's `--metadata` does. A failed request has zeros in its places and words in
 //! `errors`, as in vLLM's own.
 
 use super::{Compatible, Detail, Request, python::Object};
@@ -24,7 +25,7 @@ pub fn json(run: &Compatible<'_>) -> String {
         reported, figures, ..
     } = run;
     let (plan, summary) = (&reported.plan, &reported.summary);
-    let mut object = Object::new();
+    let mut object = Object::default();
     object.measured(
         "date",
         reported.status.as_ref().and_then(|s| date(&s.ended)),
@@ -37,6 +38,9 @@ pub fn json(run: &Compatible<'_>) -> String {
     let tokenizer = Some(&plan.tokenizer).filter(|tokenizer| !tokenizer.approximate);
     object.field("tokenizer_id", tokenizer.map(|tokenizer| &tokenizer.name));
     object.field("num_prompts", plan.held_requests().unwrap_or(figures.total));
+    for (name, note) in &plan.about.notes {
+        object.field(name, note);
+    }
     match run.request_rate() {
         rate if rate.is_finite() => object.field("request_rate", rate),
         _ => object.field("request_rate", "inf"),

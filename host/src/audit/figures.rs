@@ -1,0 +1,124 @@
+//! The figures of a claim as the rules need them: with their rounding, and what follows from them.
+
+use super::range::Range;
+use crate::claim::{Claim, Tool};
+
+/// A claim's figures.
+pub struct Figures<'a> {
+    pub(super) claim: &'a Claim,
+}
+
+/// A number as findings show it: two decimals where they say something.
+pub fn shown(value: f64) -> String {
+    let text = if value.abs() >= 100_000.0 {
+        format!("{value:.0}")
+    } else if value != 0.0 && value.abs() < 0.01 {
+        format!("{value:.2e}")
+    } else {
+        format!("{value:.2}")
+    };
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A share as a percentage.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() >= 10.0 {
+        true => format!("{percent:.0} %"),
+        false => format!("{percent:.1} %"),
+    }
+}
+
+impl<'a> Figures<'a> {
+    /// Those of a claim.
+    pub fn of(claim: &'a Claim) -> Self {
+        Figures { claim }
+    }
+
+    /// A figure by the tool's own name for it.
+    pub(super) fn get(&self, name: &str) -> Option<Range> {
+        self.claim.stated(name).map(Range::from)
+    }
+
+    /// One that says something: a zero may be there for want of a measurement.
+    pub(super) fn positive(&self, name: &str) -> Option<Range> {
+        self.get(name)
+            .filter(|range| range.high > 0.0 && range.mid() > 0.0)
+    }
+
+    /// Requests that were answered.
+    pub(super) fn answered(&self) -> Option<f64> {
+        self.claim
+            .value("requests.successful")
+            .filter(|count| *count > 0.0)
+    }
+
+    /// The duration in seconds.
+    pub(super) fn duration(&self) -> Option<Range> {
+        self.positive("throughput.duration-s")
+    }
+
+    /// Output tokens of a request in the mean, as the result counts them.
+    pub(super) fn tokens_each(&self) -> Option<f64> {
+        Some(self.claim.value("tokens.output")? / self.answered()?).filter(|tokens| *tokens > 0.0)
+    }
+
+    /// Whether every answer had the same number of tokens: that of all together is that of each, and none
+    /// can have had more.
+    pub(super) fn same_length(&self) -> bool {
+        let asked = self.claim.asked.output_tokens;
+        asked.is_some_and(|asked| self.tokens_each() == Some(asked as f64))
+    }
+
+    /// The metric of our catalogue that one of its latencies is.
+    pub(super) fn metric(&self, theirs: &str) -> Option<&str> {
+        self.claim.definitions.get(theirs)?.metric.as_deref()
+    }
+
+    /// Whether TPOT is said to leave the time to the first token out.
+    pub(super) fn tpot_is_after_first(&self) -> bool {
+        matches!(self.metric("tpot"), Some("tpot" | "tpot-last-token"))
+    }
+
+    /// Whether TPOT is guidellm's: time to the last token over all tokens, of all requests together.
+    pub(super) fn tpot_is_with_first(&self) -> bool {
+        self.metric("tpot") == Some("tpot-with-first")
+    }
+
+    /// Whether ITL is of gaps between pieces, pooled.
+    pub(super) fn itl_is_gaps(&self) -> bool {
+        self.metric("itl") == Some("itl")
+    }
+
+    /// Whether the tool times first and last token of a request only, and takes means over all requests'
+    /// tokens together: guidellm and what wraps it, since its files name its version.
+    pub(super) fn first_and_last(&self) -> bool {
+        let of_it = matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack);
+        of_it && self.tpot_is_with_first()
+    }
+
+    /// Whether token throughputs are means over the tokens' events, from the first to the last, as guidellm's.
+    pub(super) fn by_events(&self) -> bool {
+        matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack)
+    }
+
+    /// Whether rates are over a longer time than the duration that is stated: AIPerf's are over the whole
+    /// phase, and its duration is from the first request to the last response.
+    pub(super) fn longer_span(&self) -> bool {
+        self.claim.tool == Tool::Aiperf
+    }
+
+    /// Time from the first token to the end in milliseconds, in the mean.
+    pub(super) fn decode(&self) -> Option<Range> {
+        let decode = self.positive("e2e.mean")? - self.positive("ttft.mean")?;
+        (decode.low > 0.0).then_some(decode)
+    }
+
+    /// Whether the requests were answered whole, not in pieces.
+    pub(super) fn whole_replies(&self) -> bool {
+        self.claim.asked.stream == Some(false)
+    }
+}

@@ -1,0 +1,336 @@
+//! A comparison as text and as Markdown, for people; its JSON is the comparison itself
+//! (`runner schema comparison`). A verdict has a sign and words, and no colour.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
+
+use super::plain;
+use crate::compare::{Compared, Kind, Method, Obstacle, Pair, Row, SideFacts};
+
+/// In which form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Markdown,
+}
+
+/// The comparison as text.
+pub fn text(compared: &Compared) -> String {
+    page(compared, Form::Text)
+}
+
+/// The comparison as a section of a Markdown page.
+pub fn markdown(compared: &Compared) -> String {
+    page(compared, Form::Markdown)
+}
+
+fn page(compared: &Compared, form: Form) -> String {
+    let mut page = Page {
+        form,
+        text: String::new(),
+    };
+    page.heading("Comparison");
+    page.table(
+        &["Side", "What", "Model", "Scenario", "Verdict"],
+        compared.sides.iter().map(side).collect(),
+        1,
+    );
+    for side in compared.sides.iter().filter(|side| !side.doubts.is_empty()) {
+        page.list(
+            &format!("{} is to be doubted", side.name),
+            side.doubts.clone(),
+        );
+    }
+    let allowed = compared.allowed.iter();
+    let allowed: Vec<String> = allowed
+        .map(|obstacle| obstacle_words(obstacle, "A"))
+        .collect();
+    page.list(
+        "COMPARED THOUGH THIS DIFFERS, which may be all that is seen below",
+        allowed,
+    );
+    let differences = compared.differences.iter();
+    page.list(
+        "What differs",
+        differences
+            .map(|difference| format!("{}: {}", difference.what, plain(&difference.values("A"))))
+            .collect(),
+    );
+    page.list("What cannot be checked", compared.unknown.clone());
+    for pair in &compared.pairs {
+        page.heading(&format!("{} against A", pair.side));
+        let columns = [
+            "Figure",
+            "A",
+            &pair.side,
+            "Difference",
+            "95 % interval",
+            "Noise",
+            "Verdict",
+        ];
+        page.table(&columns, pair.figures.iter().map(cells).collect(), 6);
+        page.list("", notes(pair));
+    }
+    let conditions = compared.conditions.iter().map(|outcome| {
+        let held = match (outcome.fails, outcome.is_absent) {
+            (_, true) => "NOT KNOWN",
+            (true, _) => "FAILS",
+            (false, _) => "passes",
+        };
+        format!(
+            "{} of {}: {held}: {}",
+            outcome.condition, outcome.side, outcome.seen
+        )
+    });
+    page.list("Conditions", conditions.collect());
+    page.text
+}
+
+/// What must agree and does not, in a line.
+pub fn obstacle_words(obstacle: &Obstacle, baseline: &str) -> String {
+    let difference = &obstacle.difference;
+    let values = plain(&difference.values(baseline));
+    format!("{} ({}): {values}", difference.what, obstacle.kind.name())
+}
+
+/// That a comparison is refused, a line each, with what to do about it.
+pub fn refusal(obstacles: &[Obstacle]) -> Vec<String> {
+    let mut kinds: Vec<Kind> = obstacles.iter().map(|obstacle| obstacle.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let kinds: Vec<&str> = kinds.into_iter().map(Kind::name).collect();
+    let mut words: Vec<String> = (obstacles.iter())
+        .map(|obstacle| format!("not comparable: {}", obstacle_words(obstacle, "A")))
+        .collect();
+    words.push(format!(
+        "these must agree, or what differs is all that is compared; to compare all the same, add --allow {}",
+        kinds.join(",")
+    ));
+    words
+}
+
+fn side(side: &SideFacts) -> Vec<String> {
+    let about = &side.about;
+    let engine = [&about.engine, &about.engine_version].into_iter().flatten();
+    let engine = engine.cloned().collect::<Vec<_>>().join(" ");
+    let hardware = about.hardware.as_deref().unwrap_or_default();
+    let what = [engine.as_str(), hardware]
+        .into_iter()
+        .filter(|part| !part.is_empty());
+    let what = what.collect::<Vec<_>>().join(", ");
+    let sources = match side.sources.as_slice() {
+        [one] => one.clone(),
+        many => format!("{} runs: {}", many.len(), many.join(", ")),
+    };
+    let what = match what.is_empty() {
+        true => sources,
+        false => format!("{what}: {sources}"),
+    };
+    let said = |text: &Option<String>| plain(text.as_deref().unwrap_or_default());
+    let verdict = match (&side.tool, side.verdict) {
+        (Some(tool), _) => format!("stated by {tool}"),
+        (None, Some(verdict)) => verdict.name().to_owned(),
+        (None, None) => String::new(),
+    };
+    vec![
+        side.name.clone(),
+        plain(&what),
+        said(&side.model),
+        said(&side.scenario),
+        verdict,
+    ]
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let values = [row.baseline, row.value].map(Option::unwrap_or_default);
+    let shown = Shown::of(&row.figure, values);
+    let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| shown.value(value));
+    let percent = match (row.percent, shown) {
+        (Some(percent), Shown::Plain(_)) => format!(" ({percent:+.1} %)"),
+        _ => String::new(),
+    };
+    let difference = row.difference.map_or("-".to_owned(), |difference| {
+        format!("{}{percent}", shown.signed(difference))
+    });
+    let interval = match (row.interval, row.no_interval) {
+        (Some(ends), _) => {
+            let walks = if row.walks { " ~" } else { "" };
+            format!(
+                "{} to {}{walks}",
+                shown.signed(ends.low),
+                shown.signed(ends.high)
+            )
+        }
+        (None, Some(why)) => why.words().to_owned(),
+        (None, None) => String::new(),
+    };
+    let noise = row
+        .noise_floor
+        .map_or(String::new(), |floor| shown.value(floor));
+    let verdict = row.judgement.map_or(String::new(), |judgement| {
+        format!("{} {}", judgement.sign(), judgement.words())
+    });
+    let unit = shown.unit(&row.unit);
+    vec![
+        format!("{}{unit}", row.figure),
+        value(row.baseline),
+        value(row.value),
+        difference,
+        interval,
+        noise,
+        verdict,
+    ]
+}
+
+/// How a figure's numbers are written.
+#[derive(Clone, Copy)]
+pub(super) enum Shown {
+    /// A share, in percent; differences in points.
+    Share,
+    /// A number with so many decimals.
+    Plain(usize),
+}
+
+impl Shown {
+    /// How a figure's values of that size are written.
+    pub(super) fn of(figure: &str, values: [f64; 2]) -> Self {
+        if figure.ends_with("-share") || figure.ends_with("-attainment") {
+            return Shown::Share;
+        }
+        Shown::Plain(match values[0].abs().max(values[1].abs()) {
+            value if value >= 10_000.0 => 0,
+            value if value >= 1_000.0 => 1,
+            value if value >= 1.0 => 2,
+            _ => 4,
+        })
+    }
+
+    /// The unit in brackets, if there is one.
+    pub(super) fn unit(self, unit: &str) -> String {
+        match (unit, self) {
+            ("", Shown::Share) => " (%)".to_owned(),
+            ("", Shown::Plain(_)) => String::new(),
+            (unit, _) => format!(" ({unit})"),
+        }
+    }
+
+    /// A value.
+    pub(super) fn value(self, value: f64) -> String {
+        match self {
+            Shown::Share => format!("{:.2}", value * 100.0),
+            Shown::Plain(decimals) => format!("{value:.decimals$}"),
+        }
+    }
+
+    fn signed(self, value: f64) -> String {
+        // No minus before what rounds to zero.
+        let value = if self
+            .value(value.abs())
+            .bytes()
+            .all(|b| matches!(b, b'0' | b'.'))
+        {
+            0.0
+        } else {
+            value
+        };
+        match self {
+            Shown::Share => format!("{:+.2}", value * 100.0),
+            Shown::Plain(decimals) => format!("{value:+.decimals$}"),
+        }
+    }
+}
+
+/// How a pair's verdicts came about.
+fn notes(pair: &Pair) -> Vec<String> {
+    let judged = pair
+        .figures
+        .iter()
+        .filter(|row| row.probability.is_some() && row.judgement.is_some());
+    let judged = judged.count();
+    let mut notes = vec![match pair.method {
+        Method::Blocks { blocks, requests } => format!(
+            "Intervals: 95 %, by resampling {blocks} blocks of about {requests} consecutive requests, of both runs at the same places. They say how sure these runs are; how runs of the same thing differ is not in them (runner run --repeat)."
+        ),
+        Method::Runs { baseline, side } => format!(
+            "Intervals: 95 %, Student's, over {baseline} and {side} runs; figures are means over runs."
+        ),
+        Method::None => {
+            "No intervals: one side has no samples, or too few; nothing is judged.".to_owned()
+        }
+    }];
+    if judged > 0 {
+        notes.push(format!(
+            "Verdicts: {judged} figures judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only where the interval leaves zero out and the difference is above the noise: what a side compared with itself would show. No difference shown (=) is not equality."
+        ));
+    }
+    if pair.figures.iter().any(|row| row.walks) {
+        notes.push("~ It grew or wandered through the runs, as in a queue that never empties, so each run is one sample of it: the interval is wide, and repeats make it narrow.".to_owned());
+    }
+    notes
+}
+
+struct Page {
+    form: Form,
+    text: String,
+}
+
+impl Page {
+    fn heading(&mut self, heading: &str) {
+        let before = if self.text.is_empty() { "" } else { "\n" };
+        let _ = match self.form {
+            Form::Text => writeln!(self.text, "{before}== {heading} ==\n"),
+            Form::Markdown => writeln!(self.text, "{before}### {heading}\n"),
+        };
+    }
+
+    /// A list; nothing where it is empty.
+    fn list(&mut self, heading: &str, items: Vec<String>) {
+        if items.is_empty() {
+            return;
+        }
+        self.text.push('\n');
+        let (indent, end) = match self.form {
+            Form::Text => ("  ", ":\n"),
+            Form::Markdown => ("- ", ":\n\n"),
+        };
+        if !heading.is_empty() {
+            let _ = write!(self.text, "{heading}{end}");
+        }
+        for item in items {
+            let item = match self.form {
+                Form::Text => item,
+                Form::Markdown => escaped(&item),
+            };
+            let _ = writeln!(self.text, "{indent}{item}");
+        }
+    }
+
+    /// A table whose columns are of text but for those between the first and `words`.
+    fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>, words: usize) {
+        let rule = TableStyle::new().header_separator(LineStyle::none().fill('-'));
+        let mut table = Table::new();
+        table.load_style(match self.form {
+            Form::Text => rule,
+            Form::Markdown => presets::ASCII_MARKDOWN,
+        });
+        table.set_header(header.iter().copied());
+        for row in rows {
+            table.add_row(row.into_iter().map(|cell| match self.form {
+                Form::Text => cell,
+                Form::Markdown => escaped(&cell),
+            }));
+        }
+        for (place, column) in table.column_iter_mut().enumerate() {
+            if place > 0 && place < words {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let _ = writeln!(self.text, "{}", table.trim_fmt());
+    }
+}
+
+/// Text in which Markdown sees no table's edge, and no tag.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}

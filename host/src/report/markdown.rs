@@ -1,0 +1,61 @@
+//! A page of runs in Markdown, as engines publish them: doubts first, a table of contents, a summary,
+//! what the runs of one model have to do with each other, then a section for each engine and model with
+//! how the server was started, how it was asked and the block of text, and how it all was made.
+//!
+//! The layout is the template `markdown/page.md`. What it says of the runs is gathered by `page` and
+//! `made`; here it is drawn. All text is escaped unless it was made safe here: what a server, a plugin or
+//! a file's name says must not become a heading, a link, a cell or HTML.
+
+mod escape;
+mod made;
+mod page;
+mod slug;
+
+#[cfg(test)]
+mod tests;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, Error, Output, State, UndefinedBehavior};
+
+use super::Reported;
+use page::Page;
+
+const TEMPLATE: &str = include_str!("markdown/page.md");
+
+/// A run for a page.
+pub struct Shown {
+    /// What is said of it.
+    pub reported: Reported,
+    /// Its block of text, in whatever style.
+    pub block: String,
+}
+
+/// The page of these runs, in their order.
+///
+/// # Errors
+/// Only where the template is wrong.
+pub fn page(runs: &[Shown]) -> Result<String, Error> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let mut syntax = SyntaxConfig::builder();
+    syntax
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .keep_trailing_newline(true);
+    environment.set_syntax(syntax.build()?);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_formatter(escaped);
+    environment.add_template("page", TEMPLATE)?;
+    environment
+        .get_template("page")?
+        .render(Serde(Page::of(runs)))
+}
+
+/// Writes a value into the page, escaped unless it is safe.
+fn escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    match value.as_str() {
+        Some(text) if !value.is_safe() => out.write_str(&escape::inline(text)).map_err(Error::from),
+        _ => minijinja::escape_formatter(out, state, value),
+    }
+}

@@ -1,0 +1,101 @@
+//! Telephones, paper, dark.
+
+use super::page;
+use crate::support::browser::browser;
+use crate::support::made_up::MadeUp;
+
+/// What reaches out of the page to the right, where that is no part of what scrolls on its own.
+const OUTSIDE: &str = "[...document.querySelectorAll('body *')]
+    .filter((e) => !e.closest('.scroll, .unseen, .skip, pre, svg, .bar ul') && e.getClientRects().length)
+    .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+    .map((e) => e.outerHTML.slice(0, 100))";
+
+#[tokio::test]
+async fn a_page_fits_a_telephone() {
+    let Some(browser) = browser().await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let one = MadeUp::default().write(folder.path());
+    let two = MadeUp {
+        version: "0.11.0",
+        slower: 1.1,
+        ..MadeUp::default()
+    };
+    let two = two.write(folder.path());
+    for runs in [vec![one.clone()], vec![one, two]] {
+        browser.size(360, 780);
+        browser.open(&page(&runs, folder.path())).await;
+        browser.until("innerWidth === 360").await;
+        assert_eq!(browser.value(OUTSIDE).await, serde_json::json!([]));
+        assert_eq!(
+            browser.number("document.documentElement.scrollWidth").await,
+            360.0
+        );
+        // What is drawn is drawn for so little room: its words are as large as those around it.
+        let shown = "[...document.querySelectorAll('.plot > svg')].filter((svg) => svg.getBoundingClientRect().width > 0)";
+        assert!(
+            browser
+                .holds(&format!(
+                    "{shown}.length > 0 && {shown}.every((svg) => svg.classList.contains('narrow'))"
+                ))
+                .await
+        );
+        let smallest = format!(
+            "Math.min(...{shown}.map((svg) => 12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))"
+        );
+        assert!(browser.number(&smallest).await >= 11.0);
+    }
+}
+
+#[tokio::test]
+async fn paper_is_light_and_has_no_controls() {
+    let Some(browser) = browser().await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    browser
+        .open(&page(
+            &[MadeUp::default().write(folder.path())],
+            folder.path(),
+        ))
+        .await;
+    browser.medium("print", "dark");
+    browser
+        .until("getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'")
+        .await;
+    let controls = "[...document.querySelectorAll('.bar, .scales, .tip, .chart-box details')].filter((e) => e.getClientRects().length).length";
+    assert_eq!(browser.number(controls).await, 0.0);
+    let ink = "getComputedStyle(document.body).color";
+    assert_eq!(browser.text(ink).await, "rgb(22, 25, 29)");
+    assert!(browser.pdf().len() > 50_000);
+}
+
+#[tokio::test]
+async fn a_page_is_dark_for_those_who_prefer_it() {
+    let Some(browser) = browser().await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    browser.medium("screen", "dark");
+    browser
+        .open(&page(
+            &[MadeUp::default().write(folder.path())],
+            folder.path(),
+        ))
+        .await;
+    let ground = "getComputedStyle(document.body).backgroundColor";
+    browser
+        .until(&format!("{ground} === 'rgb(14, 17, 22)'"))
+        .await;
+    assert_eq!(
+        browser
+            .text("document.getElementById('theme').textContent")
+            .await,
+        "Light"
+    );
+    browser.press("#theme").await;
+    browser
+        .until(&format!("{ground} === 'rgb(246, 247, 249)'"))
+        .await;
+}

@@ -1,0 +1,207 @@
+//! Comparisons from the command line: repeats, sides, refusals, conditions.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::transcript;
+use crate::support::process::{Ended, Mock, run, runner, words};
+
+const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
+
+/// Measures twice, in turns where several scenarios are given.
+fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Ended {
+    let mut command = runner();
+    command.args(words(RUN)).args(words(flags));
+    command.args(["--repeat", "2", "--base-url", &mock.url]);
+    run(command.current_dir(folder)).with_code(0)
+}
+
+fn runs(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder.join("runs")).unwrap();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    runs.sort();
+    runs
+}
+
+fn compare(folder: &Path, line: &str) -> Ended {
+    run(runner()
+        .arg("compare")
+        .args(words(line))
+        .current_dir(folder))
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:#?}"))
+}
+
+#[test]
+fn repeats_take_turns_and_tell_their_spread() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let text = format!(
+            "name = '{name}'\n[backend]\nplugin = 'backends/vllm.wasm'\n[dataset]\nplugin = 'datasets/random.wasm'\n[dataset.config]\noutput-len = 4\n[load]\nrequests = 5\narrival = 'inf'"
+        );
+        std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
+    }
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
+    let mut command = runner();
+    command
+        .args(words("run a.toml b.toml --repeat 2 --base-url"))
+        .arg(&mock.url);
+    let ended = run(command.current_dir(folder.path())).with_code(0);
+    let turns: Vec<&str> = ended
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("== "))
+        .collect();
+    assert_eq!(
+        turns,
+        [
+            "== a, 1 of 2 ==",
+            "== b, 1 of 2 ==",
+            "== a, 2 of 2 ==",
+            "== b, 2 of 2 =="
+        ]
+    );
+    assert!(ended.stderr.contains("--flush-cache"), "{ended:#?}");
+    assert_eq!(ended.stdout.matches("Serving Benchmark Result").count(), 4);
+    for name in ["a", "b"] {
+        let table = ended
+            .stdout
+            .split(&format!("== 2 runs of {name} =="))
+            .nth(1);
+        let table = table.unwrap_or_else(|| panic!("{ended:#?}"));
+        assert!(
+            table.contains("ttft.mean (ms)") && table.contains("Variation"),
+            "{ended:#?}"
+        );
+    }
+    // Each knows what it is a repeat of, and so two sides are left of four runs.
+    let found = json(&compare(folder.path(), "runs --format json").with_code(0));
+    let sides = found["sides"].as_array().unwrap();
+    let of = |side: &Value| {
+        (
+            side["scenario"].clone(),
+            side["sources"].as_array().unwrap().len(),
+        )
+    };
+    assert_eq!(
+        sides.iter().map(of).collect::<Vec<_>>(),
+        [("a".into(), 2), ("b".into(), 2)]
+    );
+    assert_eq!(found["pairs"][0]["method"]["by"], "runs");
+    let each = json(&compare(folder.path(), "runs --each --format json").with_code(0));
+    assert_eq!(each["sides"].as_array().unwrap().len(), 4);
+    let schema = run(runner().args(["schema", "comparison"]))
+        .with_code(0)
+        .stdout;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    assert!(jsonschema::is_valid(&schema, &found));
+}
+
+#[test]
+fn refusals_and_conditions_have_their_exit_codes() {
+    let folder = tempfile::tempdir().unwrap();
+    let fast = Mock::start(&["--ttft", "20ms", "--itl", "1ms"]);
+    let slow = Mock::start(&["--ttft", "120ms", "--itl", "1ms"]);
+    repeated(folder.path(), &fast, "");
+    let alone = compare(folder.path(), "runs").with_code(2);
+    assert!(
+        alone.stderr.contains("repeats of one another"),
+        "{alone:#?}"
+    );
+    repeated(folder.path(), &slow, "--output-dir slow");
+    let mut command = runner();
+    command.args(["compare", "runs", "slow", "--fail-if", "ttft.mean +50ms"]);
+    let failing = run(command.current_dir(folder.path())).with_code(6);
+    assert!(
+        failing.stderr.starts_with("error: ttft.mean +50ms of B: +"),
+        "{failing:#?}"
+    );
+    assert!(
+        failing.stdout.contains("FAILS") && failing.stdout.contains("! worse"),
+        "{failing:#?}"
+    );
+    let mut command = runner();
+    command.args(["compare", "slow", "runs", "--fail-if", "ttft.mean +50ms"]);
+    let better = run(command.current_dir(folder.path())).with_code(0);
+    assert!(
+        better.stdout.contains("+ better") && better.stdout.contains("passes"),
+        "{better:#?}"
+    );
+    // A condition that cannot be looked at does not pass.
+    let mut command = runner();
+    command.args([
+        "compare",
+        "runs",
+        "slow",
+        "--fail-if",
+        "queue-wait.mean +5%",
+    ]);
+    run(command.current_dir(folder.path())).with_code(2);
+    let mut command = runner();
+    command.args([
+        "compare",
+        "runs",
+        "slow",
+        "--fail-if",
+        "cached-input-tokens.mean +5%",
+    ]);
+    run(command.current_dir(folder.path())).with_code(2);
+    let mut command = runner();
+    command.args(["compare", "runs", "slow", "--fail-if", "tls.mean +5%"]);
+    let absent = run(command.current_dir(folder.path())).with_code(3);
+    assert!(absent.stderr.contains("neither side has it"), "{absent:#?}");
+
+    let mut other = runner();
+    other.args(words(RUN)).args([
+        "--seed",
+        "7",
+        "--output-dir",
+        "other",
+        "--base-url",
+        &fast.url,
+    ]);
+    run(other.current_dir(folder.path())).with_code(0);
+    let refused = compare(folder.path(), "runs other").with_code(3);
+    assert!(
+        refused
+            .stderr
+            .contains("not comparable: load.seed (prompts): 0 in A, 7 in B"),
+        "{refused:#?}"
+    );
+    assert!(refused.stderr.contains("--allow prompts"), "{refused:#?}");
+    assert_eq!(refused.stdout, "");
+    let allowed = compare(folder.path(), "runs other --allow prompts").with_code(0);
+    assert!(
+        allowed.stdout.contains("COMPARED THOUGH THIS DIFFERS"),
+        "{allowed:#?}"
+    );
+    let markdown = compare(folder.path(), "runs other --force --format markdown").with_code(0);
+    assert!(markdown.stdout.contains("### B against A"), "{markdown:#?}");
+    assert!(runs(folder.path()).len() == 2);
+}
+
+#[test]
+fn results_of_others_are_sides_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = "published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/random-1k-1k";
+    let refused = compare(folder.path(), both).with_code(3);
+    assert!(refused.stderr.contains("not comparable: "), "{refused:#?}");
+    let forced = compare(folder.path(), &format!("{both} --force")).with_code(0);
+    assert!(
+        forced.stdout.contains("published without samples"),
+        "{forced:#?}"
+    );
+    let several = compare(folder.path(), "published:gpustack published:lmdeploy").with_code(3);
+    assert!(several.stderr.contains("say which"), "{several:#?}");
+    let nothing = compare(folder.path(), "nowhere.json published:lmdeploy").with_code(3);
+    assert!(nothing.stderr.contains("nowhere.json"), "{nothing:#?}");
+    for (name, line) in [
+        ("wrong-condition", "a b --fail-if ttft.p99"),
+        ("wrong-figure", "a b --metric tttf.p99"),
+    ] {
+        transcript(name, &compare(folder.path(), line).with_code(2).stderr);
+    }
+}

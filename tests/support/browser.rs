@@ -1,0 +1,265 @@
+//! A real browser, without a screen: Chromium, steered through chromedriver. It is waited for by what it
+//! shows, never by time.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fantoccini::{Client, ClientBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::process::Process;
+
+/// Longer than anything here takes, on however busy a machine: it ends hanging, and measures nothing.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One browser at a time: several at once would take each other's time and memory.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A browser with one page. Dropping ends it.
+pub struct Browser {
+    client: Client,
+    session: String,
+    port: u16,
+    _driver: Process,
+    _profile: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Starts a browser; nothing where `RUNNER_WITHOUT_BROWSER` is set.
+///
+/// # Panics
+/// Where none is installed, with a word on what to do.
+pub async fn browser() -> Option<Browser> {
+    if std::env::var_os("RUNNER_WITHOUT_BROWSER").is_some_and(|set| set != "0") {
+        eprintln!("skipped: RUNNER_WITHOUT_BROWSER is set");
+        return None;
+    }
+    let found = Command::new("chromedriver").arg("--version").output();
+    assert!(
+        found.is_ok_and(|found| found.status.success()),
+        "there is no `chromedriver`: install Chromium and its driver (Debian: apt-get install chromium chromium-driver), or set RUNNER_WITHOUT_BROWSER=1 to leave these tests out"
+    );
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut driver = Process::start(Command::new("chromedriver").arg("--port=0"));
+    let port = |process: &Process| {
+        let text = process.stdout();
+        let (_, rest) = text.split_once("started successfully on port ")?;
+        rest.split('.').next()?.trim().parse::<u16>().ok()
+    };
+    driver.until("chromedriver listens", |process| port(process).is_some());
+    let port = port(&driver).unwrap();
+    let profile = tempfile::tempdir().unwrap();
+    let mut arguments: Vec<String> = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--window-size=1280,1000",
+    ]
+    .map(str::to_owned)
+    .into();
+    arguments.push(format!("--user-data-dir={}", profile.path().display()));
+    let Value::Object(capabilities) = json!({
+        "browserName": "chrome",
+        "goog:chromeOptions": { "args": arguments },
+        "goog:loggingPrefs": { "browser": "ALL" },
+    }) else {
+        unreachable!("an object is written above")
+    };
+    let client = ClientBuilder::new(HttpConnector::new())
+        .capabilities(capabilities)
+        .connect(&format!("http://127.0.0.1:{port}"))
+        .await
+        .unwrap();
+    let session = client.session_id().await.unwrap().unwrap();
+    Some(Browser {
+        client,
+        session,
+        port,
+        _driver: driver,
+        _profile: profile,
+        _alone: alone,
+    })
+}
+
+impl Browser {
+    /// Opens a file.
+    pub async fn open(&self, path: &Path) {
+        let path = path.canonicalize().unwrap();
+        let url = format!("file://{}", path.display());
+        self.client.goto(&url).await.unwrap();
+    }
+
+    /// What an expression is in the page.
+    pub async fn value(&self, expression: &str) -> Value {
+        let script = format!("return ({expression})");
+        let value = self.client.execute(&script, Vec::new()).await;
+        value.unwrap_or_else(|error| panic!("{expression}: {error}"))
+    }
+
+    /// What an expression is in the page: a text.
+    pub async fn text(&self, expression: &str) -> String {
+        match self.value(expression).await {
+            Value::String(text) => text,
+            other => panic!("{expression}: {other}"),
+        }
+    }
+
+    /// What an expression is in the page: a number.
+    pub async fn number(&self, expression: &str) -> f64 {
+        let value = self.value(expression).await;
+        value
+            .as_f64()
+            .unwrap_or_else(|| panic!("{expression}: {value}"))
+    }
+
+    /// Whether an expression holds in the page.
+    pub async fn holds(&self, expression: &str) -> bool {
+        self.value(&format!("!!({expression})")).await == Value::Bool(true)
+    }
+
+    /// Waits until an expression holds in the page.
+    pub async fn until(&self, expression: &str) {
+        let began = Instant::now();
+        while !self.holds(expression).await {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it does not come to be: {expression}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Presses on what a selector finds, as a user would.
+    pub async fn press(&self, selector: &str) {
+        let (x, y) = self.middle(selector).await;
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
+            self.devtools("Input.dispatchMouseEvent", &event);
+        }
+    }
+
+    /// Moves the pointer to a place within what a selector finds: shares of its width and height.
+    pub async fn point(&self, selector: &str, (across, down): (f64, f64)) {
+        let rect = self.rect(selector).await;
+        let (x, y) = (rect[0] + rect[2] * across, rect[1] + rect[3] * down);
+        let event = json!({ "type": "mouseMoved", "x": x, "y": y });
+        self.devtools("Input.dispatchMouseEvent", &event);
+    }
+
+    /// Presses a key where the focus is.
+    pub fn key(&self, key: &str) {
+        for kind in ["rawKeyDown", "keyUp"] {
+            let code = match key {
+                "Tab" => 9,
+                "Escape" => 27,
+                "End" => 35,
+                "Home" => 36,
+                "ArrowLeft" => 37,
+                "ArrowUp" => 38,
+                "ArrowRight" => 39,
+                "ArrowDown" => 40,
+                other => panic!("no code is known of the key {other}"),
+            };
+            let event =
+                json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
+            self.devtools("Input.dispatchKeyEvent", &event);
+        }
+    }
+
+    async fn rect(&self, selector: &str) -> Vec<f64> {
+        let script = format!(
+            "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{block: 'center', behavior: 'instant'}}); \
+             const r = e.getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; }})()"
+        );
+        serde_json::from_value(self.value(&script).await).unwrap()
+    }
+
+    async fn middle(&self, selector: &str) -> (f64, f64) {
+        let rect = self.rect(selector).await;
+        (rect[0] + rect[2] / 2.0, rect[1] + rect[3] / 2.0)
+    }
+
+    /// Makes the page so wide and high.
+    pub fn size(&self, width: u32, height: u32) {
+        let size =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", &size);
+    }
+
+    /// Shows the page as on a medium (`screen`, `print`) to someone who prefers a colour scheme.
+    pub fn medium(&self, medium: &str, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        let media = json!({ "media": medium, "features": features });
+        self.devtools("Emulation.setEmulatedMedia", &media);
+    }
+
+    /// The page as PDF.
+    pub fn pdf(&self) -> String {
+        let printed = self.devtools("Page.printToPDF", &json!({ "printBackground": true }));
+        printed["data"].as_str().unwrap().to_owned()
+    }
+
+    /// What the console has, of whatever level: errors, and what the page's policy refused.
+    pub fn console(&self) -> Vec<String> {
+        let log = self.post("se/log", &json!({ "type": "browser" }));
+        let entries = log.as_array().unwrap().iter();
+        entries.map(|entry| entry["message"].to_string()).collect()
+    }
+
+    /// A command of the browser's own protocol.
+    fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        self.post(
+            "goog/cdp/execute",
+            &json!({ "cmd": command, "params": parameters }),
+        )
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        let answer = self
+            .ask("POST", &format!("/{path}"), &body.to_string())
+            .unwrap();
+        let answer: Value =
+            serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{path}: {answer}"));
+        let value = answer["value"].clone();
+        assert!(value.get("error").is_none(), "{path} {body}: {value}");
+        value
+    }
+
+    /// Asks the driver for what the client has no method for.
+    fn ask(&self, method: &str, path: &str, body: &str) -> std::io::Result<String> {
+        let host = format!("127.0.0.1:{}", self.port);
+        let mut stream = TcpStream::connect(&host)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        write!(
+            stream,
+            "{method} /session/{}{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.session,
+            body.len()
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let body = answer
+            .split_once("\r\n\r\n")
+            .map(|(_, body)| body.to_owned());
+        Ok(body.unwrap_or_default())
+    }
+}
+
+impl Drop for Browser {
+    /// The driver, killed, would leave its browser behind.
+    fn drop(&mut self) {
+        let _ = self.ask("DELETE", "", "");
+    }
+}

@@ -1,0 +1,79 @@
+//! Whole runs of scripts that are equal but for chance, or not quite, held against each other.
+
+use runner::compare::{
+    Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures,
+};
+use runner::folder::RunFolder;
+
+use super::base;
+use crate::support::trial::Ran;
+
+const REQUESTS: u64 = 200;
+
+/// A run against a script whose times vary by a twentieth, by chances of that seed.
+async fn run(ttft: &str, seed: u32) -> Side {
+    let over =
+        format!("load.requests = {REQUESTS}\nload.rate = 20.0\ndataset.config.output-len = 4");
+    let script = format!("ttft = '{ttft}'\nitl = '20ms'\nspread = 0.05\nseed = {seed}");
+    let ran: Ran = base().with(&over).against(&script).run().await;
+    ran.ended.as_ref().unwrap();
+    let folder = RunFolder::at(ran.folder());
+    let wanted = figures(&Choice::Headline, &[&ran.summary], &[]);
+    let reported = folder.reported().unwrap();
+    let read = folder.read().unwrap();
+    let measured = Measured::read(reported, &ran.facts, &wanted, blocks(REQUESTS), read);
+    Side::Runs(vec![measured.unwrap()])
+}
+
+fn compared(sides: &[Side]) -> Compared {
+    let summary = &sides[0].measured()[0].reported.summary;
+    let asked = Asked {
+        figures: figures(&Choice::Headline, &[summary], &[]),
+        conditions: Vec::new(),
+        allowed: Vec::new(),
+        blocks: blocks(REQUESTS),
+    };
+    compare(sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
+}
+
+/// Fifteen runs of one script have 105 pairs; five have their like 3 % later to the first token.
+#[tokio::test(start_paused = true)]
+async fn equal_scripts_are_not_told_apart_and_three_percent_are_seen() {
+    let mut equal = Vec::new();
+    for seed in 0..15 {
+        equal.push(run("120ms", seed).await);
+    }
+    let mut called = 0;
+    for place in 0..equal.len() - 1 {
+        for pair in compared(&equal[place..]).pairs {
+            let differs =
+                |judgement| matches!(judgement, Some(Judgement::Better | Judgement::Worse));
+            called += usize::from(pair.figures.iter().any(|row| differs(row.judgement)));
+        }
+    }
+    assert!(
+        called <= 5,
+        "{called} of 105 pairs of equal scripts are called different"
+    );
+
+    let mut later = Vec::new();
+    for seed in 100..105 {
+        later.push(run("123.6ms", seed).await);
+    }
+    let mut seen = 0;
+    for baseline in equal.drain(..5) {
+        let mut sides = vec![baseline];
+        sides.append(&mut later);
+        let found = compared(&sides);
+        for pair in &found.pairs {
+            let ttft = found.row(&pair.side, "ttft.mean").unwrap();
+            assert_ne!(ttft.judgement, Some(Judgement::Better));
+            seen += usize::from(ttft.judgement == Some(Judgement::Worse));
+        }
+        later = sides.split_off(1);
+    }
+    assert!(
+        seen >= 21,
+        "{seen} of 25 pairs that are 3 % apart are told apart"
+    );
+}
