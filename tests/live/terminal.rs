@@ -36,7 +36,7 @@ fn start(mut command: Command) -> Process {
 
 fn load(mock: &Mock, requests: u32) -> String {
     format!(
-        "--backend vllm --dataset-name random --concurrency 4 --random-output-len 20 --num-prompts {requests} --base-url {}",
+        "--backend vllm --dataset-name random --concurrency 4 --random-output-len 20 --warmup-requests 0 --num-prompts {requests} --base-url {}",
         mock.url
     )
 }

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 pub struct Client {
     /// Seconds that were watched: from the start of the measurement until the last reply ended.
     pub watched_s: f64,
-    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`. A thread of which the system
-    /// says nothing is not listed.
+    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that look on are `progress`,
+    /// `dashboard` and `metrics`. A thread of which the system says nothing is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub threads: BTreeMap<String, Thread>,
     /// Most reports of readers that waited in one decode queue.
