@@ -1,7 +1,7 @@
 //! A real browser, without a screen: Chromium, steered through chromedriver. It is waited for by what it
 //! shows, never by time.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
@@ -254,12 +254,19 @@ impl Browser {
             self.session,
             body.len()
         )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let body = answer
-            .split_once("\r\n\r\n")
-            .map(|(_, body)| body.to_owned());
-        Ok(body.unwrap_or_default())
+        // The driver keeps the connection open, whatever it is asked.
+        let mut answer = BufReader::new(stream);
+        let (mut line, mut length) = (String::new(), 0);
+        while answer.read_line(&mut line)? > 2 {
+            let field = line.to_ascii_lowercase();
+            if let Some(value) = field.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        answer.read_exact(&mut body)?;
+        Ok(String::from_utf8(body).unwrap())
     }
 }
 

@@ -12,8 +12,9 @@ const REQUESTS: u64 = 200;
 
 /// A run against a script whose times vary by a twentieth, by chances of that seed.
 async fn run(ttft: &str, seed: u32) -> Side {
-    let over =
-        format!("load.requests = {REQUESTS}\nload.rate = 20.0\ndataset.config.output-len = 4");
+    let over = format!(
+        "load.requests = {REQUESTS}\nload.arrival = 'poisson'\nload.rate = 20.0\ndataset.config.output-len = 4"
+    );
     let script = format!("ttft = '{ttft}'\nitl = '20ms'\nspread = 0.05\nseed = {seed}");
     let ran: Ran = base().with(&over).against(&script).run().await;
     ran.ended.as_ref().unwrap();

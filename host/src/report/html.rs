@@ -7,6 +7,7 @@
 
 mod beside;
 mod figures;
+mod parts;
 mod plan;
 mod run;
 

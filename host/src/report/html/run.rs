@@ -3,7 +3,8 @@
 use minijinja::value::Value;
 use serde::Serialize;
 
-use super::figures::{self, Metrics, Part, Tile};
+use super::figures::{self, Metrics, Tile};
+use super::parts::{self, Part};
 use super::{Pair, pair, pairs, plan};
 use crate::finding::Verdict as Worth;
 use crate::report::chart::number::{count, significant};
@@ -165,7 +166,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
         thresholds: thresholds.collect(),
         tiles: figures::tiles(summary),
         metrics: figures::metrics(summary),
-        parts: figures::parts(summary),
+        parts: parts::parts(summary),
         failures: failures.collect(),
         plan: plan::told(of),
         environment: plan::environment(&shown.reported),
