@@ -5,13 +5,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::process::Process;
 
@@ -19,7 +19,7 @@ use super::process::Process;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One browser at a time: several at once would take each other's time and memory.
-static ALONE: Mutex<()> = Mutex::new(());
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// A browser with one page. Dropping ends it.
 pub struct Browser {
@@ -45,7 +45,7 @@ pub async fn browser() -> Option<Browser> {
         found.is_ok_and(|found| found.status.success()),
         "there is no `chromedriver`: install Chromium and its driver (Debian: apt-get install chromium chromium-driver), or set RUNNER_WITHOUT_BROWSER=1 to leave these tests out"
     );
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = ALONE.lock().await;
     let mut driver = Process::start(Command::new("chromedriver").arg("--port=0"));
     let port = |process: &Process| {
         let text = process.stdout();

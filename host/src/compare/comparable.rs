@@ -194,14 +194,13 @@ impl<'n> Found<'n> {
     }
 
     fn about(&mut self, a: &About, b: &About) {
-        let rows: [(&str, fn(&About) -> &Option<String>); 4] = [
-            ("engine", |about| &about.engine),
-            ("engine version", |about| &about.engine_version),
-            ("hardware", |about| &about.hardware),
-            ("launch command", |about| &about.launch_command),
-        ];
-        for (what, value) in rows {
-            self.may(what, value(a).clone(), value(b).clone());
+        for (what, a, b) in [
+            ("engine", &a.engine, &b.engine),
+            ("engine version", &a.engine_version, &b.engine_version),
+            ("hardware", &a.hardware, &b.hardware),
+            ("launch command", &a.launch_command, &b.launch_command),
+        ] {
+            self.may(what, a.clone(), b.clone());
         }
         let keys: BTreeSet<&String> = a.notes.keys().chain(b.notes.keys()).collect();
         for key in keys {

@@ -74,12 +74,10 @@ pub fn labels(runs: &[Reported]) -> Vec<String> {
         let version = about.engine_version.as_deref();
         Some(version.map_or(engine.to_owned(), |version| format!("{engine} {version}")))
     };
-    let ways: [&dyn Fn(&Reported) -> Option<String>; 3] =
-        [&engine, &|run| Some(run.plan.name.clone()), &|run| {
-            Some(run.folder.clone())
-        }];
-    for way in ways {
-        let labels: Option<Vec<String>> = runs.iter().map(way).collect();
+    let engines: Option<Vec<String>> = runs.iter().map(engine).collect();
+    let names = runs.iter().map(|run| run.plan.name.clone()).collect();
+    let folders = runs.iter().map(|run| run.folder.clone()).collect();
+    for labels in [engines, Some(names), Some(folders)] {
         let apart = |labels: &Vec<String>| {
             let distinct: std::collections::BTreeSet<&String> = labels.iter().collect();
             distinct.len() == labels.len() && labels.iter().all(|label| !label.trim().is_empty())

@@ -258,7 +258,7 @@ mod tests {
         assert!(found.share > 0.25 && found.correlation > 0.8, "{found:?}");
         // A stall every tenth slice.
         let stalls = |at: f64| {
-            if (at * FINE as f64) as usize % 10 == 0 {
+            if ((at * FINE as f64) as usize).is_multiple_of(10) {
                 0.1
             } else {
                 1.0

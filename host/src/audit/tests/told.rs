@@ -50,7 +50,14 @@ fn with(lines: &[(&str, &str)]) -> Audited {
 #[test]
 fn each_figure_that_is_off_is_told_by_its_rule() {
     assert_eq!(with(&[]).findings, []);
-    let cases: &[(&[(&str, &str)], Id, Severity, &str)] = &[
+    /// Lines of the block as they are changed, and what is then told.
+    type Case = (
+        &'static [(&'static str, &'static str)],
+        Id,
+        Severity,
+        &'static str,
+    );
+    let cases: &[Case] = &[
         (
             &[
                 ("Successful requests", "90"),

@@ -32,7 +32,9 @@ fn what_must_agree_is_told_with_both_values() {
             exchange
         })
     };
-    let cases: [(&[(&str, Value)], Vec<Exchange>, &[(Kind, &str)]); 17] = [
+    /// What is changed of a plan, what was recorded, and the obstacles that makes.
+    type Case<'a> = (&'a [(&'a str, Value)], Vec<Exchange>, &'a [(Kind, &'a str)]);
+    let cases: [Case<'_>; 17] = [
         (&[], usual(), &[]),
         (
             &[("load.seed", json!(2))],
