@@ -90,6 +90,8 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
+    /// This program's own text block.
+    Runner,
     /// LMDeploy's `profile_restful_api.py`, and the suite made of it.
     Lmdeploy,
     /// SGLang's `bench_serving`.
@@ -112,6 +114,7 @@ impl Tool {
     /// The name used in results.
     pub fn name(self) -> &'static str {
         match self {
+            Tool::Runner => "runner",
             Tool::Lmdeploy => "lmdeploy",
             Tool::Sglang => "sglang",
             Tool::Vllm => "vllm",
@@ -126,6 +129,7 @@ impl Tool {
     /// What people call it.
     pub fn label(self) -> &'static str {
         match self {
+            Tool::Runner => "runner",
             Tool::Lmdeploy => "LMDeploy's benchmark",
             Tool::Sglang => "SGLang's bench_serving",
             Tool::Vllm => "vllm bench serve",

@@ -37,12 +37,13 @@ enum Line {
 }
 
 /// Every line but those of latencies, by its label in small letters.
-const LINES: [(&str, Line); 24] = [
+const LINES: [(&str, Line); 25] = [
     ("backend", Line::Backend),
     ("traffic request rate", Line::Rate),
     ("request rate configured (rps)", Line::Rate),
     ("max request concurrency", Line::Cap),
     ("maximum request concurrency", Line::Cap),
+    ("arrival", Line::Passed),
     ("successful requests", Line::Count("requests.successful")),
     ("failed requests", Line::Count("requests.failed")),
     (
@@ -279,7 +280,11 @@ impl Block {
         match number::read(value) {
             Ok(Some(stated)) => {
                 let rounding = if count { 0.0 } else { stated.rounding * factor };
-                self.claim.state(name, stated.value * factor, rounding);
+                // What is told in milliseconds and in seconds is known from the finer of both.
+                let known = self.claim.figures.get(name);
+                if known.is_none_or(|known| rounding < known.rounding) {
+                    self.claim.state(name, stated.value * factor, rounding);
+                }
             }
             Ok(None) => {}
             Err(()) => {
@@ -327,7 +332,9 @@ impl Block {
     /// Whose block it is: each tool has lines that the others lack.
     fn tool(&self) -> Tool {
         let has = |label: &str| self.labels.iter().any(|known| known == label);
-        if has("mean latency(s)") || has("mean latency (s)") {
+        if has("arrival") {
+            Tool::Runner
+        } else if has("mean latency(s)") || has("mean latency (s)") {
             Tool::Gpustack
         } else if has("traffic request rate") {
             match has("max request concurrency") || has("concurrency") {
@@ -415,6 +422,27 @@ mod tests {
                 .to_string()
                 .contains("`successful requests`: `many` is no number")
         );
+    }
+
+    #[test]
+    fn our_own_block_is_read_too() {
+        let text = include_str!("../report/cases/mixed/text.txt");
+        let claim = claims(text).remove(0).unwrap();
+        assert_eq!(claim.tool, Tool::Runner);
+        let told = |label: &str| {
+            let line = text.lines().find(|line| line.starts_with(label)).unwrap();
+            line.rsplit(' ').next()?.parse::<f64>().ok()
+        };
+        for (name, label) in [
+            ("requests.successful", "Successful requests:"),
+            ("requests.failed", "Failed requests:"),
+            ("tokens.output", "Total generated tokens:"),
+            ("ttft.mean", "Mean TTFT (ms):"),
+            ("tpot.p99", "P99 TPOT (ms):"),
+            ("e2e.mean", "Mean E2E Latency (ms):"),
+        ] {
+            assert_eq!(claim.value(name), told(label), "{name}");
+        }
     }
 
     #[test]

@@ -22,6 +22,20 @@ pub struct Definition {
 /// The definitions of a tool's `ttft`, `tpot`, `itl` and `e2e`.
 pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
     let rows: [(&str, Option<&str>, &str); 4] = match tool {
+        Tool::Runner => [
+            (
+                "ttft",
+                Some("ttft"),
+                "first output event that carries bytes - sent",
+            ),
+            ("tpot", Some("tpot"), "(e2e - ttft) / (n - 1), n > 1"),
+            (
+                "itl",
+                Some("itl"),
+                "gaps between output events, pooled over requests",
+            ),
+            ("e2e", Some("e2e"), "end marker - sent"),
+        ],
         Tool::Lmdeploy | Tool::Sglang => [
             (
                 "ttft",
