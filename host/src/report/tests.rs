@@ -254,7 +254,8 @@ fn schemas_are_committed_and_hold() {
         }
     }
     for name in super::schema::NAMES {
-        assert!(super::schema::schema(name).is_some(), "{name}");
+        let text = super::schema::schema(name).unwrap();
+        golden(&format!("schemas/{name}.schema.json"), &text);
     }
     assert_eq!(super::schema::schema("nothing"), None);
 }
