@@ -135,7 +135,7 @@ impl Id {
             ),
             Id::PeakImplausible => (
                 "peak-implausible",
-                "requests in flight at their mean speed do not come near it; tokens that came together were taken for speed",
+                "requests in flight at their mean speed do not come near it; a few were far faster than the rest, or tokens that came together were taken for speed",
                 "leave the peak out of any comparison",
             ),
             Id::PeakBelowMean => (

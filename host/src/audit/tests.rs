@@ -183,6 +183,23 @@ fn grave(result: &Audited) -> Vec<String> {
         .collect()
 }
 
+/// Most of the tokens within one second of a run of a few long answers: the peak is ten times the mean, and true.
+#[test]
+fn a_burst_among_slow_answers_is_not_doubted() {
+    let mut requests = vec![(3.0, 1.6, 49); 10];
+    requests.extend([(3.0, 100.0, 49), (3.0, 130.0, 49)]);
+    let text = block(&played(&requests, 1), 1, true, Some(49));
+    let result = audited(&text);
+    assert_eq!(grave(&result), Vec::<String>::new(), "{text}");
+    assert!(
+        result
+            .findings
+            .iter()
+            .any(|finding| finding.id == Id::PeakImplausible),
+        "{text}"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 

@@ -205,24 +205,28 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
         );
         return vec![Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap)];
     }
-    if let Some(finding) = implausible(figures, peak, each) {
-        return vec![finding.by(gap)];
+    // Some requests can be faster than the mean by any factor, so it is grave only of a tool whose formula does it.
+    let severity = match gap {
+        Some(_) => Severity::Suspect,
+        None => Severity::Note,
+    };
+    if let Some(seen) = implausible(figures, peak, each) {
+        return vec![Finding::new(Id::PeakImplausible, severity, seen).by(gap)];
     }
     below(figures, peak)
 }
 
 /// A peak far above the mean speed of the requests that can have made it.
-fn implausible(figures: &Figures<'_>, peak: Range, each: Option<f64>) -> Option<Finding> {
+fn implausible(figures: &Figures<'_>, peak: Range, each: Option<f64>) -> Option<String> {
     let speed = (figures.tokens_each()? - 1.0) / figures.decode()?.low * 1e3;
     let each = each?;
     (speed > 0.0 && each > speed * TIMES).then(|| {
-        let seen = format!(
+        format!(
             "the peak is {} tok/s, {} for each request in flight, and in the mean they were at {} after the first token",
             shown(peak.mid()),
             shown(each),
             shown(speed),
-        );
-        Finding::new(Id::PeakImplausible, Severity::Suspect, seen)
+        )
     })
 }
 

@@ -192,7 +192,7 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
                 ("Peak concurrent requests", "5"),
             ],
             Id::PeakImplausible,
-            Severity::Suspect,
+            Severity::Note,
             "1800 for each",
         ),
         (
