@@ -43,7 +43,7 @@ pub use steady::{SteadyState, Window};
 
 use crate::exchange::{Exchange, FailureClass, Reason};
 use crate::finding::{self, Finding, Verdict};
-use crate::metric::{self, Measure, Metric, Source};
+use crate::metric::{self, Measure, Metric, Of, Reading, Source};
 use crate::stats::{Figures, Interval, Ranked, Spread, interval};
 use crate::threshold::Checked;
 
@@ -382,11 +382,29 @@ impl Summary {
 }
 
 /// What takes a metric's samples: pooled ones are counted, as there are many of them.
-fn spread(metric: &Metric) -> Spread {
+pub(crate) fn spread(metric: &Metric) -> Spread {
     let scale = metric.unit.scale();
     match metric.measure {
         Measure::One(_) => Spread::new(scale),
         Measure::Pooled(_) => Spread::counting(scale),
+    }
+}
+
+/// Adds to it what the metric has of an exchange.
+pub(crate) fn take(metric: &Metric, reading: &Reading<'_>, spread: &mut Spread) {
+    if metric.of == Of::Answered && !reading.exchange.is_ok() {
+        return;
+    }
+    match metric.measure {
+        Measure::One(measure) => {
+            if let Some(sample) = measure(reading) {
+                spread.add(sample);
+            }
+        }
+        Measure::Pooled(shown) => {
+            let counts = spread.counts();
+            shown(reading, &mut |value, times| counts.add(value, times));
+        }
     }
 }
 

@@ -32,6 +32,14 @@ fn compare(folder: &Path, line: &str) -> Ended {
         .current_dir(folder))
 }
 
+/// Compares two sides, whatever their verdicts, on condition.
+fn on_condition(folder: &Path, sides: [&str; 2], condition: &str) -> Ended {
+    let mut command = runner();
+    command.arg("compare").args(sides);
+    command.args(["--allow", "verdict", "--fail-if", condition]);
+    run(command.current_dir(folder))
+}
+
 fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:#?}"))
 }
@@ -114,17 +122,7 @@ fn refusals_and_conditions_have_their_exit_codes() {
         "{alone:#?}"
     );
     repeated(folder.path(), &slow, "--output-dir slow");
-    let mut command = runner();
-    command.args([
-        "compare",
-        "runs",
-        "slow",
-        "--allow",
-        "verdict",
-        "--fail-if",
-        "ttft.mean +50ms",
-    ]);
-    let failing = run(command.current_dir(folder.path())).with_code(6);
+    let failing = on_condition(folder.path(), ["runs", "slow"], "ttft.mean +50ms").with_code(6);
     assert!(
         failing.stderr.starts_with("error: ttft.mean +50ms of B: +"),
         "{failing:#?}"
@@ -133,55 +131,20 @@ fn refusals_and_conditions_have_their_exit_codes() {
         failing.stdout.contains("FAILS") && failing.stdout.contains("! worse"),
         "{failing:#?}"
     );
-    let mut command = runner();
-    command.args([
-        "compare",
-        "slow",
-        "runs",
-        "--allow",
-        "verdict",
-        "--fail-if",
-        "ttft.mean +50ms",
-    ]);
-    let better = run(command.current_dir(folder.path())).with_code(0);
+    let better = on_condition(folder.path(), ["slow", "runs"], "ttft.mean +50ms").with_code(0);
     assert!(
         better.stdout.contains("+ better") && better.stdout.contains("passes"),
         "{better:#?}"
     );
     // A condition that cannot be looked at does not pass.
-    let mut command = runner();
-    command.args([
-        "compare",
-        "runs",
-        "slow",
-        "--allow",
-        "verdict",
-        "--fail-if",
-        "queue-wait.mean +5%",
-    ]);
-    run(command.current_dir(folder.path())).with_code(2);
-    let mut command = runner();
-    command.args([
-        "compare",
-        "runs",
-        "slow",
-        "--allow",
-        "verdict",
-        "--fail-if",
+    on_condition(folder.path(), ["runs", "slow"], "queue-wait.mean +5%").with_code(2);
+    on_condition(
+        folder.path(),
+        ["runs", "slow"],
         "cached-input-tokens.mean +5%",
-    ]);
-    run(command.current_dir(folder.path())).with_code(2);
-    let mut command = runner();
-    command.args([
-        "compare",
-        "runs",
-        "slow",
-        "--allow",
-        "verdict",
-        "--fail-if",
-        "tls.mean +5%",
-    ]);
-    let absent = run(command.current_dir(folder.path())).with_code(3);
+    )
+    .with_code(2);
+    let absent = on_condition(folder.path(), ["runs", "slow"], "tls.mean +5%").with_code(3);
     assert!(absent.stderr.contains("neither side has it"), "{absent:#?}");
 
     let mut other = runner();

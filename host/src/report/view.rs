@@ -21,9 +21,9 @@ pub use group::{Group, Groups};
 pub use request::Request;
 
 use crate::exchange::{Exchange, Phase};
-use crate::metric::{self, Measure, Metric, Of, Reading};
+use crate::metric::{self, Measure, Metric, Reading};
 use crate::stats::{Figures, Spread};
-use crate::summary::RunFacts;
+use crate::summary::{RunFacts, spread, take};
 use crate::units::Nanos;
 
 use super::Reported;
@@ -119,10 +119,6 @@ impl<'a> Gather<'a> {
         let first = summary.requests.total.saturating_sub(CONSECUTIVE) / 2;
         let origin = summary.run.measure_start.unwrap_or_default();
         let drawn = DRAWN.iter().filter_map(|name| metric::by_name(name));
-        let spread = |metric: &Metric| match metric.measure {
-            Measure::One(_) => Spread::new(metric.unit.scale()),
-            Measure::Pooled(_) => Spread::counting(metric.unit.scale()),
-        };
         let duration = summary.throughput.duration_s.unwrap_or(0.0);
         Gather {
             facts,
@@ -161,20 +157,7 @@ impl<'a> Gather<'a> {
             self.slowest.add(took, exchange.index, request);
         }
         for (metric, spread) in &mut self.spreads {
-            if metric.of == Of::Answered && !exchange.is_ok() {
-                continue;
-            }
-            match metric.measure {
-                Measure::One(measure) => {
-                    if let Some(sample) = measure(&reading) {
-                        spread.add(sample);
-                    }
-                }
-                Measure::Pooled(shown) => {
-                    let counts = spread.counts();
-                    shown(&reading, &mut |value, times| counts.add(value, times));
-                }
-            }
+            take(metric, &reading, spread);
         }
         if !exchange.is_ok() {
             return;

@@ -8,11 +8,13 @@ use super::messages::Messages;
 use super::steady::{Inside, SteadyState};
 use super::survey::Surveyed;
 use super::tokens::TokenSums;
-use super::{Concurrency, Distribution, Requests, Run, RunFacts, Summary, Throughput, spread};
+use super::{
+    Concurrency, Distribution, Requests, Run, RunFacts, Summary, Throughput, spread, take,
+};
 use crate::exchange::{Exchange, FailureClass, Outcome, Phase};
 use crate::figure::{Figure, Statistic};
 use crate::finding::Verdict;
-use crate::metric::{CATALOGUE, Measure, Of, Reading};
+use crate::metric::{CATALOGUE, Reading};
 use crate::stats::Spread;
 use crate::threshold::Threshold;
 use crate::units::Nanos;
@@ -69,20 +71,7 @@ impl<'a> Gather<'a> {
             self.add_answer(&reading, retokenized);
         }
         for (metric, spread) in CATALOGUE.iter().zip(&mut self.spreads) {
-            if metric.of == Of::Answered && !exchange.is_ok() {
-                continue;
-            }
-            match metric.measure {
-                Measure::One(measure) => {
-                    if let Some(sample) = measure(&reading) {
-                        spread.add(sample);
-                    }
-                }
-                Measure::Pooled(shown) => {
-                    let counts = spread.counts();
-                    shown(&reading, &mut |value, times| counts.add(value, times));
-                }
-            }
+            take(metric, &reading, spread);
         }
     }
 

@@ -13,7 +13,7 @@ use super::Distribution;
 use super::course::{Course, Drift, Swing};
 use super::survey::Flights;
 use crate::exchange::Exchange;
-use crate::metric::{self, Measure, Metric, Reading};
+use crate::metric::{self, Metric, Reading};
 use crate::stats::Spread;
 use crate::units::Nanos;
 
@@ -183,17 +183,7 @@ impl Inside {
         }
         self.window.whole += 1;
         for (metric, spread) in &mut self.spreads {
-            match metric.measure {
-                Measure::One(measure) => {
-                    if let Some(sample) = measure(reading) {
-                        spread.add(sample);
-                    }
-                }
-                Measure::Pooled(shown) => {
-                    let counts = spread.counts();
-                    shown(reading, &mut |value, times| counts.add(value, times));
-                }
-            }
+            super::take(metric, reading, spread);
         }
     }
 
