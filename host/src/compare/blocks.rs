@@ -33,8 +33,10 @@ pub fn blocks(requests: u64) -> Option<usize> {
 /// A figure taken apart by block.
 #[derive(Clone, Debug)]
 pub enum Taken {
-    /// A sum over another: a mean, a share, a rate.
+    /// A sum over another: a mean, a share.
     Ratio(Vec<[f64; 2]>),
+    /// Amounts over slices of the run's time, and how sure that time is, as a share of it.
+    Rate(Vec<[f64; 2]>, f64),
     /// A percentile of samples.
     Percentile(Ranks, f64),
 }
@@ -47,7 +49,7 @@ impl Taken {
     /// The figure of the mixture in which each block stands so often as `weights` say.
     pub fn of(&self, weights: &[u32]) -> Option<f64> {
         match self {
-            Taken::Ratio(parts) => {
+            Taken::Ratio(parts) | Taken::Rate(parts, _) => {
                 let weighed = parts.iter().zip(weights).map(|([part, of], weight)| {
                     let weight = f64::from(*weight);
                     [part * weight, of * weight]
@@ -56,6 +58,14 @@ impl Taken {
                 (of > 0.0).then(|| part / of)
             }
             Taken::Percentile(ranks, percent) => ranks.0.percentile(*percent, weights),
+        }
+    }
+
+    /// What chance at the run's end adds to the error of the figure, as a share of it.
+    pub fn edge(&self) -> f64 {
+        match self {
+            Taken::Rate(_, edge) => *edge,
+            Taken::Ratio(_) | Taken::Percentile(..) => 0.0,
         }
     }
 
@@ -77,6 +87,7 @@ pub struct Blocked {
     requests: Vec<Counts>,
     flow: Vec<Flow>,
     seconds: Option<f64>,
+    edge: f64,
 }
 
 /// Requests of a block.
@@ -109,6 +120,7 @@ pub struct Cutting<'a> {
     metrics: Vec<Gathered>,
     counts: Vec<Counts>,
     flow: Vec<Flow>,
+    edge: f64,
 }
 
 struct Gathered {
@@ -145,6 +157,7 @@ impl<'a> Cutting<'a> {
                 .collect(),
             counts: vec![Counts::default(); blocks],
             flow: vec![Flow::default(); blocks],
+            edge: edge(summary),
         }
     }
 
@@ -213,6 +226,7 @@ impl<'a> Cutting<'a> {
             requests: self.counts,
             flow: self.flow,
             seconds: self.seconds,
+            edge: self.edge,
         }
     }
 }
@@ -276,6 +290,7 @@ impl Blocked {
             requests: vec![Counts::default(); blocks],
             flow: vec![Flow::default(); blocks],
             seconds: None,
+            edge: 0.0,
         }
     }
 
@@ -306,9 +321,8 @@ impl Blocked {
         let rate = |amount: fn(&Flow) -> u64| {
             let seconds = seconds()?;
             let slices = self.flow.iter();
-            Some(Taken::Ratio(
-                slices.map(|flow| [amount(flow) as f64, seconds]).collect(),
-            ))
+            let slices = slices.map(|flow| [amount(flow) as f64, seconds]);
+            Some(Taken::Rate(slices.collect(), self.edge))
         };
         match name {
             "requests.success-share" => Some(share(|c| c.answered)),
@@ -329,6 +343,17 @@ impl Blocked {
             _ => None,
         }
     }
+}
+
+/// How sure the run's time is, as a share of it. It ends with an answer, and when that was is chance: by as much as
+/// latencies vary, or where answers queue and come one after the other, by the time between two.
+fn edge(summary: &Summary) -> f64 {
+    let latency = summary.metric(metric::E2E_FROM_DUE);
+    let seconds = summary.throughput.duration_s;
+    let Some((latency, seconds)) = latency.zip(seconds.filter(|seconds| *seconds > 0.0)) else {
+        return 0.0;
+    };
+    (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
 }
 
 /// The metrics that figures are of, each once.

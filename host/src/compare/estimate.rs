@@ -6,7 +6,8 @@
 //! is not in the interval either. Where nothing is in common, this is the two-sample bootstrap. What is drawn
 //! is the ratio of the two figures. The interval is as lopsided as the percentile bootstrap's, and as wide as few
 //! blocks make it, with Student's quantile (Hesterberg 2015, "What teachers should know about the
-//! bootstrap"), and as the dependence between blocks does (`dependence`).
+//! bootstrap"), and as the dependence between blocks does (`dependence`). Rates are over the run's time, which
+//! ends where the last answer happens to end; no block tells of that, so it is added (`Taken::edge`).
 //!
 //! **Several runs a side.** What counts is how far runs of the same thing are apart. Intervals are
 //! Student's, over one value a run. A permutation test would need no distribution, but three runs
@@ -103,19 +104,25 @@ impl Draws {
                 freedom: dependence::WALKING,
             };
         }
-        let unit = if in_proportion { baseline } else { 1.0 };
+        let (unit, edge) = match in_proportion {
+            true => (baseline, a.edge().hypot(b.edge())),
+            false => (1.0, 0.0),
+        };
         let outside = 1.0 - LEVEL / 100.0;
-        let away = student::quantile(outside, sure.freedom) * sure.error;
+        let quantile = student::quantile(outside, sure.freedom);
+        let away = quantile * sure.error;
         let low = whole - drawn.percentile(100.0 * outside / 2.0);
         let high = drawn.percentile(100.0 * (1.0 - outside / 2.0)) - whole;
         // As lopsided as the resamples are, and as wide as it must be.
         let usual = student::quantile(outside, f64::INFINITY) * drawn.std();
         let wider = if usual > 0.0 { away / usual } else { 1.0 };
+        let reach = |by: f64| unit * (wider * by.max(0.0)).hypot(quantile * edge);
         let difference = value - baseline;
+        sure.error = sure.error.hypot(edge);
         Some(Estimate {
             interval: Interval {
-                low: difference - unit * wider * low.max(0.0),
-                high: difference + unit * wider * high.max(0.0),
+                low: difference - reach(low),
+                high: difference + reach(high),
             },
             floor: unit * self.floor(apart).unwrap_or(0.0),
             probability: sure.probability(difference / unit),

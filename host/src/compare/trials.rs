@@ -48,6 +48,24 @@ fn equal_engines_are_not_told_apart() {
     assert!(any <= 5 && ttft <= 5, "any figure {any}, TTFT {ttft}");
 }
 
+/// Of one that hardly varies: as many answers fall in each part of both runs, and what is left of a rate's
+/// difference is when the last answer came.
+#[test]
+fn equal_engines_that_hardly_vary_are_not_told_apart() {
+    let quiet = Engine {
+        spread: 0.01,
+        places: 1000,
+        ..USUAL
+    };
+    for (requests, rate) in [(60, 30.0), (300, 20.0)] {
+        let (any, ttft) = calls(TRIALS, quiet, quiet, requests, rate);
+        assert!(
+            any <= 5 && ttft <= 5,
+            "{requests} at {rate}/s: any figure {any}, TTFT {ttft}"
+        );
+    }
+}
+
 /// Of one whose queue grows from the first request to the last: there the intervals of independent
 /// samples call seven of ten pairs different.
 #[test]
