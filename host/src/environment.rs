@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::redact;
+
 /// Where a run was made. What cannot be found out is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -54,74 +56,7 @@ impl Environment {
                 .map(|kibibytes| kibibytes * 1024),
             kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
             descriptors,
-            command_line: without_secrets(command_line),
+            command_line: redact::command_line(command_line),
         }
-    }
-}
-
-/// Flags whose values may be secret.
-const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];
-
-/// A command line whose secret values are replaced, and credentials in URLs with them.
-pub fn without_secrets(command_line: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut secret_follows = false;
-    command_line
-        .into_iter()
-        .map(|word| {
-            if std::mem::take(&mut secret_follows) {
-                return "[redacted]".to_owned();
-            }
-            if SECRET_FLAGS.contains(&word.as_str()) {
-                secret_follows = true;
-                return word;
-            }
-            match word.split_once('=') {
-                Some((flag, _)) if SECRET_FLAGS.contains(&flag) => format!("{flag}=[redacted]"),
-                _ => without_credentials(&word),
-            }
-        })
-        .collect()
-}
-
-fn without_credentials(word: &str) -> String {
-    let Some((scheme, rest)) = word.split_once("://") else {
-        return word.to_owned();
-    };
-    let authority_end = rest.find('/').unwrap_or(rest.len());
-    match rest[..authority_end].rfind('@') {
-        Some(at) => format!("{scheme}://[redacted]@{}", &rest[at + 1..]),
-        None => word.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_do_not_stay_in_the_command_line() {
-        let line = [
-            "runner",
-            "--header",
-            "Authorization: Bearer sk",
-            "--header=X: y",
-            "--base-url",
-            "http://me:pw@host:1/x@y",
-            "--model",
-            "m",
-        ];
-        assert_eq!(
-            without_secrets(line.map(str::to_owned)),
-            [
-                "runner",
-                "--header",
-                "[redacted]",
-                "--header=[redacted]",
-                "--base-url",
-                "http://[redacted]@host:1/x@y",
-                "--model",
-                "m"
-            ]
-        );
     }
 }

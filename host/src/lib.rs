@@ -32,6 +32,7 @@ pub mod prepare;
 pub mod published;
 pub mod question;
 pub mod record;
+pub mod redact;
 pub mod repeat;
 pub mod report;
 pub mod resolve;

@@ -29,6 +29,7 @@ use crate::plugin::load::{self, Kind, Plugin, hex};
 use crate::plugin::sandbox::{Grants, LogBook};
 use crate::plugin::scorer::Scorer;
 use crate::plugin::{Info, PluginError};
+use crate::redact;
 use crate::run::Parts;
 use crate::scenario::{ConfigTable, Place, Problem, Said, Scenario, ScenarioError, check_config};
 use crate::target::Target;
@@ -211,7 +212,7 @@ impl<'s> Resolution<'s> {
                 .as_ref()
                 .map_or_else(|| self.source.name.clone(), |name| name.value.clone()),
             runner: env!("CARGO_PKG_VERSION").to_owned(),
-            about: scenario.about.said(),
+            about: redact::about(scenario.about.said(), &secrets),
             target: PlannedTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),
                 model: scenario

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+/// Stands where a secret stood.
+pub const REDACTED: &str = "[redacted]";
+
 /// An HTTP origin and the path below which the engine's routes lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -142,7 +145,7 @@ impl Secrets {
     /// Takes secret values out of a text that a server or a plugin wrote.
     pub fn redact(&self, text: &str) -> String {
         self.secrets().fold(text.to_owned(), |text, secret| {
-            text.replace(secret, "[redacted]")
+            text.replace(secret, REDACTED)
         })
     }
 
