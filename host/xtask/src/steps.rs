@@ -17,8 +17,7 @@ use crate::{component, examples};
 /// selects. `--package runner` would therefore compile a second variant of the sandbox, the tokenizer
 /// and much else, for minutes. With every package selected and any one integration test among the
 /// targets, so that development dependencies count, the features are those of the tests; the README's
-/// test is named because nothing heavy stands behind it. Only `clippy` compiles its own: a checked
-/// dependency is another artifact than a built one, whatever is selected.
+/// test is named because nothing heavy stands behind it.
 const BUILD_RUNNER: [&str; 6] = [
     "build",
     "--workspace",
@@ -47,17 +46,7 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         // Before what compiles the host, because the host embeds them.
         ("plugins", |root| component::build_all(root).map(|()| 0)),
         ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
-        ("clippy", |root| {
-            let arguments = [
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ];
-            cargo(root, &arguments)
-        }),
+        ("clippy", clippy),
         // Plugins run their unit tests and cases here too, natively.
         ("tests", |root| cargo(root, &["test", "--workspace"])),
         ("README", readme),
@@ -101,30 +90,47 @@ fn test_examples(root: &Path) -> Result<i32> {
     examples::test(root, &runner(root))
 }
 
+/// Denies what clippy warns of.
+///
+/// `cargo clippy` checks all dependencies by itself, and a checked dependency is another artifact than a built one:
+/// that would compile the sandbox a second time. So clippy stands in for the compiler of our own packages, in a
+/// build of the same dependencies as the tests'; what that leaves is thrown away, and therefore not optimized.
+fn clippy(root: &Path) -> Result<i32> {
+    run(cargo_command(root)
+        .args(["build", "--workspace", "--all-targets"])
+        .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+        // How `cargo clippy` hands over what stands behind its `--`.
+        .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings")
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_DEV_DEBUG", "0"))
+}
+
 /// Prints the versions of what the other steps call, so that a log says what it was made with, and fails
 /// at once where a tool is missing.
-fn tools(root: &Path) -> Result<i32> {
+fn tools(_: &Path) -> Result<i32> {
     let missing =
         "is missing: `rustup component add clippy rustfmt`, or the distribution's packages";
     run(Command::new("rustc").arg("--version"))?;
-    for tool in [
-        ["--version"].as_slice(),
-        &["fmt", "--version"],
-        &["clippy", "--version"],
-    ] {
-        if cargo(root, tool)? != 0 {
-            bail!("`cargo {}` {missing}", tool[0]);
+    for tool in ["cargo", "cargo-fmt", "clippy-driver"] {
+        let there = Command::new(tool).arg("--version").status();
+        if !there.is_ok_and(|status| status.success()) {
+            bail!("`{tool}` {missing}");
         }
     }
     Ok(0)
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<i32> {
-    run(Command::new("cargo")
+    run(cargo_command(root).args(arguments))
+}
+
+fn cargo_command(root: &Path) -> Command {
+    let mut cargo = Command::new("cargo");
+    // Where the rest of this program looks for what was built.
+    cargo
         .current_dir(root)
-        // Where the rest of this program looks for what was built.
-        .env("CARGO_TARGET_DIR", root.join("target"))
-        .args(arguments))
+        .env("CARGO_TARGET_DIR", root.join("target"));
+    cargo
 }
 
 /// The runner that was built.
