@@ -31,6 +31,12 @@ async fn a_page_fits_a_telephone() {
         // A bar to scroll down with takes its share of the width.
         let fits = "document.documentElement.scrollWidth === document.documentElement.clientWidth";
         assert!(browser.holds(fits).await);
+        // Two runs' figures stand side by side without scrolling to them.
+        let beside = "[...document.querySelectorAll('.beside')]";
+        let within = format!("{beside}.every((table) => table.scrollWidth <= table.clientWidth)");
+        assert!(browser.holds(&within).await);
+        let tables = browser.number(&format!("{beside}.length")).await;
+        assert_eq!(tables, if runs.len() > 1 { 1.0 } else { 0.0 });
         // What is drawn is drawn for so little room: its words are as large as those around it.
         let shown = "[...document.querySelectorAll('.plot > svg')].filter((svg) => svg.getBoundingClientRect().width > 0)";
         assert!(

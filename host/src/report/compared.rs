@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 
+use super::chart::number;
 use super::plain;
 use crate::compare::{Compared, Kind, Method, Obstacle, Pair, Row, SideFacts};
 
@@ -147,7 +148,7 @@ fn cells(row: &Row) -> Vec<String> {
     let shown = Shown::of(&row.figure, values);
     let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| shown.value(value));
     let percent = match (row.percent, shown) {
-        (Some(percent), Shown::Plain(_)) => format!(" ({percent:+.1} %)"),
+        (Some(percent), Shown::Plain(_)) => format!(" ({})", number::change(percent)),
         _ => String::new(),
     };
     let difference = row.difference.map_or("-".to_owned(), |difference| {

@@ -19,6 +19,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+pub use self::beside::Comparison;
 use super::chart::{self, Chart, Form, Look, Side, Theme, Width, palette};
 use super::charts::{Charts, Shown};
 use crate::metric::{self, Metric};
@@ -60,6 +61,8 @@ struct Page {
     sections: Vec<Section>,
     runs: Vec<run::Run>,
     beside: Vec<beside::Row>,
+    /// Why differences between the runs are not judged.
+    obstacles: Vec<String>,
     chart_groups: Vec<ChartGroup>,
     grouped: Vec<figures::Table>,
     differences: Vec<plan::Difference>,
@@ -122,11 +125,12 @@ struct DrawnRow {
     cells: Vec<String>,
 }
 
-/// The page of these runs, of which there is at least one. The first is what others are compared with.
+/// The page of these runs, of which there is at least one. The first is what others are compared with; `compared`
+/// says which differences are more than chance, and is there where there are several.
 ///
 /// # Errors
 /// Only where the template asks for what it is not given, which is a mistake of ours.
-pub fn page(runs: &[Shown]) -> Result<String, minijinja::Error> {
+pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, minijinja::Error> {
     let charts = Charts::of(runs);
     let style = style();
     let drawn = |charts: &[Chart]| charts.iter().map(|chart| drawn(chart, runs)).collect();
@@ -178,14 +182,15 @@ pub fn page(runs: &[Shown]) -> Result<String, minijinja::Error> {
         policy: policy(&style),
         style: Value::from_safe_string(style),
         script: Value::from_safe_string(SCRIPT.to_owned()),
-        several: runs.len() > 1,
+        several: compared.is_some(),
         sections,
         runs: runs
             .iter()
             .enumerate()
             .map(|(number, shown)| run::run(number, shown))
             .collect(),
-        beside: beside::rows(runs),
+        beside: compared.map_or_else(Vec::new, |compared| beside::rows(runs, compared)),
+        obstacles: compared.map_or_else(Vec::new, |compared| beside::obstacles(runs, compared)),
         chart_groups,
         grouped,
         differences: plan::differences(runs),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::output::Output;
 use super::{Failure, unwritable};
 use crate::cli::failure::Exit;
+use crate::compare::{self, Asked, Choice, Measured, Side};
 use crate::folder::RunFolder;
 use crate::report::chart::{Chart, Look, Theme, Width, png, svg};
 use crate::report::charts::{Charts, Shown, labels};
@@ -34,7 +35,12 @@ impl Picture {
 /// # Errors
 /// Where a run cannot be read or the page cannot be written.
 pub fn page(runs: &[RunFolder], out: &mut Output) -> Result<(), Failure> {
-    let text = html::page(&shown(runs)?).map_err(unwritable)?;
+    let shown = shown(runs)?;
+    let compared = match runs.len() {
+        1 => None,
+        _ => Some(compared(runs, &shown)?),
+    };
+    let text = html::page(&shown, compared.as_ref()).map_err(unwritable)?;
     out.write(text.as_bytes()).map(drop)
 }
 
@@ -109,6 +115,26 @@ fn drawn(chart: &Chart, form: Picture) -> Result<Vec<u8>, Failure> {
         Picture::Svg => Ok(format!("{drawing}\n").into_bytes()),
         Picture::Png => png::png(&drawing).map_err(unwritable),
     }
+}
+
+/// Each further run against the first, as `runner compare --each` tells it.
+fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<html::Comparison, Failure> {
+    let figures = compare::figures(&Choice::Headline, &[], &[]);
+    let requests = shown.iter().map(|run| run.reported.summary.requests.total);
+    let blocks = requests.min().and_then(compare::blocks);
+    let mut sides = Vec::with_capacity(runs.len());
+    for (run, shown) in runs.iter().zip(shown) {
+        let (reported, facts) = (shown.reported.clone(), run.facts()?);
+        let measured = Measured::read(reported, &facts, &figures, blocks, run.read()?)?;
+        sides.push(Side::Runs(vec![measured]));
+    }
+    let asked = Asked {
+        figures,
+        conditions: Vec::new(),
+        allowed: Vec::new(),
+        blocks,
+    };
+    Ok(compare::compare(&sides, &asked))
 }
 
 /// The runs with what is shown of them, all told by the same spans of time.

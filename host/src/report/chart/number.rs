@@ -32,6 +32,15 @@ pub fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
+/// A change in percent, with its sign; what rounds to nothing has none: `+1.2 %`, `-3.0 %`, `0.0 %`.
+pub fn change(percent: f64) -> String {
+    let text = format!("{percent:+.1} %");
+    match text.as_str() {
+        "+0.0 %" | "-0.0 %" => "0.0 %".to_owned(),
+        _ => text,
+    }
+}
+
 /// A share as percent, to the digit that matters: `0.06 %`, `42.3 %`, `99.98 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;

@@ -1,10 +1,12 @@
-//! Several runs' figures side by side, each with how far it is from the first run's.
+//! Several runs' figures side by side, each with how far it is from the first run's. What of it is more than
+//! chance is `compare`'s to say.
 
 use serde::Serialize;
 
 use super::figures::{self, HEADLINE};
+use crate::compare::{Compared, Judgement, Obstacle, letter};
 use crate::figure::{Better, Figure, Statistic, WHOLE};
-use crate::report::chart::number::{percent, significant};
+use crate::report::chart::number::{change, percent, significant};
 use crate::report::charts::Shown;
 
 /// A figure of every run.
@@ -26,14 +28,39 @@ struct Cell {
     word: Option<&'static str>,
 }
 
-/// The figures that any of the runs has; none of a run that is alone.
-pub(super) fn rows(runs: &[Shown]) -> Vec<Row> {
-    if runs.len() < 2 {
+/// What a comparison of every further run with the first tells, or why they are not comparable.
+pub type Comparison = Result<Compared, Vec<Obstacle>>;
+
+/// What differs between runs that should agree, for people.
+pub(super) fn obstacles(runs: &[Shown], compared: &Comparison) -> Vec<String> {
+    let Err(obstacles) = compared else {
         return Vec::new();
-    }
+    };
+    let words = obstacles.iter().map(|obstacle| {
+        let apart = &obstacle.difference;
+        let mut further = (0..).map(letter).zip(runs);
+        let other = further.find(|(letter, _)| *letter == apart.side);
+        let side = |value: &Option<String>, label: &str| {
+            let value = value.as_deref().unwrap_or("none");
+            format!("{value} in {label}")
+        };
+        format!(
+            "{} ({}): {}, {}",
+            apart.what,
+            obstacle.kind.name(),
+            side(&apart.baseline, &runs[0].label),
+            side(&apart.value, other.map_or("", |(_, run)| &run.label)),
+        )
+    });
+    words.collect()
+}
+
+/// The figures that any of the runs has.
+pub(super) fn rows(runs: &[Shown], compared: &Comparison) -> Vec<Row> {
+    let row = |figure, label, metric| row(runs, compared, figure, label, metric);
     let whole = WHOLE.iter().enumerate().map(|(place, whole)| {
         let label = whole.label.to_owned();
-        (whole.better, row(runs, &Figure::Whole(place), label, None))
+        (whole.better, row(Figure::Whole(place), label, None))
     });
     let statistics = [
         (Statistic::Mean, "mean"),
@@ -43,7 +70,7 @@ pub(super) fn rows(runs: &[Shown]) -> Vec<Row> {
     let of_metrics = HEADLINE.into_iter().flat_map(|metric| {
         statistics.map(|(statistic, name)| {
             let label = format!("{}, {name}", figures::label(metric));
-            row(runs, &Figure::Of(metric, statistic), label, Some(metric))
+            row(Figure::Of(metric, statistic), label, Some(metric))
         })
     });
     // What is better or worse comes before what only says how much there was.
@@ -55,38 +82,39 @@ pub(super) fn rows(runs: &[Shown]) -> Vec<Row> {
         .collect()
 }
 
-fn row(runs: &[Shown], figure: &Figure, label: String, metric: Option<&'static str>) -> Row {
-    let values: Vec<Option<f64>> = runs
-        .iter()
-        .map(|run| figure.read(&run.reported.summary))
-        .collect();
-    let first = values[0];
+fn row(
+    runs: &[Shown],
+    compared: &Comparison,
+    figure: Figure,
+    label: String,
+    metric: Option<&'static str>,
+) -> Row {
+    let name = figure.to_string();
     let is_share = matches!(
-        figure.to_string().as_str(),
+        name.as_str(),
         "requests.success-share" | "goodput.slo-attainment"
     );
     let told = |value: f64| match is_share {
         true => percent(value),
         false => significant(value, 4),
     };
-    let cells = values.iter().enumerate().map(|(number, value)| {
-        let Some(value) = *value else {
+    let first = figure.read(&runs[0].reported.summary);
+    let cells = runs.iter().enumerate().map(|(number, run)| {
+        let Some(value) = figure.read(&run.reported.summary) else {
             return Cell::default();
         };
         let apart = first.filter(|first| number > 0 && *first != 0.0);
         let by = apart.map(|first| (value - first) / first * 100.0);
-        let worth = by.map(|by| (by > 0.0, figure.better()));
-        let (class, word) = match worth {
-            Some((_, Better::Neither)) | None => ("", None),
-            Some(_) if by.is_some_and(|by| by.abs() < 0.05) => ("", None),
-            Some((true, Better::Higher)) | Some((false, Better::Lower)) => {
-                ("better", Some("better"))
-            }
-            Some(_) => ("worse", Some("worse")),
+        let judged = compared.as_ref().ok();
+        let judged = judged.and_then(|compared| compared.row(&letter(number), &name)?.judgement);
+        let (class, word, arrow) = match (judged, by) {
+            (Some(Judgement::Better), Some(by)) => ("better", Some("better"), arrow(by)),
+            (Some(Judgement::Worse), Some(by)) => ("worse", Some("worse"), arrow(by)),
+            _ => ("", None, ""),
         };
         Cell {
             value: told(value),
-            by: by.map(|by| format!("{}{:+.1} %", arrow(by), by).replace('-', "\u{2212}")),
+            by: by.map(|by| format!("{arrow}{}", change(by).replace('-', "\u{2212}"))),
             class,
             word,
         }
@@ -100,9 +128,8 @@ fn row(runs: &[Shown], figure: &Figure, label: String, metric: Option<&'static s
 }
 
 fn arrow(by: f64) -> &'static str {
-    match by {
-        by if by >= 0.05 => "▲ ",
-        by if by <= -0.05 => "▼ ",
-        _ => "",
+    match by > 0.0 {
+        true => "▲ ",
+        false => "▼ ",
     }
 }

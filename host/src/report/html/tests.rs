@@ -1,10 +1,38 @@
+use std::convert::Infallible;
+
 use super::*;
-use crate::exchange::FailureClass;
+use crate::compare::{self, Asked, Choice, Measured, Side};
+use crate::exchange::{Exchange, FailureClass};
+use crate::folder;
 use crate::report::charts::fixture::{exchanges, run_of};
 use crate::summary::fixture::failed;
 
 fn page_of(runs: &[Shown]) -> String {
-    page(runs).unwrap_or_else(|error| panic!("{error:#}"))
+    let without = vec![Vec::new(); runs.len()];
+    drawn_with(runs, &without)
+}
+
+/// The page of runs of which each has those exchanges.
+fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
+    let figures = compare::figures(&Choice::Headline, &[], &[]);
+    let fewest = exchanges.iter().map(|exchanges| exchanges.len() as u64);
+    let blocks = fewest.min().and_then(compare::blocks);
+    let sides = runs.iter().zip(exchanges).map(|(run, exchanges)| {
+        let facts = folder::facts(&run.reported.plan, Default::default(), false);
+        let exchanges = exchanges.iter().cloned().map(Ok::<_, Infallible>);
+        let Ok(measured) =
+            Measured::read(run.reported.clone(), &facts, &figures, blocks, exchanges);
+        Side::Runs(vec![measured])
+    });
+    let asked = Asked {
+        figures: figures.clone(),
+        conditions: Vec::new(),
+        allowed: Vec::new(),
+        blocks,
+    };
+    let several = runs.len() > 1;
+    let compared = several.then(|| compare::compare(&sides.collect::<Vec<_>>(), &asked));
+    page(runs, compared.as_ref()).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 #[test]
@@ -150,11 +178,9 @@ fn secrets_are_not_shown() {
 
 #[test]
 fn several_runs_stand_side_by_side() {
-    let runs = [
-        run_of("one", &exchanges(60, 0)),
-        run_of("two", &exchanges(60, 30)),
-    ];
-    let text = page_of(&runs);
+    let of = [exchanges(600, 0), exchanges(600, 30)];
+    let runs = [run_of("one", &of[0]), run_of("two", &of[1])];
+    let text = drawn_with(&runs, &of);
     for part in [
         "What differs between the runs",
         "▲ +23.1 %",
@@ -165,6 +191,24 @@ fn several_runs_stand_side_by_side() {
         assert!(text.contains(part), "{part}");
     }
     assert!(!page_of(&runs[..1]).contains("data-run=\"0\""));
+}
+
+/// What is not known to be more than chance, or is of another load, has no mark.
+#[test]
+fn only_what_is_shown_is_marked() {
+    let of = [exchanges(600, 0), exchanges(600, 30)];
+    let runs = [run_of("one", &of[0]), run_of("two", &of[1])];
+    let marked = |text: &str| text.contains("▲") || text.contains("(worse)");
+    assert!(!marked(&page_of(&runs)), "without samples");
+    assert!(marked(&drawn_with(&runs, &of)));
+    let mut other = runs.clone();
+    other[1].reported.plan.target.model = Some("<other>".to_owned());
+    let text = drawn_with(&other, &of);
+    assert!(
+        !marked(&text) && text.contains("+23.1 %"),
+        "of another model"
+    );
+    assert!(text.contains("&lt;other&gt; in two"), "{text}");
 }
 
 #[test]
