@@ -242,6 +242,14 @@ impl Arrival {
         }
     }
 
+    /// Whether requests come at one mean rate from the first to the last.
+    pub fn is_even(&self) -> bool {
+        matches!(
+            self,
+            Arrival::Constant { .. } | Arrival::Poisson { .. } | Arrival::Gamma { .. }
+        )
+    }
+
     /// Whether due times are known beforehand, whatever the server does.
     pub fn is_open(&self) -> bool {
         !matches!(self, Arrival::Closed { .. })

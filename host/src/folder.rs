@@ -404,6 +404,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             backend: plan.backend.name.clone(),
             arrival: plan.load.arrival.to_string(),
             request_rate: rate,
+            even_rate: rate.is_some() && plan.load.arrival.is_even(),
             max_in_flight: plan.slots().map(|slots| slots as u64),
             planned: plan.held_requests(),
             streamed: plan.request.stream,

@@ -26,6 +26,9 @@ pub struct Run {
     /// (all at once, or each when a slot is free).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_rate: Option<f64>,
+    /// Whether that is the rate from the first request to the last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub even_rate: bool,
     /// The cap on requests in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u64>,

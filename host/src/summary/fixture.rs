@@ -18,6 +18,7 @@ pub(crate) fn facts() -> RunFacts {
         backend: "openai".into(),
         arrival: "all at once".into(),
         request_rate: None,
+        even_rate: false,
         max_in_flight: None,
         planned: None,
         streamed: true,

@@ -2,7 +2,9 @@
 //! the run's figures within it. What a run takes to fill and to drain is outside.
 //!
 //! The window is vLLM's (`vllm-bench`): from the first instant at which 95 % of the plateau are in
-//! flight to the last at which that many are.
+//! flight to the last at which that many are. vLLM knows it of runs that keep to a cap. Where requests
+//! come at one rate, no number of them is kept in flight: the plateau is what usually is, for the peak
+//! is reached by chance, and between its first and last time lies any part of the run.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +45,9 @@ pub enum SteadyState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Window {
-    /// Requests in flight that count as all: the cap on them where there is one, else their peak.
+    /// Requests in flight that count as all. Where requests come at one rate, and 95 % of the cap are never
+    /// in flight, it is the median over the time in which they were sent; otherwise the cap, or the peak
+    /// where there is none.
     pub plateau: u64,
     /// Requests in flight from which the window reckons: 95 % of the plateau, rounded up.
     pub at_least: u64,
@@ -100,6 +104,16 @@ impl Span {
     }
 }
 
+/// What decides how many requests are in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offered {
+    /// The cap on them.
+    pub(super) cap: Option<u64>,
+    /// Whether they come at one rate all the time, rather than at several, all at once, or whenever another has
+    /// ended.
+    pub(super) even_rate: bool,
+}
+
 /// Where requests in flight were steady, and what is known of that window before its figures; or
 /// why there is none.
 pub(super) fn steady(
@@ -107,10 +121,17 @@ pub(super) fn steady(
     origin: Nanos,
     run: f64,
     peak: u64,
-    cap: Option<u64>,
+    offered: Offered,
 ) -> Result<(Span, Window), SteadyState> {
-    let plateau = cap.unwrap_or(peak);
-    let at_least = (SHARE * plateau as f64).ceil() as u64;
+    let enough = |plateau: u64| (SHARE * plateau as f64).ceil() as u64;
+    let plateau = match offered {
+        Offered { cap: Some(cap), .. } if peak >= enough(cap) => cap,
+        Offered {
+            even_rate: true, ..
+        } => flights.median().max(1),
+        Offered { cap, .. } => cap.unwrap_or(peak),
+    };
+    let at_least = enough(plateau);
     let (mut from, mut to, mut above) = (None, Nanos::ZERO, false);
     flights.sweep(|at, in_flight| {
         if in_flight >= at_least {

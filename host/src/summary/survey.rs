@@ -5,7 +5,9 @@
 //! Keeps 16 bytes a request, for as long as the pass takes: the peak of requests in flight is a
 //! sweep over their instants in order.
 
-use super::steady::{Span, steady};
+use std::collections::BTreeMap;
+
+use super::steady::{Offered, Span, steady};
 use super::{Run, SteadyState, Window};
 use crate::exchange::{Exchange, Phase};
 use crate::units::Nanos;
@@ -63,7 +65,10 @@ impl Survey {
     /// Puts together what was seen. Where nobody says when the measurement began, the first request's due
     /// time does.
     pub(super) fn finish(mut self, run: &Run) -> Surveyed {
-        let cap = run.max_in_flight;
+        let offered = Offered {
+            cap: run.max_in_flight,
+            even_rate: run.even_rate,
+        };
         let began = |first: Nanos| first.since(run.first_due);
         self.starts.sort_unstable();
         self.ends.sort_unstable();
@@ -78,7 +83,7 @@ impl Survey {
         };
         let steady = peak
             .zip(duration)
-            .map(|(peak, duration)| steady(flights, origin, duration, peak, cap));
+            .map(|(peak, duration)| steady(flights, origin, duration, peak, offered));
         Surveyed {
             seen: self.seen,
             origin,
@@ -115,6 +120,28 @@ impl Flights<'_> {
                 }
             }
         }
+    }
+
+    /// How many were in flight for half of the time in which requests were sent, and no more for the other half.
+    pub(super) fn median(self) -> u64 {
+        let Some(last) = self.starts.last().copied() else {
+            return 0;
+        };
+        let mut times = BTreeMap::<u64, u64>::new();
+        let mut before: Option<(Nanos, u64)> = None;
+        self.sweep(|at, in_flight| {
+            if let Some((since, level)) = before {
+                *times.entry(level).or_default() += at.min(last).since(since).0;
+            }
+            before = Some((at, in_flight));
+        });
+        let half = times.values().sum::<u64>() / 2;
+        let mut sum = 0;
+        let median = times.into_iter().find(|(_, time)| {
+            sum += time;
+            sum > half
+        });
+        median.map_or(0, |(level, _)| level)
     }
 
     /// Nanoseconds in flight within the span, summed over the requests.

@@ -339,6 +339,35 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
     assert!(matches!(without, Some(SteadyState::Window(window)) if window.plateau == 4));
 }
 
+/// Requests at a rate have no number that is kept in flight: the window is where as many are as usually.
+#[test]
+fn at_a_rate_what_is_usual_is_steady() {
+    let mut facts = facts();
+    facts.run.even_rate = true;
+    // Two a second for a second each, and a burst of three more for a moment in the middle.
+    let mut run: Vec<Exchange> = (0..60)
+        .map(|index| {
+            let sent = 1000 + index * 500;
+            answer(index, sent, sent + 100, sent + 1000)
+        })
+        .collect();
+    run.extend((60..63).map(|index| answer(index, 15_000, 15_010, 15_020)));
+    for cap in [None, Some(64)] {
+        facts.run.max_in_flight = cap;
+        let Some(SteadyState::Window(window)) = Summary::of(&facts, &run).steady_state else {
+            panic!("two are in flight but for the first and the last half second");
+        };
+        assert_eq!((window.plateau, window.at_least), (2, 2), "cap {cap:?}");
+        assert_eq!((window.from_s, window.to_s), (0.5, 30.0), "cap {cap:?}");
+    }
+    // What reaches the cap is held by it.
+    facts.run.max_in_flight = Some(5);
+    let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
+        panic!("the cap is reached for a moment");
+    };
+    assert!(why.starts_with("5 or more"), "{why}");
+}
+
 #[test]
 fn goodput_by_hand() {
     let mut facts = facts();
