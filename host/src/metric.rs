@@ -17,6 +17,8 @@ pub use count::{Count, Source};
 pub use objective::Objective;
 pub use reading::Reading;
 
+use crate::units::Nanos;
+
 /// The unit of a metric's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -73,8 +75,8 @@ pub enum Measure {
 /// What takes the one sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
-/// What shows the pooled samples of an exchange.
-pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(u64, u64));
+/// What shows the pooled samples of an exchange: when each was there, what it is, and how often.
+pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 
 /// One metric of the catalogue.
 pub struct Metric {

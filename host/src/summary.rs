@@ -403,7 +403,7 @@ pub(crate) fn take(metric: &Metric, reading: &Reading<'_>, spread: &mut Spread) 
         }
         Measure::Pooled(shown) => {
             let counts = spread.counts();
-            shown(reading, &mut |value, times| counts.add(value, times));
+            shown(reading, &mut |_, value, times| counts.add(value, times));
         }
     }
 }

@@ -2,7 +2,8 @@
 //! bootstrap over blocks draws from. Exchanges are looked at one by one and none is kept.
 //!
 //! Requests of one run are no independent samples: those that are in flight together share a batch
-//! and a queue. Blocks are long enough that little of this reaches over their ends.
+//! and a queue. Blocks are long enough that little of this reaches over their ends. What comes piece by piece, gaps
+//! and tokens, is cut by when it came: a pause falls on all that are in flight, and is one event, not one of each.
 
 use std::sync::Arc;
 
@@ -179,11 +180,19 @@ impl<'a> Cutting<'a> {
         if answered {
             self.flow(&reading, good);
         }
+        let slice = self.slice();
         for gathered in &mut self.metrics {
             if gathered.metric.of == Of::Sent || answered {
-                gathered.add(block, &reading);
+                gathered.add(block, &slice, &reading);
             }
         }
+    }
+
+    /// Tells in which slice of the run's time an instant lies.
+    fn slice(&self) -> impl Fn(Nanos) -> usize + use<> {
+        let nanoseconds = (self.seconds.unwrap_or_default() * 1e9) as u64;
+        let (origin, blocks) = (self.origin, self.blocks);
+        move |at| part(at.since(origin).0, nanoseconds, blocks)
     }
 
     fn is_good(&self, reading: &Reading<'_>) -> bool {
@@ -195,9 +204,7 @@ impl<'a> Cutting<'a> {
         let Some(ended) = reading.exchange.ended else {
             return;
         };
-        let nanoseconds = self.seconds.unwrap_or_default() * 1e9;
-        let (origin, blocks) = (self.origin, self.blocks);
-        let slice = |at: Nanos| part(at.since(origin).0, nanoseconds as u64, blocks);
+        let slice = self.slice();
         let tokens = reading
             .output_tokens
             .map_or(0, |count| u64::from(count.tokens));
@@ -241,7 +248,7 @@ impl Gathered {
         }
     }
 
-    fn add(&mut self, block: usize, reading: &Reading<'_>) {
+    fn add(&mut self, block: usize, slice: impl Fn(Nanos) -> usize, reading: &Reading<'_>) {
         let scale = self.metric.unit.scale();
         match self.metric.measure {
             Measure::One(measure) => {
@@ -250,11 +257,12 @@ impl Gathered {
                 }
             }
             Measure::Pooled(shown) => {
-                let (sums, counting) = (&mut self.sums[block], &mut self.counting);
-                shown(reading, &mut |value, times| {
-                    sums[0] += value as f64 / scale * times as f64;
-                    sums[1] += times as f64;
-                    counting.add(block, value, times);
+                let (sums, counting) = (&mut self.sums, &mut self.counting);
+                shown(reading, &mut |at, value, times| {
+                    let slice = slice(at);
+                    sums[slice][0] += value as f64 / scale * times as f64;
+                    sums[slice][1] += times as f64;
+                    counting.add(slice, value, times);
                 });
             }
         }

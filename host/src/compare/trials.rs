@@ -4,11 +4,19 @@
 
 use super::fixture::{Engine, USUAL, exchanges, side};
 use super::*;
+use crate::units::Nanos;
 
 const TRIALS: u64 = 100;
 
 fn compared(a: Engine, b: Engine, requests: u64, rate: f64) -> Compared {
-    let sides = [a, b].map(|engine| side(&exchanges(engine, requests, rate)));
+    held(
+        &[a, b].map(|engine| side(&exchanges(engine, requests, rate))),
+        requests,
+    )
+}
+
+/// Runs of so many requests each, held against each other.
+fn held(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
     let asked = Asked {
         figures: figures(&Choice::Headline, &[summary], &[]),
@@ -16,7 +24,7 @@ fn compared(a: Engine, b: Engine, requests: u64, rate: f64) -> Compared {
         allowed: Vec::new(),
         blocks: blocks(requests),
     };
-    compare(&sides, &asked).unwrap()
+    compare(sides, &asked).unwrap()
 }
 
 /// In how many trials any figure, and any of TTFT, was called worse or better.
@@ -64,6 +72,27 @@ fn equal_engines_that_hardly_vary_are_not_told_apart() {
             "{requests} at {rate}/s: any figure {any}, TTFT {ttft}"
         );
     }
+}
+
+/// Of one that paused once while all requests were in flight: the gap of each of them is one and the same.
+#[test]
+fn a_pause_that_all_share_is_one() {
+    let wide = Engine {
+        places: 1000,
+        ..USUAL
+    };
+    let (at, by) = (Nanos(1_150_000_000), 50_000_000);
+    let later = |instant: &mut Nanos| instant.0 += if *instant >= at { by } else { 0 };
+    let mut paused = exchanges(wide, 200, 1e9);
+    for exchange in &mut paused {
+        exchange.events.at.iter_mut().for_each(later);
+        exchange.ended.as_mut().into_iter().for_each(later);
+    }
+    let sides = [side(&exchanges(wide, 200, 1e9)), side(&paused)];
+    let found = held(&sides, 200);
+    let row = found.row("B", "itl.p99").unwrap();
+    assert!(row.percent.unwrap() > 50.0, "{row:?}");
+    assert_eq!(row.judgement, Some(Judgement::NoDifference), "{row:?}");
 }
 
 /// Of one whose queue grows from the first request to the last: there the intervals of independent

@@ -171,7 +171,7 @@ impl Track {
                 }
             }
             Measure::Pooled(show) => {
-                show(reading, &mut |span, times| {
+                show(reading, &mut |_, span, times| {
                     self.add(over, Nanos(span), times)
                 });
             }

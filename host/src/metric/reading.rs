@@ -160,20 +160,20 @@ impl<'a> Reading<'a> {
     }
 
     /// The span between two pieces, for each but the first, in nanoseconds.
-    pub(super) fn gaps(&self, show: &mut dyn FnMut(u64, u64)) {
+    pub(super) fn gaps(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
         if !self.streamed {
             return;
         }
         let mut before = None;
         for event in self.exchange.events.iter().filter(is_piece) {
             if let Some(before) = before.replace(event.at) {
-                show(event.at.since(before).0, 1);
+                show(event.at, event.at.since(before).0, 1);
             }
         }
     }
 
     /// As [`Reading::dealt_gaps`], where the server states the tokens of each event.
-    pub(super) fn token_gaps(&self, show: &mut dyn FnMut(u64, u64)) {
+    pub(super) fn token_gaps(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
         if self.stated.is_some() {
             self.dealt_gaps(show);
         }
@@ -181,7 +181,7 @@ impl<'a> Reading<'a> {
 
     /// The same span divided by the tokens that came at its end, once for each of them: in whole
     /// nanoseconds that sum to it. An event that stands for no token does not move the clock.
-    pub(super) fn dealt_gaps(&self, show: &mut dyn FnMut(u64, u64)) {
+    pub(super) fn dealt_gaps(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
         let mut before: Option<Nanos> = None;
         self.each_token_arrival(|at, tokens| {
             if tokens == 0 {
@@ -190,26 +190,26 @@ impl<'a> Reading<'a> {
             if let Some(before) = before.replace(at) {
                 let gap = at.since(before).0;
                 if tokens == 1 {
-                    return show(gap, 1);
+                    return show(at, gap, 1);
                 }
                 let longer = gap % tokens;
-                show(gap / tokens, tokens - longer);
+                show(at, gap / tokens, tokens - longer);
                 if longer > 0 {
-                    show(gap / tokens + 1, longer);
+                    show(at, gap / tokens + 1, longer);
                 }
             }
         });
     }
 
     /// What each output event but the first states of its tokens.
-    pub(super) fn event_tokens(&self, show: &mut dyn FnMut(u64, u64)) {
+    pub(super) fn event_tokens(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
         if !self.streamed || self.stated.is_none() {
             return;
         }
         let outputs = self.exchange.events.iter();
         let stating = outputs.filter(|event| event.kind.is_output() && event.tokens > Some(0));
         for event in stating.skip(1) {
-            show(u64::from(event.tokens.unwrap_or(0)), 1);
+            show(event.at, u64::from(event.tokens.unwrap_or(0)), 1);
         }
     }
 }

@@ -16,7 +16,7 @@ fn samples_of(name: &str, reading: &Reading<'_>) -> Vec<f64> {
     let mut samples = Vec::new();
     match by_name(name).unwrap().measure {
         Measure::One(measure) => samples.extend(measure(reading)),
-        Measure::Pooled(shown) => shown(reading, &mut |value, times| {
+        Measure::Pooled(shown) => shown(reading, &mut |_, value, times| {
             let sample = value as f64 / by_name(name).unwrap().unit.scale();
             samples.extend(std::iter::repeat_n(sample, times as usize));
         }),
@@ -237,7 +237,7 @@ fn a_server_cannot_order_memory_by_the_token() {
     let exchange = reply(0, 0, &pieces);
     let reading = Reading::new(&exchange, true, None);
     let mut shown = Vec::new();
-    reading.token_gaps(&mut |gap, times| shown.push((gap, times)));
+    reading.token_gaps(&mut |_, gap, times| shown.push((gap, times)));
     // 4 ms among four thousand million tokens.
     assert_eq!(shown, [(0, 4_290_967_295), (1, 4_000_000)]);
 }
@@ -365,7 +365,7 @@ proptest! {
             let (first, _) = ends.unwrap_or((at, at));
             ends = Some((first, at));
         });
-        reading.dealt_gaps(&mut |gap, times| (sum, parts) = (sum + gap * times, parts + times));
+        reading.dealt_gaps(&mut |_, gap, times| (sum, parts) = (sum + gap * times, parts + times));
         let (first, last) = ends.unwrap_or_default();
         prop_assert_eq!(sum, last.since(first).0);
         prop_assert!(parts <= u64::from(reading.stated.max(reading.output_tokens.map(|n| n.tokens)).unwrap_or(0)));
