@@ -136,6 +136,18 @@ pub struct Asked {
     pub blocks: Option<usize>,
 }
 
+impl Asked {
+    /// These figures, on no condition, and of sides that agree in all that should.
+    pub fn of(figures: Vec<Figure>, blocks: Option<usize>) -> Self {
+        Asked {
+            figures,
+            conditions: Vec::new(),
+            allowed: Vec::new(),
+            blocks,
+        }
+    }
+}
+
 /// Compares every further side with the first. Sides have names by their place: A, B, C.
 ///
 /// # Errors

@@ -28,12 +28,10 @@ async fn run(ttft: &str, seed: u32) -> Side {
 
 fn compared(sides: &[Side]) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
-    let asked = Asked {
-        figures: figures(&Choice::Headline, &[summary], &[]),
-        conditions: Vec::new(),
-        allowed: Vec::new(),
-        blocks: blocks(REQUESTS),
-    };
+    let asked = Asked::of(
+        figures(&Choice::Headline, &[summary], &[]),
+        blocks(REQUESTS),
+    );
     compare(sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }
 

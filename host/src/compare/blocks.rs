@@ -177,10 +177,10 @@ impl<'a> Cutting<'a> {
         counts.total += 1;
         counts.answered += u64::from(answered);
         counts.good += u64::from(good);
-        if answered {
-            self.flow(&reading, good);
-        }
         let slice = self.slice();
+        if answered {
+            self.flow(&reading, good, &slice);
+        }
         for gathered in &mut self.metrics {
             if gathered.metric.of == Of::Sent || answered {
                 gathered.add(block, &slice, &reading);
@@ -200,11 +200,10 @@ impl<'a> Cutting<'a> {
         objectives.all(|(measure, most)| objective::kept(*measure, *most, reading) == Some(true))
     }
 
-    fn flow(&mut self, reading: &Reading<'_>, good: bool) {
+    fn flow(&mut self, reading: &Reading<'_>, good: bool, slice: impl Fn(Nanos) -> usize) {
         let Some(ended) = reading.exchange.ended else {
             return;
         };
-        let slice = self.slice();
         let tokens = reading
             .output_tokens
             .map_or(0, |count| u64::from(count.tokens));

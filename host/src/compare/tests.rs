@@ -7,12 +7,7 @@ use crate::exchange::Exchange;
 use crate::report::compared;
 
 fn asked(figures: Vec<Figure>, requests: u64) -> Asked {
-    Asked {
-        figures,
-        conditions: Vec::new(),
-        allowed: Vec::new(),
-        blocks: blocks(requests),
-    }
+    Asked::of(figures, blocks(requests))
 }
 
 fn judgement(compared: &Compared, figure: &str) -> Option<Judgement> {

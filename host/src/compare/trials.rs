@@ -18,12 +18,10 @@ fn compared(a: Engine, b: Engine, requests: u64, rate: f64) -> Compared {
 /// Runs of so many requests each, held against each other.
 fn held(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
-    let asked = Asked {
-        figures: figures(&Choice::Headline, &[summary], &[]),
-        conditions: Vec::new(),
-        allowed: Vec::new(),
-        blocks: blocks(requests),
-    };
+    let asked = Asked::of(
+        figures(&Choice::Headline, &[summary], &[]),
+        blocks(requests),
+    );
     compare(sides, &asked).unwrap()
 }
 

@@ -128,12 +128,7 @@ fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<html::Comparison, Fai
         let measured = Measured::read(reported, &facts, &figures, blocks, run.read()?)?;
         sides.push(Side::Runs(vec![measured]));
     }
-    let asked = Asked {
-        figures,
-        conditions: Vec::new(),
-        allowed: Vec::new(),
-        blocks,
-    };
+    let asked = Asked::of(figures, blocks);
     Ok(compare::compare(&sides, &asked))
 }
 

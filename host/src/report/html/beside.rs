@@ -8,6 +8,7 @@ use crate::compare::{Compared, Judgement, Obstacle, letter};
 use crate::figure::{Better, Figure, Statistic, WHOLE};
 use crate::report::chart::number::{change, percent, significant};
 use crate::report::charts::Shown;
+use crate::report::compared::obstacle_words;
 
 /// A figure of every run.
 #[derive(Serialize)]
@@ -37,20 +38,12 @@ pub(super) fn obstacles(runs: &[Shown], compared: &Comparison) -> Vec<String> {
         return Vec::new();
     };
     let words = obstacles.iter().map(|obstacle| {
-        let apart = &obstacle.difference;
-        let mut further = (0..).map(letter).zip(runs);
-        let other = further.find(|(letter, _)| *letter == apart.side);
-        let side = |value: &Option<String>, label: &str| {
-            let value = value.as_deref().unwrap_or("none");
-            format!("{value} in {label}")
-        };
-        format!(
-            "{} ({}): {}, {}",
-            apart.what,
-            obstacle.kind.name(),
-            side(&apart.baseline, &runs[0].label),
-            side(&apart.value, other.map_or("", |(_, run)| &run.label)),
-        )
+        let mut named = obstacle.clone();
+        let mut lettered = (0..).map(letter).zip(runs);
+        if let Some((_, run)) = lettered.find(|(letter, _)| *letter == obstacle.difference.side) {
+            named.difference.side.clone_from(&run.label);
+        }
+        obstacle_words(&named, &runs[0].label)
     });
     words.collect()
 }

@@ -24,12 +24,7 @@ fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
             Measured::read(run.reported.clone(), &facts, &figures, blocks, exchanges);
         Side::Runs(vec![measured])
     });
-    let asked = Asked {
-        figures: figures.clone(),
-        conditions: Vec::new(),
-        allowed: Vec::new(),
-        blocks,
-    };
+    let asked = Asked::of(figures.clone(), blocks);
     let several = runs.len() > 1;
     let compared = several.then(|| compare::compare(&sides.collect::<Vec<_>>(), &asked));
     page(runs, compared.as_ref()).unwrap_or_else(|error| panic!("{error:#}"))
