@@ -19,7 +19,7 @@ pub fn transcript(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../tests/command_line/snapshots"
+        "/../../tests/command_line/snapshots"
     ));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use runner::exchange::{Exchange, FailureClass, Outcome, Phase};
-use runner::folder::RunFolder;
+use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use report::folder::RunFolder;
 use tempfile::TempDir;
 
 use crate::support::process::{

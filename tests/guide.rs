@@ -29,7 +29,7 @@ fn componentize_py() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("COMPONENTIZE_PY") {
         return Some(named.into());
     }
-    let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/example-tools");
+    let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/example-tools");
     let folders = [
         format!("{installed}/bin"),
         format!("{installed}/python/bin"),

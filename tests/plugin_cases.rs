@@ -16,7 +16,7 @@ use crate::support::process::{Ended, run, runner};
 /// A component that was built, by its name below `target/components`.
 fn component(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../target/components")
+        .join("../../target/components")
         .join(name);
     assert!(
         path.is_file(),

@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
-use runner::plugin::Contract;
-use runner::plugin::load::{Kind, SearchPath, load};
+use model::plugin::Kind;
+use plugins::Contract;
+use plugins::load::{SearchPath, load};
 
 use crate::support::trial::Trial;
 
-const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/versions/0.1.0");
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/versions/0.1.0");
 
 /// A scenario of nothing but kept components.
 fn trial() -> Trial {
@@ -37,7 +38,7 @@ plugin = "{KEPT}/scorer.wasm"
 async fn a_run_of_components_of_0_1_0() {
     let ran = trial().run().await;
     assert!(ran.ended.is_ok());
-    assert!(ran.exchanges.iter().all(runner::exchange::Exchange::is_ok));
+    assert!(ran.exchanges.iter().all(model::exchange::Exchange::is_ok));
     let measured: Vec<_> = ran.measured().collect();
     assert_eq!(measured.len(), 5);
     let first = measured[0];

@@ -10,7 +10,7 @@ use crate::support::process::{Ended, run, runner};
 /// The folder of a case.
 fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/audit")
+        .join("../../tests/audit")
         .join(name)
 }
 

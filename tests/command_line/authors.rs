@@ -3,8 +3,6 @@
 
 use std::path::Path;
 
-use runner::shipped;
-
 use super::transcript;
 use crate::support::process::{Ended, run, runner, words};
 
@@ -100,7 +98,7 @@ fn examples_can_be_copied() {
         let ended = plugin(folder.path(), &format!("info {name} --json")).with_code(0);
         let facts: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         let example = facts["example"].as_str().unwrap();
-        let read = runner::scenario::Scenario::parse("example.toml", example);
+        let read = scenario::Scenario::parse("example.toml", example);
         assert!(read.is_ok(), "{name}: {:?}\n{example}", read.err());
     }
 }

@@ -70,7 +70,7 @@ fn completions_know_the_flags() {
 
 #[test]
 fn schemas_are_json() {
-    for name in runner::report::schema::NAMES {
+    for name in report::schema::NAMES {
         let ended = run(runner().args(["schema", name])).with_code(0);
         let schema: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert!(schema["$schema"].is_string(), "{name}");

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use runner::folder::RunFolder;
-use runner::shipped;
+use report::folder::RunFolder;
 
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
 
@@ -16,7 +15,7 @@ fn measured(folder: &Path, mock: &Mock, line: &str) -> Ended {
     run(command.args(words(short)).arg(&mock.url))
 }
 
-fn plan(folder: &Path) -> runner::plan::Plan {
+fn plan(folder: &Path) -> scenario::plan::Plan {
     let run = only_run(&folder.join("runs")).unwrap();
     RunFolder::at(&run).plan().unwrap()
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::transcript;
 use crate::support::process::{Mock, run, runner, words};
 
-const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/command_line");
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line");
 
 /// One command line.
 #[derive(serde::Deserialize)]

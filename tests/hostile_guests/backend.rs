@@ -1,7 +1,7 @@
 //! Calls of the hostile backend.
 
-use runner::plugin::PluginError;
-use runner::plugin::backend::{Control, Dialect, Meaning};
+use plugins::PluginError;
+use plugins::backend::{Control, Dialect, Meaning};
 use serde_json::{Value, json};
 
 use super::fixture::{

@@ -1,8 +1,8 @@
 //! Components that are too much: small files that stand for much, and large ones. None reaches the compiler.
 
-use runner::plugin::PluginError;
-use runner::plugin::backend::Backend;
-use runner::plugin::sandbox::Limits;
+use model::plugin::Limits;
+use plugins::PluginError;
+use plugins::backend::Backend;
 use serde_json::json;
 
 use super::fixture::{

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use runner::plugin::PluginError;
-use runner::plugin::backend::Prompt;
-use runner::plugin::sandbox::Grants;
+use plugins::PluginError;
+use plugins::backend::Prompt;
+use plugins::sandbox::Grants;
 use serde_json::{Value, json};
 
 use super::fixture::{DATASET, DEEDS, contract, dataset, fails, grants, roomy, trapped};

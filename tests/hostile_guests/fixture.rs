@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use runner::frame::{Framer, Frames, Framing};
-use runner::plugin::backend::{Backend, Prompt, Sample, Sampling, Settings};
-use runner::plugin::dataset::Dataset;
-use runner::plugin::load::{SearchPath, load, load_within};
-use runner::plugin::sandbox::{Grants, Limits, LogBook};
-use runner::plugin::scorer::{Exchange, Scorer};
-use runner::plugin::{Plugin, PluginError};
-use runner::tokenizer::Tokenizer;
-use runner::units::Nanos;
+use model::frame::{Framer, Frames, Framing};
+use model::plugin::Limits;
+use model::units::Nanos;
+use plugins::backend::{Backend, Prompt, Sample};
+use plugins::backend::{Sampling, Settings};
+use plugins::dataset::Dataset;
+use plugins::load::{SearchPath, load, load_within};
+use plugins::sandbox::{Grants, LogBook};
+use plugins::scorer::{Exchange, Scorer};
+use plugins::{Plugin, PluginError};
 use serde_json::Value;
+use tokenizer::Tokenizer;
 
 /// The names that the hostile guests are asked for by.
 pub const BACKEND: &str = "guests/hostile-backend.wasm";
@@ -44,7 +46,10 @@ pub const DEEDS: [(&str, &str); 7] = [
 
 /// The folder of built components.
 pub fn components() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/components"))
+    PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../target/components"
+    ))
 }
 
 /// A component's bytes.
@@ -88,6 +93,7 @@ pub fn load_bytes_within(
     let search = SearchPath {
         scenario: Some(folder.to_owned()),
         folders: Vec::new(),
+        shipped: shipped::PLUGINS,
     };
     load_within("plugin.wasm", &search, limits)
 }
@@ -98,6 +104,7 @@ fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
         let search = SearchPath {
             scenario: None,
             folders: vec![components()],
+            shipped: shipped::PLUGINS,
         };
         load(name, &search).unwrap()
     })

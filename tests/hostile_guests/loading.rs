@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use runner::plugin::backend::Backend;
-use runner::plugin::load::{SearchPath, load};
-use runner::plugin::outline::Outline;
-use runner::plugin::{PluginError, imports};
+use plugins::backend::Backend;
+use plugins::load::{SearchPath, load};
+use plugins::outline::Outline;
+use plugins::{PluginError, imports};
 use serde_json::json;
 
 use super::fixture::{self, BACKEND, DATASET, bytes, fails, load_bytes, patched};
@@ -198,6 +198,7 @@ fn a_folder_is_not_readable_and_a_missing_file_not_found() {
     let search = SearchPath {
         scenario: Some(folder.path().to_owned()),
         folders: Vec::new(),
+        shipped: shipped::PLUGINS,
     };
     fs::create_dir(folder.path().join("folder.wasm")).unwrap();
     let error = fails(load("folder.wasm", &search));

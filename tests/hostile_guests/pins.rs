@@ -1,7 +1,7 @@
 //! A plugin that is pinned to a digest is that plugin or none.
 
-use runner::plugin::PluginError;
-use runner::plugin::load::{SearchPath, load};
+use plugins::PluginError;
+use plugins::load::{SearchPath, load};
 
 use super::fixture::{BACKEND, SCORER, components, fails};
 
@@ -9,6 +9,7 @@ fn search() -> SearchPath {
     SearchPath {
         scenario: None,
         folders: vec![components()],
+        shipped: shipped::PLUGINS,
     }
 }
 

@@ -8,9 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use runner::assess::Assessment;
-use runner::exchange::{Exchange, FailureClass, Outcome};
-use runner::folder::{RunFolder, Status};
+use model::exchange::{Exchange, FailureClass, Outcome};
+use report::assessment::Assessment;
+use report::folder::{RunFolder, Status};
 use tempfile::TempDir;
 
 use super::fixture::{BACKEND, DATASET, SCORER, components};

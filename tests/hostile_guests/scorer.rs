@@ -1,6 +1,6 @@
 //! Calls of the hostile scorer.
 
-use runner::plugin::PluginError;
+use plugins::PluginError;
 use serde_json::json;
 
 use super::fixture::{DEEDS, SCORER, contract, exchange, fails, grants, roomy, scorer, trapped};

@@ -1,7 +1,7 @@
 //! What a component gets that imports WASI: nothing, the same every time.
 
-use runner::plugin::PluginError;
-use runner::plugin::scorer::Judge;
+use plugins::PluginError;
+use plugins::scorer::Judge;
 use serde_json::{Value, json};
 
 use super::fixture::{CURIOUS, curious, exchange, fails, grants, trapped};

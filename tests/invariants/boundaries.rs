@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use runner::decode::{Decoder, Patience};
-use runner::drive::{End, Report};
-use runner::exchange::{FailureClass, Kind};
-use runner::frame::{Framer, Frames, Framing};
-use runner::pace::Signal;
-use runner::plugin::sandbox;
-use runner::units::Nanos;
+use load::drive::{End, Report};
+use load::pace::Signal;
+use model::exchange::{FailureClass, Kind};
+use model::frame::{Framer, Frames, Framing};
+use model::units::Nanos;
+use plugins::sandbox;
+use session::decode::{Decoder, Patience};
 use wasmtime::component::Component;
 
 use crate::support::trial::Trial;
@@ -25,7 +25,7 @@ load = { requests = 3, warmup = 0 }
 "#;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The Rust files below `host/src` by their path there, without their comments.
@@ -109,8 +109,8 @@ fn the_contract_has_no_way_out() {
 #[test]
 fn shipped_components_import_nothing_else() {
     let mut examined = 0;
-    for name in runner::shipped::plugins() {
-        let bytes = runner::shipped::plugin(name).unwrap();
+    for name in shipped::plugins() {
+        let bytes = shipped::plugin(name).unwrap();
         let component = Component::new(sandbox::engine(), bytes).unwrap();
         let mut allowed = vec!["types", "log"];
         if name.starts_with("datasets/") {
@@ -232,7 +232,7 @@ fn decoding_late_moves_no_instant() {
     assert_eq!(counted.load(Ordering::Relaxed), 3);
 }
 
-fn blank_exchange() -> runner::exchange::Exchange {
+fn blank_exchange() -> model::exchange::Exchange {
     serde_json::from_value(serde_json::json!({
         "index": 0,
         "phase": "measure",

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use runner::arrival::{Due, Trace};
-use runner::assess::assess;
-use runner::exchange::{Exchange, FailureClass, Phase};
-use runner::finding::{Id, Severity};
-use runner::folder::{self, RunFolder};
-use runner::mock::Engine;
-use runner::pace::Signal;
-use runner::plan::Slice;
-use runner::run::{Control, Live, on_threads};
-use runner::summary::Summary;
-use runner::target::Target;
-use runner::transport::{Dial, Timestamps, Version};
-use runner::units::Nanos;
+use load::pace::Signal;
+use load::transport::Dial;
+use mock::Engine;
+use model::arrival::{Due, Trace};
+use model::connection::{Timestamps, Version};
+use model::exchange::{Exchange, FailureClass, Phase};
+use model::target::Target;
+use model::units::Nanos;
+use report::folder::{self, RunFolder};
+use result::finding::{Id, Severity};
+use result::summary::Summary;
+use scenario::plan::Slice;
+use session::assess::assess;
+use session::run::{Control, Live, on_threads};
 
 use crate::support::trial::{Ran, Trial};
 
@@ -142,12 +143,12 @@ fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()
             .unwrap();
         runtime.block_on(async {
             let engine = Engine::new(script).unwrap();
-            let listener = runner::mock::listen(([127, 0, 0, 1], 0).into()).unwrap();
+            let listener = mock::listen(([127, 0, 0, 1], 0).into()).unwrap();
             ready.send(listener.local_addr().unwrap()).unwrap();
             let shutdown = async {
                 let _ = stopped.await;
             };
-            runner::mock::serve(listener, engine, shutdown).await;
+            mock::serve(listener, engine, shutdown).await;
         });
     });
     (address.recv().unwrap(), stop)

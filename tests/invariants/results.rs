@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use runner::exchange::{Exchange, FailureClass};
-use runner::report::{csv, json, schema};
-use runner::summary::Summary;
+use model::exchange::{Exchange, FailureClass};
+use report::{csv, json, schema};
+use result::summary::Summary;
 
 use crate::support::trial::{Ran, Trial};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use runner::arrival::{Due, Trace};
-use runner::live::cells::{ERROR, Quantiles};
-use runner::live::exposition::{self, Identity};
-use runner::live::{Phase, Snapshot};
-use runner::units::Nanos;
+use model::arrival::{Due, Trace};
+use model::units::Nanos;
+use session::live::cells::{ERROR, Quantiles};
+use session::live::exposition::{self, Identity};
+use session::live::{Phase, Snapshot};
 
 use super::exposition::{Page, Sample};
 use crate::support::trial::{Ran, Trial};

@@ -7,7 +7,7 @@ use crate::support::process::{run, runner};
 
 /// Folders of plugins that have cases, as `KIND/NAME`.
 fn plugins() -> Vec<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
     let folders = |path: PathBuf| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(path).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -32,7 +32,7 @@ fn every_case_holds() {
             .args(["plugin", "test", "--json"])
             .arg(
                 Path::new(env!("CARGO_MANIFEST_DIR"))
-                    .join("../plugins")
+                    .join("../../plugins")
                     .join(&name),
             )
             .arg("--plugin")

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use runner::exchange::{Exchange, FailureClass as Class};
+use model::exchange::{Exchange, FailureClass as Class};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
 

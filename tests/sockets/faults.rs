@@ -1,7 +1,7 @@
 //! The faults that a server over TCP can commit, over every kind of connection: each is a failure of
 //! its class, and all other requests are answered.
 
-use runner::exchange::{FailureClass as Class, Outcome};
+use model::exchange::{FailureClass as Class, Outcome};
 use tempfile::TempDir;
 
 use crate::endings::{class, exchanges, line, report};

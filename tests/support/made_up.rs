@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use runner::environment::Environment;
-use runner::exchange::{
+use model::exchange::{
     Event, Events, Exchange, FailureClass, Kind, Outcome, Phase, SampleFacts, Turn, Usage,
 };
-use runner::folder::{RunFolder, Status};
-use runner::record::Recorder;
-use runner::units::Nanos;
+use model::units::Nanos;
+use report::environment::Environment;
+use report::folder::{RunFolder, Status};
+use report::record::Recorder;
 
 use super::trial::Trial;
 
@@ -80,11 +80,11 @@ impl MadeUp {
         let mut plan = Trial::of(SCENARIO).resolve().plan;
         plan.name = "Made up".to_owned();
         plan.about.engine_version = Some(self.version.to_owned());
-        plan.load.amount = runner::plan::Amount::Requests(self.requests);
+        plan.load.amount = scenario::plan::Amount::Requests(self.requests);
         let folder = RunFolder::at(&path);
         let line = ["runner", "scenarios/made-up.toml", "--seed", "1"].map(str::to_owned);
         folder
-            .begin(&plan, &Environment::look(line, Some(1024)))
+            .begin(&plan, &Environment::look(line, Some(1024), "0.2.0"))
             .unwrap();
         let (sender, receiver) = crossbeam_channel::unbounded();
         let mut numbers = Numbers(7);

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use runner::clock::Clock;
-use runner::exchange;
-use runner::mock::{Engine, serve_connection};
-use runner::transport::{Connect, Opened, Stamped, Version, Wire};
-use runner::units::Nanos;
+use load::transport::{Connect, Opened, Stamped, Wire};
+use mock::{Engine, serve_connection};
+use model::clock::Clock;
+use model::connection::Version;
+use model::exchange;
+use model::units::Nanos;
 use tokio::io::DuplexStream;
 
 use super::raw::Raw;

@@ -270,6 +270,6 @@ pub fn only_run(runs: &Path) -> Option<PathBuf> {
 
 /// Whether a run has flushed some records to disk.
 pub fn has_records(runs: &Path) -> bool {
-    let records = only_run(runs).map(|run| run.join(runner::record::FILE));
+    let records = only_run(runs).map(|run| run.join(report::record::FILE));
     records.is_some_and(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 100))
 }

@@ -5,22 +5,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use runner::assess::assess_read;
-use runner::clock::Clock;
-use runner::environment::Environment;
-use runner::exchange::{Exchange, FailureClass, Outcome, Phase};
-use runner::folder::{RunFolder, Status};
-use runner::live::Snapshot;
-use runner::mock::{Engine, Truth};
-use runner::pace::Signal;
-use runner::plan::{Plan, Slice};
-use runner::preflight;
-use runner::report::text;
-use runner::resolve::{Resolved, Source, resolve};
-use runner::run::{Control, Live, RunError, on_paused_clock};
-use runner::scenario::{Said, Scenario};
-use runner::summary::{Distribution, RunFacts, Summary};
-use runner::units::Nanos;
+use load::pace::Signal;
+use mock::{Engine, Truth};
+use model::clock::Clock;
+use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use model::units::Nanos;
+use reader::Said;
+use report::environment::Environment;
+use report::folder::{RunFolder, Status};
+use report::text;
+use result::summary::{Distribution, RunFacts, Summary};
+use scenario::Scenario;
+use scenario::plan::{Plan, Slice};
+use session::assess::assess_read;
+use session::live::Snapshot;
+use session::preflight;
+use session::resolve::{Resolved, Source, resolve};
+use session::run::{Control, Live, RunError, on_paused_clock};
 use tempfile::TempDir;
 
 use super::memory::{Away, Memory};
@@ -201,7 +202,7 @@ impl Trial {
         let temporary = tempfile::tempdir().unwrap();
         let folder = RunFolder::at(temporary.path());
         folder
-            .begin(&plan, &Environment::look(std::iter::empty(), None))
+            .begin(&plan, &Environment::look(std::iter::empty(), None, "0.2.0"))
             .unwrap();
         let control = Control {
             signal: Signal::for_task(),

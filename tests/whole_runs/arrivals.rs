@@ -1,8 +1,8 @@
 //! Arrivals whose rate is not one that stays: bursts, ramps, stages, traces, and users who think.
 
-use runner::arrival::{Arrival, Trace};
-use runner::finding::Id;
-use runner::units::Nanos;
+use model::arrival::{Arrival, Trace};
+use model::units::Nanos;
+use result::finding::Id;
 
 use super::{BASE, assert_close, base};
 use crate::support::trial::{Ran, Trial};
@@ -138,7 +138,7 @@ async fn poisson_stages_are_the_plans() {
     let planned: Vec<u64> = plan
         .due_times(&Trace::default())
         .map(|due| match due {
-            runner::arrival::Due::At(at) => at.0,
+            model::arrival::Due::At(at) => at.0,
             due => panic!("{due:?}"),
         })
         .collect();

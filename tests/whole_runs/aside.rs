@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runner::clock::Clock;
-use runner::finding::Id;
-use runner::preflight::{Asked, PreflightError, wait_ready};
-use runner::run::RunError;
-use runner::summary::server::Figure;
-use runner::units::Nanos;
+use model::clock::Clock;
+use model::units::Nanos;
+use result::finding::Id;
+use result::summary::server::Figure;
+use session::preflight::{Asked, PreflightError, wait_ready};
+use session::run::RunError;
 
 use super::BASE;
 use crate::support::memory::Memory;

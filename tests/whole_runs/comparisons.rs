@@ -1,9 +1,9 @@
 //! Whole runs of scripts that are equal but for chance, or not quite, held against each other.
 
-use runner::compare::{
+use report::compare::{
     Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures,
 };
-use runner::folder::RunFolder;
+use report::folder::RunFolder;
 
 use super::base;
 use crate::support::trial::Ran;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use runner::exchange::{Exchange, FailureClass as Class, Outcome, Phase};
-use runner::units::Nanos;
+use model::exchange::{Exchange, FailureClass as Class, Outcome, Phase};
+use model::units::Nanos;
 
 use super::{BASE, base};
 use crate::hostile_guests::fixture::components;
@@ -20,7 +20,7 @@ fn connection(exchange: &Exchange) -> Nanos {
     exchange.connection.unwrap().begun
 }
 
-fn facts(ran: &Ran, fact: impl Fn(&runner::exchange::Connection) -> bool) -> usize {
+fn facts(ran: &Ran, fact: impl Fn(&model::exchange::Connection) -> bool) -> usize {
     let connections = ran.measured().filter_map(|exchange| exchange.connection);
     connections.filter(|connection| fact(connection)).count()
 }

@@ -1,8 +1,8 @@
 //! Every shipped backend on every route it knows, streamed and not, and what servers do to a
 //! stream without any fault: reasoning, role-only chunks, several tokens an event, usage here or there.
 
-use runner::exchange::Kind;
-use runner::metric::Source;
+use model::exchange::Kind;
+use result::metric::Source;
 
 use super::{assert_close, base};
 use crate::support::trial::{Ran, Trial};

@@ -1,7 +1,7 @@
 //! Everything that can go wrong with a reply: it is a failure of its class, and the only one.
 
-use runner::exchange::{FailureClass as Class, Outcome};
-use runner::finding::Id;
+use model::exchange::{FailureClass as Class, Outcome};
+use result::finding::Id;
 
 use super::base;
 use crate::support::trial::{Ran, Trial};

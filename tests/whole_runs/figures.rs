@@ -1,8 +1,8 @@
 //! What is made of a run's records: goodput, the steady state, intervals, and which metrics come
 //! from what.
 
-use runner::exchange::FailureClass;
-use runner::summary::{Basis, SteadyState, Window};
+use model::exchange::FailureClass;
+use result::summary::{Basis, SteadyState, Window};
 
 use super::{assert_close, base};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use runner::arrival::{Arrival, Due, Trace};
-use runner::exchange::{FailureClass, Outcome};
-use runner::finding::Id;
-use runner::units::Nanos;
+use model::arrival::{Arrival, Due, Trace};
+use model::exchange::{FailureClass, Outcome};
+use model::units::Nanos;
+use result::finding::Id;
 
 use super::{assert_close, base};
 use crate::support::sharegpt;

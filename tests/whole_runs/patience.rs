@@ -1,7 +1,7 @@
 //! How long is waited for what, and from when.
 
-use runner::exchange::{FailureClass as Class, Kind};
-use runner::units::Nanos;
+use model::exchange::{FailureClass as Class, Kind};
+use model::units::Nanos;
 
 use super::base;
 use crate::support::raw::{CHUNKED, Raw, chunk, say, text, wait};

@@ -1,6 +1,6 @@
 //! What a run asks of requests, as it goes over the wire.
 
-use runner::exchange::{FailureClass, Outcome, Reason};
+use model::exchange::{FailureClass, Outcome, Reason};
 use serde_json::{Value, json};
 
 use super::{BASE, base};

@@ -32,7 +32,7 @@ const RUN: [&str; 9] = [
 
 #[test]
 fn every_scenario_that_ships_is_run() {
-    let shipped: BTreeSet<&str> = runner::shipped::scenarios().collect();
+    let shipped: BTreeSet<&str> = shipped::scenarios().collect();
     assert_eq!(shipped, BTreeSet::from(RUN));
 }
 
@@ -40,7 +40,7 @@ fn every_scenario_that_ships_is_run() {
 /// the server's pace, with as many tokens as asked for, by both sides' count.
 async fn run(name: &str, requests: u64) -> Ran {
     assert!(RUN.contains(&name));
-    let text = runner::shipped::scenario(name).unwrap();
+    let text = shipped::scenario(name).unwrap();
     let mut trial = Trial::of(text).against("tokens-per-chunk = 500");
     if text.contains("sharegpt.wasm") || text.contains("like = \"lmdeploy\"") {
         trial = trial.dataset_file(conversations().path());
@@ -80,7 +80,7 @@ async fn run(name: &str, requests: u64) -> Ran {
     let warmup = ran.plan.load.warmup as usize;
     assert_eq!(ran.warmup().count(), warmup);
     assert_eq!(ran.truths.len(), requests as usize + warmup);
-    let measured_there = |count: fn(&runner::mock::Truth) -> Option<u32>| -> u64 {
+    let measured_there = |count: fn(&mock::Truth) -> Option<u32>| -> u64 {
         ran.truths[warmup..]
             .iter()
             .map(|t| u64::from(count(t).unwrap()))

@@ -1,7 +1,7 @@
 //! Replies that no HTTP library writes, byte by byte: what is wrong with one is a failure of that
 //! request alone, and what is merely odd is none.
 
-use runner::exchange::{FailureClass as Class, Outcome};
+use model::exchange::{FailureClass as Class, Outcome};
 
 use super::BASE;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, sound, text, wait};

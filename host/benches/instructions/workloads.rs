@@ -10,18 +10,19 @@ use std::task::{Context, Poll};
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
-use runner::clock::Clock;
-use runner::decode::{Decoder, Patience};
-use runner::drive::{End, Report};
-use runner::exchange::{self, Event, Exchange, Kind};
-use runner::frame::{Framer, Frames, Framing};
-use runner::pace::Signal;
-use runner::plugin::artifacts;
-use runner::record::Recorder;
-use runner::resolve::{Resolved, Source, resolve};
-use runner::scenario::Scenario;
-use runner::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Version, Wire};
-use runner::units::Nanos;
+use load::drive::{End, Report};
+use load::pace::Signal;
+use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
+use model::clock::Clock;
+use model::connection::Version;
+use model::exchange::{self, Event, Exchange, Kind};
+use model::frame::{Framer, Frames, Framing};
+use model::units::Nanos;
+use plugins::artifacts;
+use report::record::Recorder;
+use scenario::Scenario;
+use session::decode::{Decoder, Patience};
+use session::resolve::{Resolved, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Work that is counted.

@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use runner::frame::{Framer, Frames, Framing};
-use runner::plugin::backend::Backend;
-use runner::resolve::{Source, resolve};
-use runner::scenario::Scenario;
-use runner::units::Nanos;
+use model::frame::{Framer, Frames, Framing};
+use model::units::Nanos;
+use plugins::backend::Backend;
+use scenario::Scenario;
+use session::resolve::{Source, resolve};
 
 /// How long a round is, about.
 const ROUND: Duration = Duration::from_millis(50);

@@ -1,0 +1,350 @@
+//! Results as other tools stated them: a text block on a page, a file of `vllm bench serve`, a line of
+//! SGLang's JSONL. What a tool means by a name is kept beside the figure, for one name covers
+//! several metrics.
+//!
+//! A claim is what was said, never what is thought of it: that is `audit`'s. Nothing is filled in that the
+//! source does not say.
+
+mod aiperf;
+mod block;
+mod definition;
+mod document;
+mod error;
+mod flat;
+mod guidellm;
+mod json;
+mod number;
+mod page;
+mod quote;
+mod table;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use model::about::About;
+use result::figure::{Figure, Statistic};
+
+pub use definition::{Definition, definitions};
+pub use document::{Document, Quote, read};
+pub use error::ReadError;
+
+/// One result as its tool stated it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Claim {
+    /// Where it was found.
+    pub source: Source,
+    /// Which tool wrote it.
+    pub tool: Tool,
+    /// Engine, version, hardware and launch command, as far as the source says.
+    #[serde(default, skip_serializing_if = "About::is_empty")]
+    pub about: About,
+    /// The model, as named there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The scenario: `sharegpt`, `random 1024/1024`, or a profile's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// What was asked of the tool.
+    pub asked: Asked,
+    /// What it states, by the names of our figures, in our units. `ttft`, `tpot`, `itl` and `e2e` are
+    /// what the tool calls so; `definitions` says what they are.
+    pub figures: BTreeMap<String, Stated>,
+    /// Which metric of our catalogue each of its latencies is.
+    pub definitions: BTreeMap<String, Definition>,
+    /// What it says of each request; not part of the JSON.
+    #[serde(skip)]
+    pub samples: Vec<Sample>,
+}
+
+/// Where a claim was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Source {
+    /// The file as given, `-` for standard input, or `published:` and a name.
+    pub file: String,
+    /// The line where it begins, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The byte of that line where it begins, from 1: pages that lost their line breaks have many
+    /// blocks on a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// Which of several in a JSON file: `benchmarks[2]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// The headings above it, the outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headings: Vec<String>,
+    /// What the page says just above it: `Optimized benchmark result`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
+    /// Where it was published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// The tool that wrote a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// This program's own text block.
+    Runner,
+    /// LMDeploy's `profile_restful_api.py`, and the suite made of it.
+    Lmdeploy,
+    /// SGLang's `bench_serving`.
+    Sglang,
+    /// `vllm bench serve`, and its native client.
+    Vllm,
+    /// GPUStack's benchmark-runner, which wraps guidellm.
+    Gpustack,
+    /// guidellm.
+    Guidellm,
+    /// NVIDIA's AIPerf.
+    Aiperf,
+    /// NVIDIA's GenAI-Perf.
+    GenaiPerf,
+    /// A block of that family which none of them writes.
+    Unknown,
+}
+
+impl Tool {
+    /// The name used in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Runner => "runner",
+            Tool::Lmdeploy => "lmdeploy",
+            Tool::Sglang => "sglang",
+            Tool::Vllm => "vllm",
+            Tool::Gpustack => "gpustack",
+            Tool::Guidellm => "guidellm",
+            Tool::Aiperf => "aiperf",
+            Tool::GenaiPerf => "genai-perf",
+            Tool::Unknown => "unknown",
+        }
+    }
+
+    /// What people call it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Tool::Runner => "runner",
+            Tool::Lmdeploy => "LMDeploy's benchmark",
+            Tool::Sglang => "SGLang's bench_serving",
+            Tool::Vllm => "vllm bench serve",
+            Tool::Gpustack => "GPUStack's benchmark-runner",
+            Tool::Guidellm => "guidellm",
+            Tool::Aiperf => "AIPerf",
+            Tool::GenaiPerf => "GenAI-Perf",
+            Tool::Unknown => "an unknown tool",
+        }
+    }
+}
+
+/// What was asked of a tool. What the source does not say is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Asked {
+    /// How many requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Requests a second; infinite where all were to be sent at once, `"inf"` in JSON.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub request_rate: Option<f64>,
+    /// The cap on requests in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrency: Option<u64>,
+    /// Tokens of each prompt, where all were to be of one length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens of each answer, where all were to be of one length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// The dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// The seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Whether replies were streamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
+}
+
+/// A rate as JSON: a number, or `"inf"`, for which JSON has no number.
+fn rate<S: Serializer>(rate: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match rate {
+        Some(rate) if rate.is_finite() => serializer.serialize_f64(*rate),
+        Some(_) => serializer.serialize_str("inf"),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// A figure as it was stated.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Stated {
+    /// The figure, in our unit.
+    pub value: f64,
+    /// How far rounding may have moved it, in our unit: half of its last digit. 0 where it was
+    /// written in full.
+    pub rounding: f64,
+}
+
+/// What a tool says of one request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// When it was sent, in seconds from an origin of the tool's.
+    pub start_s: Option<f64>,
+    /// Tokens of the prompt.
+    pub input_tokens: Option<u64>,
+    /// Tokens of the answer.
+    pub output_tokens: Option<u64>,
+    /// Its time to first token, in milliseconds.
+    pub ttft_ms: Option<f64>,
+    /// Its end-to-end latency, in milliseconds.
+    pub e2e_ms: Option<f64>,
+    /// Its time per output token as the tool states it, in milliseconds; most leave it to be worked out.
+    pub tpot_ms: Option<f64>,
+    /// The gaps between its pieces, in milliseconds.
+    pub gaps_ms: Vec<f64>,
+    /// Why it failed, where it did.
+    pub error: Option<String>,
+}
+
+impl Claim {
+    /// A claim of that tool that says nothing yet but where it was found.
+    pub fn of(tool: Tool, source: Source) -> Self {
+        Claim {
+            source,
+            tool,
+            about: About::default(),
+            model: None,
+            scenario: None,
+            asked: Asked::default(),
+            figures: BTreeMap::new(),
+            definitions: definitions(tool),
+            samples: Vec::new(),
+        }
+    }
+
+    /// A figure by the name that the tool itself would give it: `ttft` is what it calls TTFT,
+    /// whichever metric that is.
+    pub fn stated(&self, figure: &str) -> Option<Stated> {
+        self.figures.get(figure).copied()
+    }
+
+    /// The value of [`Claim::stated`].
+    pub fn value(&self, figure: &str) -> Option<f64> {
+        self.stated(figure).map(|stated| stated.value)
+    }
+
+    /// A figure by our definition: that of `ttft-any` is what vLLM calls TTFT, and its claims have
+    /// none of `ttft`.
+    pub fn figure(&self, figure: &Figure) -> Option<Stated> {
+        match figure {
+            Figure::Whole(_) => self.stated(&figure.to_string()),
+            Figure::Of(metric, statistic) => {
+                let theirs = self.definitions.iter().find_map(|(theirs, definition)| {
+                    (definition.metric.as_deref() == Some(metric)).then_some(theirs)
+                })?;
+                self.stated(&format!("{theirs}.{statistic}"))
+            }
+        }
+    }
+
+    /// The statistics that are stated of a latency, by the tool's name for it: `ttft`, `tpot`, `itl`, `e2e`.
+    pub fn statistics(&self, theirs: &str) -> Vec<(Statistic, Stated)> {
+        let stated = self.figures.iter().filter_map(|(name, stated)| {
+            let (metric, statistic) = name.split_once('.')?;
+            (metric == theirs).then_some((statistic.parse().ok()?, *stated))
+        });
+        stated.collect()
+    }
+
+    /// The values of a latency a request, in milliseconds, where the source has them, by the tool's
+    /// name for it; of `itl` all gaps of all requests. Requests that failed have none.
+    pub fn values(&self, theirs: &str) -> Vec<f64> {
+        let answered = self.samples.iter().filter(|sample| sample.error.is_none());
+        match theirs {
+            "ttft" => answered.filter_map(|sample| sample.ttft_ms).collect(),
+            "e2e" => answered.filter_map(|sample| sample.e2e_ms).collect(),
+            "tpot" => answered.filter_map(Sample::tpot).collect(),
+            "itl" => answered
+                .flat_map(|sample| sample.gaps_ms.iter().copied())
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// States a figure.
+    pub fn state(&mut self, figure: impl Into<String>, value: f64, rounding: f64) {
+        let stated = Stated { value, rounding };
+        self.figures.insert(figure.into(), stated);
+    }
+}
+
+impl Sample {
+    /// Time per output token in milliseconds: as stated, else after the first, where there are two tokens
+    /// or more.
+    pub fn tpot(&self) -> Option<f64> {
+        if self.tpot_ms.is_some() {
+            return self.tpot_ms;
+        }
+        let tokens = self.output_tokens.filter(|tokens| *tokens > 1)?;
+        Some((self.e2e_ms? - self.ttft_ms?) / (tokens - 1) as f64)
+    }
+}
+
+/// A figure from its digits; nothing where they are none, or say that there is none.
+pub(crate) fn stated(digits: &str) -> Option<Stated> {
+    number::read(digits).ok().flatten()
+}
+
+/// A statistic's name as figures have it (`median`, `p99.9`), from how tools write it (`Mean`, `P99`, `p50`).
+fn statistic(theirs: &str) -> Option<String> {
+    let name = theirs.to_lowercase();
+    let name = match name.as_str() {
+        "avg" | "average" => "mean",
+        other => other,
+    };
+    let statistic: Statistic = name.parse().ok()?;
+    Some(statistic.to_string())
+}
+
+/// All results, or all that is wrong with any.
+fn in_order<T>(
+    results: impl IntoIterator<Item = Result<T, Vec<ReadError>>>,
+) -> Result<Vec<T>, Vec<ReadError>> {
+    let mut read = Vec::new();
+    let mut errors = Vec::new();
+    for result in results {
+        match result {
+            Ok(one) => read.push(one),
+            Err(more) => errors.extend(more),
+        }
+    }
+    match errors.is_empty() {
+        true => Ok(read),
+        false => Err(errors),
+    }
+}
+
+impl Source {
+    /// Where it is, as messages name it: `page.md:12`, `result.json benchmarks[1]`.
+    pub fn place(&self) -> String {
+        let mut place = self.file.clone();
+        if let Some(line) = self.line {
+            place.push_str(&format!(":{line}"));
+        }
+        if let Some(column) = self.column.filter(|column| *column > 1) {
+            place.push_str(&format!(":{column}"));
+        }
+        if let Some(part) = &self.part {
+            place.push_str(&format!(" {part}"));
+        }
+        place
+    }
+}

@@ -1,0 +1,69 @@
+//! Rules on requests and on the tokens that were asked for.
+
+use super::figures::{Figures, percent, shown};
+use super::{Finding, Id};
+use result::finding::Severity;
+
+/// Share of requests beyond which failures are more than an accident, as for runs of our own.
+const ACCIDENT: f64 = 0.01;
+
+/// Answers are cut to the length asked for, so that every token less is missing; tokenizers count the same text
+/// differently by less than this share.
+const SHORT: f64 = 0.99;
+
+pub(super) fn nothing_answered(figures: &Figures<'_>) -> Option<Finding> {
+    let answered = figures.claim.value("requests.successful")?;
+    let of = figures.claim.asked.requests;
+    let of = of.map_or_else(|| "its".to_owned(), |of| of.to_string());
+    (answered == 0.0).then(|| {
+        let seen = format!("none of {of} requests was answered");
+        Finding::new(Id::NothingAnswered, Severity::Invalid, seen)
+    })
+}
+
+pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
+    let claim = figures.claim;
+    let Some(answered) = figures.answered() else {
+        return Vec::new();
+    };
+    let told = claim.value("requests.failed").unwrap_or(0.0);
+    let asked = claim.asked.requests.map(|asked| asked as f64);
+    // What guidellm calls incomplete was cut off by the end of the benchmark, so its total says nothing here.
+    let of = asked.unwrap_or(0.0).max(answered + told);
+    let missing = of - answered;
+    let share = missing / of;
+    if missing <= 0.0 {
+        return Vec::new();
+    }
+    let severity = match share {
+        share if share > 0.5 => Severity::Invalid,
+        share if share > ACCIDENT => Severity::Suspect,
+        _ => Severity::Note,
+    };
+    let how = match told >= missing {
+        true => "failed",
+        false => "are missing, and the result does not say so",
+    };
+    let seen = format!(
+        "{} of {} requests {how} ({})",
+        shown(missing),
+        shown(of),
+        percent(share)
+    );
+    vec![Finding::new(Id::Failures, severity, seen)]
+}
+
+pub(super) fn short_answers(figures: &Figures<'_>) -> Vec<Finding> {
+    let (Some(asked), Some(each)) = (figures.claim.asked.output_tokens, figures.tokens_each())
+    else {
+        return Vec::new();
+    };
+    if each >= asked as f64 * SHORT {
+        return Vec::new();
+    }
+    let seen = format!(
+        "answers have {} tokens in the mean, and {asked} were asked for",
+        shown(each)
+    );
+    vec![Finding::new(Id::ShortAnswers, Severity::Suspect, seen)]
+}

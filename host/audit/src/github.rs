@@ -1,0 +1,94 @@
+//! An audit as annotations in a log of GitHub's: a line a finding, tied to the file and line it is of.
+
+use std::fmt::Write;
+
+use super::Report;
+use result::finding::{Severity, Verdict};
+
+/// The audit as such lines, and a last one with the totals.
+pub fn github(report: &Report) -> String {
+    let mut out = String::new();
+    for result in &report.results {
+        let source = &result.claim.source;
+        for finding in &result.findings {
+            let mut seen = finding.seen.clone();
+            if let Some(formula) = &finding.formula {
+                let _ = write!(seen, " = {formula}");
+            }
+            let message = format!("{seen}\n{}\n{}", finding.why, finding.advice);
+            let level = level(finding.severity);
+            line(
+                &mut out,
+                level,
+                &source.file,
+                source.line,
+                finding.id.name(),
+                &message,
+            );
+        }
+    }
+    for headline in &report.headlines {
+        let level = match headline.verdict {
+            Verdict::Invalid => "error",
+            Verdict::Suspect => "warning",
+            Verdict::Valid => "notice",
+        };
+        let ids: Vec<&str> = headline.findings.iter().map(|id| id.name()).collect();
+        let rests =
+            (!ids.is_empty()).then(|| format!("rests on a doubtful result: {}", ids.join(", ")));
+        let seen = rests
+            .into_iter()
+            .chain(headline.seen.clone())
+            .collect::<Vec<_>>()
+            .join("; ");
+        let message = format!("`{}` {seen}", headline.quote.words);
+        line(
+            &mut out,
+            level,
+            &headline.file,
+            Some(headline.quote.line),
+            "headline",
+            &message,
+        );
+    }
+    let totals = &report.totals;
+    let _ = writeln!(
+        out,
+        "{} results: {} valid, {} suspect, {} invalid",
+        report.results.len(),
+        totals.valid,
+        totals.suspect,
+        totals.invalid
+    );
+    out
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Invalid => "error",
+        Severity::Suspect => "warning",
+        Severity::Note => "notice",
+    }
+}
+
+fn line(out: &mut String, level: &str, file: &str, at: Option<usize>, title: &str, message: &str) {
+    let at = at.map(|at| format!(",line={at}")).unwrap_or_default();
+    let (file, title) = (property(file), property(title));
+    let _ = writeln!(
+        out,
+        "::{level} file={file}{at},title={title}::{}",
+        data(message)
+    );
+}
+
+/// A message as a command's data.
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// A text as a command's property, which commas and colons would end.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

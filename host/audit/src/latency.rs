@@ -1,0 +1,394 @@
+//! Rules on latencies against each other: the end-to-end latency is the time to the first token and that of
+//! all others.
+//!
+//! Where a tool's TPOT is (E2E - TTFT) / (n - 1), a mean of it over requests gives the mean E2E exactly when all
+//! answers have one length. Else E2E - TTFT = mean(TPOT * (n - 1)), which is mean(TPOT) * mean(n - 1) and the
+//! covariance of the two, and that is not known: short answers that wait for others' prompts have large
+//! TPOTs. LMDeploy's ShareGPT results are within 7 % of their decode time. What can be said for certain
+//! comes from a percentile: no more than 1 % of the requests are above the 99th, and none of those
+//! lasts longer than the run.
+
+use super::figures::{Figures, percent, shown};
+use super::range::Range;
+use super::{Finding, Id};
+use result::finding::Severity;
+
+/// Below this, a gap is of another rounding than the one that is written.
+const NOTHING: f64 = 0.001;
+
+/// Beyond this, two figures that must agree are of different things.
+const MUCH: f64 = 0.05;
+
+/// How many times the plain mean of TPOT that over tokens may be before long answers would have to be slower
+/// than short ones by more than a batch ever makes them; with fewer requests than [`MANY`], one may.
+const TIMES: f64 = 4.0;
+const MANY: f64 = 100.0;
+
+/// Least share of a request's time that its tokens cover. What follows the last token is an end marker.
+const COVERED: f64 = 0.9;
+
+/// Below this share, more than a quarter of the time is nobody's.
+const HALF_COVERED: f64 = 0.75;
+
+/// Chunks of a reply that carry no token: role, finish reason and usage.
+const BARE: f64 = 3.0;
+
+pub(super) fn whole(figures: &Figures<'_>) -> Vec<Finding> {
+    let parts = (|| {
+        let tokens = figures.tokens_each().filter(|tokens| *tokens > 1.0)?;
+        Some(Parts {
+            e2e: figures.positive("e2e.mean")?,
+            ttft: figures.get("ttft.mean")?,
+            tpot: figures.positive("tpot.mean")?,
+            tokens,
+        })
+    })();
+    let Some(parts) = parts else {
+        return Vec::new();
+    };
+    if figures.tpot_is_after_first() {
+        return match figures.same_length() {
+            true => fixed(figures, &parts),
+            false => varying(figures, &parts),
+        };
+    }
+    match figures.first_and_last() {
+        true => first_and_last(figures, &parts),
+        false => Vec::new(),
+    }
+}
+
+/// What the rules here are about, in milliseconds and tokens.
+struct Parts {
+    e2e: Range,
+    ttft: Range,
+    tpot: Range,
+    tokens: f64,
+}
+
+impl Parts {
+    /// Time after the first token, in the mean.
+    fn decode(&self) -> Range {
+        self.e2e - self.ttft
+    }
+
+    fn further(&self) -> Range {
+        Range::exact(self.tokens - 1.0)
+    }
+}
+
+fn fixed(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
+    let sum = parts.ttft + parts.tpot * parts.further();
+    let apart = sum.apart(parts.e2e);
+    if apart <= NOTHING {
+        return Vec::new();
+    }
+    let severity = match apart > MUCH {
+        true => Severity::Invalid,
+        false => Severity::Suspect,
+    };
+    let seen = format!(
+        "TTFT + TPOT * (n - 1) is {} + {} * {} = {} ms, and E2E is {} ms, though all answers have {} tokens",
+        shown(parts.ttft.mid()),
+        shown(parts.tpot.mid()),
+        shown(parts.tokens - 1.0),
+        shown(sum.mid()),
+        shown(parts.e2e.mid()),
+        shown(parts.tokens),
+    );
+    vec![Finding::new(Id::LatencyDisagrees, severity, seen).by(formula(figures, parts))]
+}
+
+fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
+    let decode = parts.decode();
+    let each = decode / parts.further();
+    let times = each / parts.tpot;
+    let of = |words: String| {
+        format!(
+            "(E2E - TTFT) / (n - 1) is ({} - {}) / {} = {} ms, and mean TPOT is {} ms{words}",
+            shown(parts.e2e.mid()),
+            shown(parts.ttft.mid()),
+            shown(parts.tokens - 1.0),
+            shown(each.mid()),
+            shown(parts.tpot.mid()),
+        )
+    };
+    if let Some(most) = most(figures, parts)
+        && most.below(decode)
+    {
+        let words = ": even with the slowest hundredth taking the whole run, its P99 allows less"
+            .to_owned();
+        let finding = Finding::new(Id::LatencyDisagrees, Severity::Invalid, of(words));
+        return vec![finding.by(formula(figures, parts))];
+    }
+    let many = figures.answered().is_some_and(|answered| answered >= MANY);
+    let severity = match times {
+        times if times.low > TIMES && many => Severity::Suspect,
+        // Short answers alone can make the plain mean large.
+        times if times.high < 1.0 / TIMES && many && decode.low > 0.0 => Severity::Note,
+        _ => return Vec::new(),
+    };
+    let words = match severity {
+        Severity::Note => ": short answers have by far the longest times per token".to_owned(),
+        _ => format!(
+            ": long answers would have to be {} times as slow a token as the mean",
+            shown(times.mid())
+        ),
+    };
+    let finding = Finding::new(Id::LatencyDisagrees, severity, of(words));
+    vec![finding.by(formula(figures, parts))]
+}
+
+/// The longest mean time after the first token that the 99th percentile of TPOT allows: up to it all requests at
+/// that, and the others for the whole run.
+fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
+    let p99 = figures.positive("tpot.p99")?;
+    let answered = figures.answered()?;
+    let above = ((answered - 1.0) * 0.01).floor() + 2.0;
+    let whole = figures.duration()? * Range::exact(1e3);
+    Some(p99 * parts.further() + whole * Range::exact(above / answered))
+}
+
+/// Guidellm's figures are means over all tokens together, so that they give sums: TPOT * n is the time to the last
+/// token it timed, and so is TTFT + ITL * (n - 1).
+fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
+    let last = parts.tpot * Range::exact(parts.tokens);
+    let Some(itl) = figures.get("itl.mean") else {
+        return Vec::new();
+    };
+    let by_gaps = parts.ttft + itl * parts.further();
+    let severity = |last: Range| match last.high < parts.e2e.low * HALF_COVERED {
+        true => Severity::Invalid,
+        false => Severity::Suspect,
+    };
+    // A request without tokens is in one mean and not in the other.
+    if !last.wider(0.005).meets(by_gaps) {
+        if by_gaps.high >= parts.e2e.low * COVERED {
+            return Vec::new();
+        }
+        let seen = format!(
+            "TTFT + ITL * (n - 1) is {} + {} * {} = {} ms, and E2E is {} ms",
+            shown(parts.ttft.mid()),
+            shown(itl.mid()),
+            shown(parts.tokens - 1.0),
+            shown(by_gaps.mid()),
+            shown(parts.e2e.mid()),
+        );
+        return vec![Finding::new(Id::GapsDisagree, severity(by_gaps), seen)];
+    }
+    if last.high < parts.e2e.low * COVERED {
+        let share = last.mid() / parts.e2e.mid();
+        let seen = format!(
+            "TPOT * n is {} * {} = {} ms: the last token that was timed came after {} of the {} ms that requests took",
+            shown(parts.tpot.mid()),
+            shown(parts.tokens),
+            shown(last.mid()),
+            percent(share),
+            shown(parts.e2e.mid()),
+        );
+        let finding = Finding::new(Id::LastTokenEarly, severity(last), seen);
+        return vec![finding.by(Some(early(parts, itl)))];
+    }
+    with_first(figures, parts)
+}
+
+/// What gives TPOT and ITL where the last token was timed long before the end.
+fn early(parts: &Parts, itl: Range) -> String {
+    let each = parts.decode() / parts.further();
+    let instead = format!("(E2E - TTFT) / (n - 1) is {} ms", shown(each.mid()));
+    match itl.high < 0.01 && itl.mid() == 0.0 {
+        true => format!(
+            "TPOT = TTFT / n, {} / {} = {}: one chunk of each reply was counted, and it was first and last; {instead}",
+            shown(parts.ttft.mid()),
+            shown(parts.tokens),
+            shown(parts.ttft.mid() / parts.tokens),
+        ),
+        false => format!(
+            "TPOT = (TTFT + ITL * (n - 1)) / n, ({} + {} * {}) / {} = {}; {instead}",
+            shown(parts.ttft.mid()),
+            shown(itl.mid()),
+            shown(parts.tokens - 1.0),
+            shown(parts.tokens),
+            shown((parts.ttft.mid() + itl.mid() * (parts.tokens - 1.0)) / parts.tokens),
+        ),
+    }
+}
+
+/// GPUStack's block calls it "excl. 1st token", and passes on guidellm's, which is not.
+fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
+    let after = parts.decode() / parts.further();
+    if figures.claim.tool != crate::claim::Tool::Gpustack || after.wider(MUCH).meets(parts.tpot) {
+        return Vec::new();
+    }
+    let seen = format!(
+        "TPOT (excl. 1st token) is {} ms, and (E2E - TTFT) / (n - 1) is {} ms",
+        shown(parts.tpot.mid()),
+        shown(after.mid())
+    );
+    let formula = format!(
+        "TPOT = E2E / n, {} / {} = {}",
+        shown(parts.e2e.mid()),
+        shown(parts.tokens),
+        shown(parts.e2e.mid() / parts.tokens)
+    );
+    vec![Finding::new(Id::TpotWithFirst, Severity::Suspect, seen).by(Some(formula))]
+}
+
+/// The formula that gives the TPOT of a result whose own does not, as far as means can tell.
+fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
+    let tokens = Range::exact(parts.tokens);
+    let decode = parts.decode();
+    let asked = figures
+        .claim
+        .asked
+        .output_tokens
+        .filter(|asked| *asked > 1)
+        .map(|asked| asked as f64);
+    let again = figures
+        .claim
+        .value("tokens.output-retokenized")
+        .zip(figures.answered());
+    let again = again
+        .map(|(again, answered)| again / answered)
+        .filter(|again| *again > 1.0);
+    let candidates = [
+        (
+            "TTFT / n: one chunk of each reply was counted",
+            Some(parts.ttft / tokens),
+        ),
+        (
+            "E2E / n: the time to the first token is in it",
+            Some(parts.e2e / tokens),
+        ),
+        (
+            "(E2E - TTFT) / n: the first token is counted and its time is not",
+            Some(decode / tokens),
+        ),
+        (
+            "E2E / (n - 1): the time to the first token is in it",
+            Some(parts.e2e / parts.further()),
+        ),
+        (
+            "(E2E - TTFT) / (length asked for - 1), and fewer came",
+            asked.map(|asked| decode / Range::exact(asked - 1.0)),
+        ),
+        (
+            "(E2E - TTFT) / (tokens of the text - 1)",
+            again.map(|again| decode / Range::exact(again - 1.0)),
+        ),
+    ];
+    candidates.into_iter().find_map(|(words, value)| {
+        let value = value?;
+        // A hit says something where rounding leaves few digits open.
+        let narrow = value.high - value.low < 0.02 * value.mid();
+        (narrow && value.wider(0.002).meets(parts.tpot))
+            .then(|| format!("TPOT = {words}, {}", shown(value.mid())))
+    })
+}
+
+/// The gaps of a request are what lies between its first and last chunk, and there are at most as many as
+/// tokens after the first, but for chunks without any.
+pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
+    let (Some(decode), Some(itl), Some(tokens)) = (
+        figures.decode(),
+        figures.positive("itl.mean"),
+        figures.tokens_each(),
+    ) else {
+        return Vec::new();
+    };
+    if !figures.itl_is_gaps() || tokens <= 1.0 {
+        return Vec::new();
+    }
+    let covered = itl * Range::exact(tokens - 1.0 + BARE);
+    if covered.high < decode.low * COVERED {
+        let severity = match covered.high < decode.low * HALF_COVERED {
+            true => Severity::Invalid,
+            false => Severity::Suspect,
+        };
+        let seen = format!(
+            "{} gaps of {} ms are {} ms, and E2E - TTFT is {} ms",
+            shown(tokens - 1.0),
+            shown(itl.mid()),
+            shown(itl.mid() * (tokens - 1.0)),
+            shown(decode.mid()),
+        );
+        return vec![Finding::new(Id::GapsDisagree, severity, seen)];
+    }
+    let to_a_gap = itl.mid() * (tokens - 1.0) / decode.mid();
+    if to_a_gap < 1.5 {
+        return Vec::new();
+    }
+    let seen = format!(
+        "mean ITL is {} ms, and (E2E - TTFT) / (n - 1) is {} ms: a gap stands for about {} tokens",
+        shown(itl.mid()),
+        shown(decode.mid() / (tokens - 1.0)),
+        shown((to_a_gap * 10.0).round() / 10.0),
+    );
+    vec![Finding::new(Id::TokensPerGap, Severity::Note, seen)]
+}
+
+/// The first token comes before the last, for every request and so for every statistic but the deviation.
+pub(super) fn first_over_last(figures: &Figures<'_>) -> Vec<Finding> {
+    let over: Vec<String> = figures
+        .claim
+        .statistics("ttft")
+        .into_iter()
+        .filter(|(statistic, _)| *statistic != result::figure::Statistic::Std)
+        .filter_map(|(statistic, ttft)| {
+            let e2e = figures.positive(&format!("e2e.{statistic}"))?;
+            let ttft = Range::from(ttft);
+            // A request that has one of the two and not the other may be between.
+            (e2e.below(ttft) && ttft.apart(e2e) > MUCH).then(|| {
+                format!(
+                    "{statistic} TTFT is {} ms and {statistic} E2E {} ms",
+                    shown(ttft.mid()),
+                    shown(e2e.mid())
+                )
+            })
+        })
+        .collect();
+    match over.is_empty() {
+        true => Vec::new(),
+        false => vec![Finding::new(
+            Id::TtftOverE2e,
+            Severity::Invalid,
+            over.join(", "),
+        )],
+    }
+}
+
+/// A request lies within the run. guidellm may leave the run's ends out of its duration.
+pub(super) fn over_duration(figures: &Figures<'_>) -> Vec<Finding> {
+    let Some(duration) = figures.duration() else {
+        return Vec::new();
+    };
+    if figures.claim.tool == crate::claim::Tool::Guidellm {
+        return Vec::new();
+    }
+    let whole = duration * Range::exact(1e3);
+    let over: Vec<String> = [("e2e", "E2E"), ("ttft", "TTFT")]
+        .into_iter()
+        .flat_map(|(theirs, label)| {
+            let statistics = figures.claim.statistics(theirs).into_iter();
+            statistics.map(move |(statistic, stated)| (label, statistic, Range::from(stated)))
+        })
+        .filter(|(_, statistic, _)| *statistic != result::figure::Statistic::Std)
+        .filter(|(_, _, latency)| whole.below(*latency) && latency.apart(whole) > 0.01)
+        .map(|(label, statistic, latency)| {
+            format!("{statistic} {label} is {} ms", shown(latency.mid()))
+        })
+        .collect();
+    if over.is_empty() {
+        return Vec::new();
+    }
+    let seen = format!(
+        "{}, and the run took {} ms",
+        over.join(", "),
+        shown(whole.mid())
+    );
+    vec![Finding::new(
+        Id::LatencyOverDuration,
+        Severity::Invalid,
+        seen,
+    )]
+}

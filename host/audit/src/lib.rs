@@ -1,0 +1,223 @@
+//! What any honest measurement satisfies, held against what other tools claim: figures of one result
+//! against each other, results of one page against each other, and a page's headlines against the
+//! results they rest on.
+//!
+//! How grave a finding is follows one line. *Invalid*: the figures contradict each other beyond rounding, so
+//! that no measurement gives them, or they are not of the work that was asked. *Suspect*: a figure
+//! is another formula's than its name says, or stands on a part of what was asked. *Note*: a trait
+//! of the tool or the run, to know when reading. Where only means are known, a rule speaks up beyond what any
+//! distribution allows, never beyond what is usual.
+
+pub mod claim;
+mod concurrency;
+mod counts;
+pub mod figures;
+pub mod github;
+mod headline;
+mod id;
+mod latency;
+mod order;
+mod peers;
+pub mod published;
+mod range;
+pub mod text;
+mod throughput;
+mod tokens;
+mod zeros;
+
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::claim::{Claim, Document};
+use result::finding::{Severity, Verdict};
+
+use figures::Figures;
+pub use headline::Headline;
+pub use id::Id;
+
+/// A reason to doubt a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finding {
+    /// What was found.
+    pub id: Id,
+    /// How much it takes from the claim.
+    pub severity: Severity,
+    /// What was seen, with its figures.
+    pub seen: String,
+    /// Which formula would have given the odd figure, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formula: Option<String>,
+    /// Why it matters.
+    pub why: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl Finding {
+    fn new(id: Id, severity: Severity, seen: impl Into<String>) -> Self {
+        Finding {
+            id,
+            severity,
+            seen: seen.into(),
+            formula: None,
+            why: id.why().into(),
+            advice: id.advice().into(),
+        }
+    }
+
+    fn by(mut self, formula: Option<String>) -> Self {
+        self.formula = formula;
+        self
+    }
+}
+
+/// A claim and what was found of it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Audited {
+    /// The claim.
+    pub claim: Claim,
+    /// Whether it can be believed.
+    pub verdict: Verdict,
+    /// The findings, the worst first.
+    pub findings: Vec<Finding>,
+}
+
+/// An audit of one or more files.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Report {
+    /// How many claims are valid, suspect and invalid.
+    pub totals: Totals,
+    /// Every claim, in the order of the files.
+    pub results: Vec<Audited>,
+    /// Figures that the files repeat elsewhere, where they rest on doubtful results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headlines: Vec<Headline>,
+}
+
+impl Report {
+    /// Leaves out the results that are not to be kept, and headlines, which count results by their place.
+    pub fn keep(&mut self, keep: impl Fn(&Audited) -> bool) {
+        self.results.retain(keep);
+        self.headlines.clear();
+        self.totals = Totals::of(&self.results);
+    }
+}
+
+impl Totals {
+    fn of(results: &[Audited]) -> Self {
+        let count = |verdict: Verdict| {
+            results
+                .iter()
+                .filter(|result| result.verdict == verdict)
+                .count()
+        };
+        Totals {
+            valid: count(Verdict::Valid),
+            suspect: count(Verdict::Suspect),
+            invalid: count(Verdict::Invalid),
+        }
+    }
+}
+
+/// Claims by verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Totals {
+    /// Nothing speaks against them.
+    pub valid: usize,
+    /// Some figures may not be what they seem.
+    pub suspect: usize,
+    /// They do not say what they were to measure.
+    pub invalid: usize,
+}
+
+/// A rule on one claim.
+type Rule = fn(&Figures<'_>) -> Vec<Finding>;
+
+/// Every rule on one claim, in the order in which findings of equal weight are listed.
+const RULES: [Rule; 20] = [
+    counts::failures,
+    counts::short_answers,
+    latency::whole,
+    latency::first_over_last,
+    latency::gaps,
+    latency::over_duration,
+    zeros::absent,
+    zeros::gaps,
+    throughput::requests,
+    throughput::tokens,
+    throughput::total,
+    throughput::peak,
+    throughput::asked,
+    concurrency::cap,
+    concurrency::little,
+    concurrency::peak,
+    tokens::retokenized,
+    tokens::samples,
+    order::percentiles,
+    order::means,
+];
+
+/// What is found of claims that are looked at together.
+pub fn claims(claims: &[Claim]) -> Vec<Audited> {
+    let mut found: Vec<Vec<Finding>> = claims.iter().map(alone).collect();
+    for (index, finding) in peers::compare(claims) {
+        found[index].push(finding);
+    }
+    claims
+        .iter()
+        .zip(found)
+        .map(|(claim, mut findings)| {
+            findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+            Audited {
+                claim: claim.clone(),
+                verdict: verdict(&findings),
+                findings,
+            }
+        })
+        .collect()
+}
+
+/// What is found of a claim by itself.
+fn alone(claim: &Claim) -> Vec<Finding> {
+    let figures = Figures::of(claim);
+    if let Some(nothing) = counts::nothing_answered(&figures) {
+        // Every other figure is a zero that stands for nothing.
+        return vec![nothing];
+    }
+    RULES.iter().flat_map(|rule| rule(&figures)).collect()
+}
+
+fn verdict(findings: &[Finding]) -> Verdict {
+    match findings.iter().map(|finding| finding.severity).max() {
+        None | Some(Severity::Note) => Verdict::Valid,
+        Some(Severity::Suspect) => Verdict::Suspect,
+        Some(Severity::Invalid) => Verdict::Invalid,
+    }
+}
+
+/// The audit of files, all looked at together.
+pub fn documents(documents: &[Document]) -> Report {
+    let all: Vec<Claim> = documents
+        .iter()
+        .flat_map(|document| document.claims.clone())
+        .collect();
+    let results = claims(&all);
+    let headlines = documents
+        .iter()
+        .flat_map(|document| headline::of(document, &results))
+        .collect();
+    Report {
+        totals: Totals::of(&results),
+        results,
+        headlines,
+    }
+}

@@ -1,0 +1,132 @@
+//! Rules on results that stand beside each other: the same figures twice, and prompts that are others than the rest's.
+
+use std::collections::BTreeMap;
+
+use super::figures::{percent, shown};
+use super::{Finding, Id};
+use crate::claim::Claim;
+use result::finding::Severity;
+
+/// Figures that two results may share by being of the same requests; as many others make chance no answer.
+const FEW: usize = 6;
+
+/// Prompts of one scenario differ by less than this share where the same requests were answered, or nearly.
+const ALIKE: f64 = 0.05;
+
+/// What is found of each claim beside the others, by its place.
+pub(super) fn compare(claims: &[Claim]) -> Vec<(usize, Finding)> {
+    let mut found = twice(claims);
+    found.extend(prompts(claims));
+    found
+}
+
+fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
+    let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, claim) in claims.iter().enumerate() {
+        let measured = claim.figures.iter().filter(|(name, stated)| {
+            // Counts are of the requests; a zero says nothing.
+            !name.starts_with("tokens.") && !name.starts_with("requests.") && stated.value != 0.0
+        });
+        let words: Vec<String> = measured
+            .map(|(name, stated)| format!("{name}={}", stated.value))
+            .collect();
+        if words.len() > FEW {
+            alike.entry(words.join(" ")).or_default().push(index);
+        }
+    }
+    let groups = alike.into_values().filter(|group| group.len() > 1);
+    groups
+        .flat_map(|group| {
+            group
+                .clone()
+                .into_iter()
+                .map(move |index| (index, group.clone()))
+        })
+        .map(|(index, group)| {
+            let claim = &claims[index];
+            let others: Vec<&Claim> = group
+                .iter()
+                .filter(|other| **other != index)
+                .map(|other| &claims[*other])
+                .collect();
+            let places: Vec<String> = others
+                .iter()
+                .map(|other| match other.source.headings.last() {
+                    Some(heading) => format!("{} (`{heading}`)", other.source.place()),
+                    None => other.source.place(),
+                })
+                .collect();
+            let commands = others
+                .iter()
+                .all(|other| other.about.launch_command == claim.about.launch_command);
+            // One measurement cannot have been of two set-ups.
+            let (severity, of) = match commands {
+                true => (Severity::Note, ""),
+                false => (Severity::Invalid, ", which was started with other settings"),
+            };
+            let seen = format!("every figure is that of {}{of}", places.join(" and "));
+            (index, Finding::new(Id::SameTwice, severity, seen))
+        })
+        .collect()
+}
+
+fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {
+    let mut beside: BTreeMap<(&str, &str, &str, Option<u64>), Vec<usize>> = BTreeMap::new();
+    for (index, claim) in claims.iter().enumerate() {
+        let Some(scenario) = &claim.scenario else {
+            continue;
+        };
+        let model = claim.model.as_deref().unwrap_or_default();
+        let key = (
+            claim.tool.name(),
+            model,
+            scenario.as_str(),
+            claim.asked.requests,
+        );
+        beside.entry(key).or_default().push(index);
+    }
+    let mut found = Vec::new();
+    for group in beside.into_values() {
+        let tokens = |index: &usize| claims[*index].value("tokens.input");
+        let mut totals: BTreeMap<u64, usize> = BTreeMap::new();
+        for total in group.iter().filter_map(tokens) {
+            *totals.entry(total as u64).or_default() += 1;
+        }
+        // Only where the others agree to the token are these the same prompts.
+        let Some((usual, times)) = totals.into_iter().max_by_key(|(_, times)| *times) else {
+            continue;
+        };
+        if times < 2 || times * 2 <= group.len() {
+            continue;
+        }
+        let each = |index: usize| {
+            let answered = claims[index]
+                .value("requests.successful")
+                .filter(|answered| *answered > 0.0)?;
+            Some(claims[index].value("tokens.input")? / answered)
+        };
+        let one = group
+            .iter()
+            .copied()
+            .find(|index| tokens(index) == Some(usual as f64));
+        let Some(theirs) = one.and_then(each) else {
+            continue;
+        };
+        for index in group {
+            let Some(own) = each(index).filter(|own| (own / theirs - 1.0).abs() > ALIKE) else {
+                continue;
+            };
+            let seen = format!(
+                "prompts have {} tokens in the mean, and {} in {times} other results of the same scenario ({})",
+                shown(own),
+                shown(theirs),
+                percent(own / theirs - 1.0),
+            );
+            found.push((
+                index,
+                Finding::new(Id::OtherPrompts, Severity::Invalid, seen),
+            ));
+        }
+    }
+    found
+}

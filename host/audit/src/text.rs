@@ -1,0 +1,175 @@
+//! An audit as text for people: what was found of each result, and at the end what each kind of finding means.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::{Audited, Headline, Id, Report};
+use crate::claim::Claim;
+use result::finding::Verdict;
+
+/// The width that lines are broken at.
+const WIDTH: usize = 110;
+
+/// The audit as text.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    for result in &report.results {
+        of_result(&mut out, result);
+    }
+    if !report.headlines.is_empty() {
+        let _ = writeln!(
+            out,
+            "Figures stated elsewhere in the files that rest on doubtful results:"
+        );
+        for headline in &report.headlines {
+            of_headline(&mut out, headline, &report.results);
+        }
+        out.push('\n');
+    }
+    meanings(&mut out, report);
+    let totals = &report.totals;
+    let _ = writeln!(
+        out,
+        "{}: {} valid, {} suspect, {} invalid",
+        counted(report.results.len(), "result"),
+        totals.valid,
+        totals.suspect,
+        totals.invalid
+    );
+    out
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+fn of_result(out: &mut String, result: &Audited) {
+    let claim = &result.claim;
+    let _ = writeln!(out, "{}  {}", claim.source.place(), result.verdict.name());
+    wrapped(out, "  ", "  ", &described(claim));
+    for finding in &result.findings {
+        let first = format!("  {:<8} {}: ", finding.severity.name(), finding.id.name());
+        wrapped(out, &first, "           ", &finding.seen);
+        if let Some(formula) = &finding.formula {
+            wrapped(out, "           = ", "             ", formula);
+        }
+    }
+    out.push('\n');
+}
+
+/// What a claim is of, on a line: the tool, the last headings, what was asked.
+pub fn described(claim: &Claim) -> String {
+    let mut parts = vec![claim.tool.label().to_owned()];
+    let skip = claim.source.headings.len().saturating_sub(2);
+    let headings = claim
+        .source
+        .headings
+        .iter()
+        .skip(skip)
+        .cloned()
+        .chain(claim.source.caption.clone());
+    let headings: Vec<String> = headings.collect();
+    if !headings.is_empty() {
+        parts.push(headings.join(" > "));
+    }
+    parts.extend(claim.model.clone());
+    parts.extend(claim.scenario.clone());
+    if let Some(requests) = claim.asked.requests {
+        parts.push(counted(requests as usize, "request"));
+    }
+    match claim.asked.request_rate {
+        Some(rate) if rate.is_finite() => parts.push(format!("{rate} a second")),
+        Some(_) => parts.push("all at once".into()),
+        None => {}
+    }
+    if let Some(cap) = claim.asked.max_concurrency {
+        parts.push(format!("at most {cap} in flight"));
+    }
+    parts.join(", ")
+}
+
+fn of_headline(out: &mut String, headline: &Headline, results: &[Audited]) {
+    let first = format!("  {}:{}: ", headline.file, headline.quote.line);
+    wrapped(out, &first, "    ", &headline.quote.words);
+    let places: Vec<String> = headline
+        .rests_on
+        .iter()
+        .map(|index| results[*index].claim.source.place())
+        .collect();
+    let ids: Vec<&str> = headline.findings.iter().map(|id| id.name()).collect();
+    if !places.is_empty() {
+        let verdict = headline.verdict.name();
+        let rests = format!(
+            "rests on {}, {verdict}: {}",
+            places.join(" and "),
+            ids.join(", ")
+        );
+        wrapped(out, "    ", "      ", &rests);
+    }
+    if let Some(seen) = &headline.seen {
+        wrapped(out, "    ", "      ", seen);
+    }
+}
+
+/// Why each kind that was found matters, and what to do, once.
+fn meanings(out: &mut String, report: &Report) {
+    let findings = report.results.iter().flat_map(|result| &result.findings);
+    let ids: BTreeSet<Id> = findings.map(|finding| finding.id).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "What the findings mean:");
+    for id in ids {
+        wrapped(
+            out,
+            &format!("  {}: ", id.name()),
+            "    ",
+            &format!("{}. To do: {}.", id.why(), id.advice()),
+        );
+    }
+    out.push('\n');
+}
+
+/// Writes words broken at the width, the first line behind `first` and the others behind `next`.
+fn wrapped(out: &mut String, first: &str, next: &str, words: &str) {
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in words.split_whitespace() {
+        // A unit stays with its number.
+        let glued = matches!(word, "%" | "ms" | "s" | "-" | "1)");
+        if !empty && !glued && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = next.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+/// How a verdict is shown in a table.
+pub fn verdict(result: &Audited) -> String {
+    let grave: Vec<&str> = {
+        let mut names: Vec<&str> = result
+            .findings
+            .iter()
+            .filter(|finding| finding.severity != result::finding::Severity::Note)
+            .map(|finding| finding.id.name())
+            .collect();
+        names.dedup();
+        names
+    };
+    match result.verdict {
+        Verdict::Valid => "valid".into(),
+        other => format!("{}: {}", other.name(), grave.join(", ")),
+    }
+}

@@ -1,0 +1,318 @@
+//! Rules on throughput: counts over the duration, the sum of parts, a peak, and the rate that was asked for.
+
+use super::figures::{Figures, percent, shown};
+use super::range::Range;
+use super::{Finding, Id, concurrency};
+use crate::claim::Tool;
+use result::finding::Severity;
+
+/// Below this share, two clocks were read a moment apart.
+const NOTHING: f64 = 0.001;
+
+/// Beyond this share, a figure is of something else.
+const MUCH: f64 = 0.05;
+
+/// Share of the cap from which on it is full most of the time.
+const FULL: f64 = 0.75;
+
+/// No engine gives one request as many tokens a second.
+const FASTEST: f64 = 10_000.0;
+
+/// How many times the requests in flight at their mean speed a second of them may give: a second without
+/// prompts beside a run full of them is faster by a few times.
+const TIMES: f64 = 10.0;
+
+fn graded(apart: f64) -> Severity {
+    match apart > MUCH {
+        true => Severity::Invalid,
+        false => Severity::Suspect,
+    }
+}
+
+pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
+    let rate = figures.positive("throughput.requests-per-s");
+    let (Some(rate), Some(duration), Some(answered)) =
+        (rate, figures.duration(), figures.answered())
+    else {
+        return Vec::new();
+    };
+    let apart = (rate * duration).apart(Range::exact(answered));
+    if apart <= NOTHING {
+        return Vec::new();
+    }
+    let over = answered / rate.mid();
+    let seen = format!(
+        "{} requests over {} s are {} a second, and {} is stated",
+        shown(answered),
+        shown(duration.mid()),
+        shown(answered / duration.mid()),
+        shown(rate.mid()),
+    );
+    let (severity, formula) = match figures.longer_span() && over > duration.mid() {
+        true => (
+            Severity::Note,
+            Some(format!(
+                "requests over the {} s of the whole phase",
+                shown(over)
+            )),
+        ),
+        false => (graded(apart), None),
+    };
+    vec![Finding::new(Id::RequestRateDisagrees, severity, seen).by(formula)]
+}
+
+pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
+    let Some(duration) = figures.duration() else {
+        return Vec::new();
+    };
+    let count = |name: &str| figures.claim.value(name).filter(|tokens| *tokens > 0.0);
+    let (input, output) = (count("tokens.input"), count("tokens.output"));
+    let whole = input.zip(output).map(|(input, output)| input + output);
+    let rates = [
+        ("output", "throughput.output-tokens-per-s", output),
+        ("input", "throughput.input-tokens-per-s", input),
+        ("total", "throughput.total-tokens-per-s", whole),
+    ];
+    let off = rates.into_iter().filter_map(|(label, name, tokens)| {
+        let (rate, tokens) = (figures.positive(name)?, tokens?);
+        let apart = (rate * duration).apart(Range::exact(tokens));
+        (apart > NOTHING).then_some((label, rate, tokens, apart))
+    });
+    // Of a span that requests are counted over as well, the rule on those speaks.
+    let span = figures
+        .answered()
+        .zip(figures.positive("throughput.requests-per-s"));
+    let span = span
+        .filter(|_| figures.longer_span())
+        .map(|(answered, rate)| Range::exact(answered) / rate);
+    let off = off.filter(|(_, rate, tokens, _)| {
+        span.is_none_or(|span| (*rate * span).apart(Range::exact(*tokens)) > NOTHING)
+    });
+    let off: Vec<_> = off.collect();
+    let Some((label, rate, tokens, _)) = off.first().copied() else {
+        return Vec::new();
+    };
+    let apart = off.iter().map(|(.., apart)| *apart).fold(0.0, f64::max);
+    let more = rate.mid() * duration.mid() > tokens;
+    let over = tokens / rate.mid();
+    let others: Vec<&str> = off.iter().skip(1).map(|(label, ..)| *label).collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("; so is the {}", others.join(" and the ")),
+    };
+    let seen = format!(
+        "{label} throughput {} tok/s is {} tokens over {} s, and the run took {} s, which gives {} ({}{}){others}",
+        shown(rate.mid()),
+        shown(tokens),
+        shown(over),
+        shown(duration.mid()),
+        shown(tokens / duration.mid()),
+        if more { "+" } else { "-" },
+        percent((rate.mid() * duration.mid() / tokens - 1.0).abs()),
+    );
+    // guidellm's rate is a mean over the events of its tokens, from the first to the last.
+    let by_events = figures.by_events() && (more || apart <= MUCH);
+    let (severity, formula) = match by_events {
+        true => {
+            let severity = if apart > MUCH {
+                Severity::Suspect
+            } else {
+                Severity::Note
+            };
+            let formula = format!(
+                "tokens over the {} s from the first token that was timed to the last",
+                shown(over)
+            );
+            (severity, Some(formula))
+        }
+        false => (graded(apart), None),
+    };
+    vec![Finding::new(Id::TokenRateDisagrees, severity, seen).by(formula)]
+}
+
+pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
+    let total = figures.positive("throughput.total-tokens-per-s");
+    let output = figures.positive("throughput.output-tokens-per-s");
+    let (Some(total), Some(output)) = (total, output) else {
+        return Vec::new();
+    };
+    let sum = figures
+        .get("throughput.input-tokens-per-s")
+        .map(|input| input + output);
+    let tokens = figures
+        .claim
+        .value("tokens.input")
+        .zip(figures.claim.value("tokens.output"));
+    let by_tokens = tokens
+        .filter(|(_, output)| *output > 0.0)
+        .map(|(input, of_it)| output * Range::exact((input + of_it) / of_it));
+    let apart = [sum, by_tokens]
+        .into_iter()
+        .flatten()
+        .map(|expected| total.apart(expected));
+    // guidellm takes the rate of prompts over another time than that of answers; the counts still agree.
+    let Some(apart) = apart.reduce(f64::min).filter(|apart| *apart > NOTHING) else {
+        return Vec::new();
+    };
+    let expected = sum.or(by_tokens).map_or(0.0, Range::mid);
+    let seen = format!(
+        "input and output throughput are {} tok/s together, and {} is stated as the total",
+        shown(expected),
+        shown(total.mid()),
+    );
+    let severity = match figures.by_events() && apart <= MUCH {
+        true => Severity::Note,
+        false => graded(apart),
+    };
+    vec![Finding::new(Id::TotalDisagrees, severity, seen)]
+}
+
+pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
+    let Some(peak) = figures.positive("throughput.peak-output-tokens-per-s") else {
+        return Vec::new();
+    };
+    let output = figures
+        .claim
+        .value("tokens.output")
+        .filter(|output| *output > 0.0);
+    let long = figures
+        .duration()
+        .is_some_and(|duration| duration.low >= 1.0);
+    let in_flight = figures.positive("concurrency.peak").map(|peak| peak.high);
+    let in_flight = in_flight
+        .or(figures.claim.asked.max_concurrency.map(|cap| cap as f64))
+        .or(figures.answered());
+    let each = in_flight.map(|in_flight| peak.low / in_flight);
+    let gap = format!(
+        "the inverse of the {} ns between two tokens, of which one read of the socket held both",
+        shown(1e9 / peak.mid())
+    );
+    let gap = (figures.claim.tool == Tool::Gpustack).then_some(gap);
+    if let Some(output) = output.filter(|output| long && peak.low > *output) {
+        let seen = format!(
+            "the peak is {} tok/s, and the whole run generated {} tokens",
+            shown(peak.mid()),
+            shown(output)
+        );
+        return vec![Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap)];
+    }
+    if let Some(each) = each.filter(|each| *each > FASTEST) {
+        let seen = format!(
+            "the peak is {} tok/s, {} for each of {} requests in flight",
+            shown(peak.mid()),
+            shown(each),
+            shown(in_flight.unwrap_or_default()),
+        );
+        return vec![Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap)];
+    }
+    // Some requests can be faster than the mean by any factor, so it is grave only of a tool whose formula does it.
+    let severity = match gap {
+        Some(_) => Severity::Suspect,
+        None => Severity::Note,
+    };
+    if let Some(seen) = implausible(figures, peak, each) {
+        return vec![Finding::new(Id::PeakImplausible, severity, seen).by(gap)];
+    }
+    below(figures, peak)
+}
+
+/// A peak far above the mean speed of the requests that can have made it.
+fn implausible(figures: &Figures<'_>, peak: Range, each: Option<f64>) -> Option<String> {
+    let speed = (figures.tokens_each()? - 1.0) / figures.decode()?.low * 1e3;
+    let each = each?;
+    (speed > 0.0 && each > speed * TIMES).then(|| {
+        format!(
+            "the peak is {} tok/s, {} for each request in flight, and in the mean they were at {} after the first token",
+            shown(peak.mid()),
+            shown(each),
+            shown(speed),
+        )
+    })
+}
+
+/// The busiest of whole seconds has at least the mean, where there are a few of them.
+fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
+    let (Some(duration), Some(output)) = (figures.duration(), figures.claim.value("tokens.output"))
+    else {
+        return Vec::new();
+    };
+    // The last second may be a part of one.
+    let least = output / (duration.high.ceil() + 1.0);
+    if peak.high >= least || duration.low < 2.0 {
+        return Vec::new();
+    }
+    let mean = figures
+        .get("throughput.output-tokens-per-s")
+        .map_or(least, Range::mid);
+    let seen = format!(
+        "the peak is {} tok/s, and the mean {}",
+        shown(peak.mid()),
+        shown(mean)
+    );
+    let formula = format!(
+        "events a second instead of tokens, of about {} tokens each",
+        shown((mean / peak.mid() * 10.0).round() / 10.0)
+    );
+    vec![Finding::new(Id::PeakBelowMean, Severity::Suspect, seen).by(Some(formula))]
+}
+
+/// The rate that was asked for against the one that was reached. Requests come at random: the time for n of them
+/// strays by its square root, and the last still has to be answered.
+pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
+    let rate = figures
+        .claim
+        .asked
+        .request_rate
+        .filter(|rate| rate.is_finite() && *rate > 0.0);
+    let (Some(rate), Some(duration)) = (rate, figures.duration()) else {
+        return Vec::new();
+    };
+    let requests = figures
+        .claim
+        .asked
+        .requests
+        .map(|requests| requests as f64)
+        .or(figures.answered());
+    let Some(requests) = requests.filter(|requests| *requests >= 30.0) else {
+        return Vec::new();
+    };
+    let planned = requests / rate;
+    let stray = 5.0 / requests.sqrt();
+    let longest = ["e2e.max", "e2e.p99", "e2e.mean"]
+        .iter()
+        .find_map(|name| figures.positive(name));
+    let longest_s = longest.map_or(0.0, |longest| longest.high * 1.2e-3);
+    let reached = figures.answered().unwrap_or(requests) / duration.mid();
+    let cap = figures.claim.asked.max_concurrency.map(|cap| cap as f64);
+    let in_flight = concurrency::mean(figures).map(Range::mid);
+    let full = cap
+        .zip(in_flight)
+        .is_some_and(|(cap, in_flight)| in_flight > cap * FULL && reached < rate * FULL);
+    if full || duration.low > planned * (1.0 + stray) + longest_s {
+        let held = match (cap, in_flight) {
+            (Some(cap), Some(in_flight)) if full => {
+                format!(
+                    ": the cap held them back, {} of at most {} were in flight in the mean",
+                    shown(in_flight),
+                    shown(cap)
+                )
+            }
+            _ => String::new(),
+        };
+        let seen = format!(
+            "{} requests a second were asked for, and {} went through{held}",
+            shown(rate),
+            shown(reached)
+        );
+        return vec![Finding::new(Id::RateNotReached, Severity::Note, seen)];
+    }
+    if longest.is_some() && duration.high < planned * (1.0 - stray) - 1.0 / rate {
+        let seen = format!(
+            "{} requests a second were asked for, and {} went through",
+            shown(rate),
+            shown(reached)
+        );
+        return vec![Finding::new(Id::RateExceeded, Severity::Suspect, seen)];
+    }
+    Vec::new()
+}

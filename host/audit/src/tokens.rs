@@ -1,0 +1,103 @@
+//! Rules on how tokens were counted.
+
+use super::figures::{Figures, percent, shown};
+use super::range::Range;
+use super::{Finding, Id};
+use result::finding::Severity;
+
+/// A text of many tokens seldom gives the same ones again, but about as many: texts of thousands of tokens
+/// are off by this share at most.
+const AGAIN: f64 = 0.003;
+
+/// An end token is counted and has no text, a beginning token is added: one a request, and merges at
+/// the seams beside it.
+const SEAMS: f64 = 0.001;
+
+/// Beyond this share, figures a token are off by more than runs differ.
+const MUCH: f64 = 0.02;
+
+pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
+    let claim = figures.claim;
+    let counted = claim
+        .value("tokens.output")
+        .filter(|counted| *counted > 0.0);
+    let again = claim
+        .value("tokens.output-retokenized")
+        .filter(|again| *again > 0.0);
+    let (Some(counted), Some(again), Some(answered)) = (counted, again, figures.answered()) else {
+        return Vec::new();
+    };
+    let off = (again - counted).abs();
+    if off <= (counted * AGAIN).max(answered + counted * SEAMS) {
+        return Vec::new();
+    }
+    let share = off / counted;
+    let severity = match share > MUCH {
+        true => Severity::Suspect,
+        false => Severity::Note,
+    };
+    let way = if again < counted { "fewer" } else { "more" };
+    let seen = format!(
+        "the answers' text has {} tokens, {} {way} than the {} that are counted",
+        shown(again),
+        percent(share),
+        shown(counted)
+    );
+    let each = again / answered - 1.0;
+    let formula = (|| {
+        let decode = figures.positive("e2e.mean")?.mid() - figures.positive("ttft.mean")?.mid();
+        let tpot = figures.positive("tpot.mean")?;
+        (each > 0.0 && decode > 0.0 && figures.tpot_is_after_first()).then(|| {
+            format!(
+                "with the text's tokens TPOT is about {} ms, not {}, and the output {} tok/s",
+                shown(decode / each),
+                shown(tpot.mid()),
+                figures
+                    .duration()
+                    .map_or_else(String::new, |duration| shown(again / duration.mid())),
+            )
+        })
+    })();
+    vec![Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula)]
+}
+
+/// A file that holds its requests is held against them.
+pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
+    let claim = figures.claim;
+    let answered = claim.samples.iter().filter(|sample| sample.error.is_none());
+    if claim.samples.is_empty() || figures.answered() != Some(answered.clone().count() as f64) {
+        return Vec::new();
+    }
+    let mut wrong = Vec::new();
+    let tokens: Option<u64> = answered.map(|sample| sample.output_tokens).sum();
+    if let (Some(sum), Some(told)) = (tokens, claim.value("tokens.output"))
+        && sum as f64 != told
+    {
+        wrong.push(format!("output tokens are {told} and sum up to {sum}"));
+    }
+    for (theirs, label) in [("ttft", "TTFT"), ("itl", "ITL")] {
+        let values = claim.values(theirs);
+        let Some(told) = figures.positive(&format!("{theirs}.mean")) else {
+            continue;
+        };
+        if values.is_empty() || (theirs == "itl" && !figures.itl_is_gaps()) {
+            continue;
+        }
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        if Range::exact(mean).wider(1e-3).apart(told) > 0.0 {
+            wrong.push(format!(
+                "mean {label} is {} ms and that of the requests {}",
+                shown(told.mid()),
+                shown(mean)
+            ));
+        }
+    }
+    if wrong.is_empty() {
+        return Vec::new();
+    }
+    vec![Finding::new(
+        Id::SamplesDisagree,
+        Severity::Invalid,
+        wrong.join("; "),
+    )]
+}

@@ -1,0 +1,124 @@
+//! Rules on zeros: nothing takes no time, so a latency of zero is one that was not measured, or not a
+//! latency of what its name says.
+
+use super::figures::{Figures, shown};
+use super::{Finding, Id};
+use result::figure::Statistic;
+use result::finding::Severity;
+
+const NAMES: [(&str, &str); 4] = [
+    ("e2e", "E2E"),
+    ("ttft", "TTFT"),
+    ("tpot", "TPOT"),
+    ("itl", "ITL"),
+];
+
+/// A latency whose mean or median is zero.
+pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
+    let mut invalid = Vec::new();
+    let mut suspect = Vec::new();
+    let mut note = Vec::new();
+    // With a token or less an answer, there is no further one to time.
+    let single = figures.tokens_each().is_none_or(|tokens| tokens <= 1.0);
+    for (theirs, label) in NAMES {
+        let zero =
+            |statistic: &str| figures.claim.value(&format!("{theirs}.{statistic}")) == Some(0.0);
+        let which = match (zero("mean"), zero("median")) {
+            (true, _) => "mean",
+            (false, true) if theirs != "itl" => "median",
+            _ => continue,
+        };
+        let words = format!("{which} {label} is 0");
+        let after_first = matches!(theirs, "tpot" | "itl");
+        if after_first && (single || figures.whole_replies()) {
+            note.push(words);
+        } else if after_first && came_whole(figures) {
+            suspect.push(words);
+        } else {
+            invalid.push(words);
+        }
+    }
+    let whole = "TTFT is E2E: the replies came whole, so there was nothing between tokens to time";
+    let single = "no answer had a second token to time, and the tool writes 0 where it saw none";
+    [
+        (Severity::Invalid, invalid, formula_of_zero(figures)),
+        (Severity::Suspect, suspect, Some(whole.to_owned())),
+        (
+            Severity::Note,
+            note,
+            Some(
+                if figures.whole_replies() {
+                    whole
+                } else {
+                    single
+                }
+                .to_owned(),
+            ),
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, words, _)| !words.is_empty())
+    .map(|(severity, words, formula)| {
+        Finding::new(Id::ZeroMeansAbsent, severity, words.join(", ")).by(formula)
+    })
+    .collect()
+}
+
+/// Whether the first token came with the last, as where replies are not streamed.
+fn came_whole(figures: &Figures<'_>) -> bool {
+    let (Some(first), Some(last)) = (figures.positive("ttft.mean"), figures.positive("e2e.mean"))
+    else {
+        return false;
+    };
+    first.wider(0.001).meets(last)
+}
+
+fn formula_of_zero(figures: &Figures<'_>) -> Option<String> {
+    let zero = |name: &str| figures.claim.value(name) == Some(0.0);
+    if zero("itl.mean") {
+        let last = match zero("ttft.median") {
+            true => "for half of the requests no chunk was counted at all",
+            false => "the last token is then the first",
+        };
+        return Some(format!(
+            "ITL is 0 where one chunk a request was counted: {last}"
+        ));
+    }
+    zero("ttft.median").then(|| "TTFT is 0 where no first token was seen".to_owned())
+}
+
+/// Gaps of which half or more are zero, beside others that are not.
+pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
+    if !figures
+        .positive("itl.mean")
+        .is_some_and(|mean| mean.low > 0.0)
+    {
+        return Vec::new();
+    }
+    let zeros: Vec<String> = figures
+        .claim
+        .statistics("itl")
+        .into_iter()
+        .filter(|(statistic, stated)| {
+            matches!(statistic, Statistic::Percentile(percent) if *percent >= 50.0)
+                && stated.value == 0.0
+        })
+        .map(|(statistic, _)| match statistic {
+            Statistic::Percentile(50.0) => "median".to_owned(),
+            other => other.to_string().to_uppercase(),
+        })
+        .collect();
+    if zeros.is_empty() {
+        return Vec::new();
+    }
+    let mean = figures.claim.value("itl.mean").unwrap_or_default();
+    let which = zeros.join(" and ");
+    let seen = format!("{which} ITL is 0 at a mean of {} ms", shown(mean));
+    let formula = match figures.first_and_last() {
+        true => {
+            "gaps are taken from first and last counted chunk of a request: they are 0 where all were counted in one"
+        }
+        false => "several tokens lay in one read of the socket, and each was given that instant",
+    };
+    vec![Finding::new(Id::ZeroGaps, Severity::Suspect, seen).by(Some(formula.to_owned()))]
+}

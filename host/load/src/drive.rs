@@ -1,0 +1,331 @@
+//! A reader worker: holds connections to the targets, sends the requests it is given at once,
+//! reads their replies and cuts them into frames.
+//!
+//! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
+//! reports go out to the decode threads. No plugin code runs here. Which connection a request takes
+//! is [`pool`]'s business, how a reply is read and when that is given up [`reading`]'s.
+
+pub mod desk;
+mod pool;
+mod quiet;
+mod reading;
+
+use model::connection::{Reuse, Timeouts};
+use std::future::{Future as _, poll_fn};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::task::Poll;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::LocalSet;
+
+use crate::pace::Signal;
+use crate::question::Question;
+use crate::transport::{Connect, Marks, Request};
+use model::clock::Clock;
+use model::exchange::{Exchange, FailureClass};
+use model::frame::{Frames, Framing};
+use model::units::Nanos;
+use pool::Pool;
+use quiet::Quiet;
+use reading::{NoHead, Reading};
+
+/// What a worker is told.
+pub enum Order {
+    /// Have so many connections open and idle.
+    Open(usize),
+    /// Send this now.
+    Send(Box<Job>),
+    /// Ask this, beside all requests.
+    Ask(Box<Question>),
+    /// Give up what is in flight.
+    Abort,
+}
+
+/// One request, ready to be sent.
+pub struct Job {
+    /// The run's own number for it.
+    pub key: u64,
+    /// What is known of the exchange so far.
+    pub exchange: Box<Exchange>,
+    /// The request.
+    pub request: Request,
+    /// How to cut the reply.
+    pub framing: Framing,
+    /// The conversation it belongs to, where connections are kept for conversations.
+    pub session: Option<Arc<str>>,
+}
+
+/// What a worker reports of one request.
+pub enum Report {
+    /// Frames of a successful reply, in order.
+    Frames {
+        /// The request's number.
+        key: u64,
+        /// The frames.
+        frames: Frames,
+        /// When they were handed on.
+        handed_on: Nanos,
+        /// Where the decode thread says how far it is.
+        heard: Arc<Heard>,
+    },
+    /// It is over.
+    Closed {
+        /// The request's number.
+        key: u64,
+        /// What the transport saw of it.
+        exchange: Box<Exchange>,
+        /// How it ended.
+        end: End,
+    },
+}
+
+/// How far the decoding of a reply is, for the reader that times its tokens. Instants in nanoseconds; 0
+/// where there is none.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// When the last frame came that is decoded.
+    pub decoded: AtomicU64,
+    /// When the last output came that is decoded.
+    pub output: AtomicU64,
+}
+
+/// How a request ended, as the transport saw it.
+#[derive(Debug)]
+pub enum End {
+    /// A successful status, and the body came to its proper end.
+    Whole {
+        /// Whether that is the answer's end too, as where a reply is not streamed; else the
+        /// backend says where the answer ends.
+        ends_answer: bool,
+    },
+    /// Another status.
+    Status {
+        /// The beginning of the body.
+        body: Vec<u8>,
+        /// When the server says to come again, in its own words.
+        retry_after: Option<String>,
+    },
+    /// It did not.
+    Broke(FailureClass, String),
+}
+
+/// What a worker needs.
+#[derive(Clone)]
+pub struct Worker<C> {
+    /// Opens connections.
+    pub connect: C,
+    /// How many targets there are to connect to.
+    pub targets: u32,
+    /// Which connection a request takes.
+    pub reuse: Reuse,
+    /// The run's clock.
+    pub clock: Clock,
+    /// Told when a reply has ended.
+    pub signal: Signal,
+    /// Where reports go, by request number.
+    pub reports: Vec<Sender<Report>>,
+    /// How long to wait for what.
+    pub timeouts: Timeouts,
+    /// Idle connections to have at hand beyond those opened by order, so that a request that is due
+    /// finds one; replaced in the background.
+    pub spare: usize,
+    /// Counts connections that were opened ahead, or could not be.
+    pub opened: Arc<Opened>,
+}
+
+/// Connections opened ahead of need.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// How many attempts have come to an end.
+    pub settled: AtomicUsize,
+    /// How many of those failed.
+    pub failed: AtomicUsize,
+}
+
+impl<C: Connect + Clone + 'static> Worker<C> {
+    /// Works until the orders end and every request is over.
+    pub async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) {
+        let local = LocalSet::new();
+        let pool = Rc::new(Pool::of(&self));
+        let abort = Rc::new(Notify::new());
+        let worker = Rc::new(self);
+        local
+            .run_until(async {
+                let mut tasks = tokio::task::JoinSet::new();
+                loop {
+                    tokio::select! {
+                        biased;
+                        order = orders.recv() => match order {
+                            Some(Order::Open(count)) => {
+                                tasks.spawn_local(Rc::clone(&pool).open_ahead(count));
+                            }
+                            Some(Order::Send(job)) => {
+                                let target = job.exchange.target;
+                                if worker.spare > 0 && pool.idle(target) <= worker.spare {
+                                    tasks.spawn_local(Rc::clone(&pool).open_spare(target));
+                                }
+                                let worker = Rc::clone(&worker);
+                                tasks.spawn_local(worker.serve(Rc::clone(&pool), Rc::clone(&abort), job));
+                            }
+                            Some(Order::Ask(question)) => {
+                                let worker = Rc::clone(&worker);
+                                tasks.spawn_local(async move {
+                                    let limit = worker.timeouts.connect;
+                                    question.put(&worker.connect, worker.clock, limit).await;
+                                });
+                            }
+                            Some(Order::Abort) => abort.notify_waiters(),
+                            None => break,
+                        },
+                        Some(_) = tasks.join_next() => {}
+                    }
+                }
+                while tasks.join_next().await.is_some() {}
+            })
+            .await;
+    }
+
+    /// Sends one request and reads its reply, whatever happens.
+    async fn serve(self: Rc<Self>, pool: Rc<Pool<C>>, abort: Rc<Notify>, job: Box<Job>) {
+        let Job {
+            key,
+            mut exchange,
+            request,
+            framing,
+            session,
+        } = *job;
+        let outlet = Outlet {
+            key,
+            reports: &self.reports[(key % self.reports.len() as u64) as usize],
+        };
+        let marks = Rc::new(Marks::default());
+        let end = {
+            let limit = Duration::from(self.timeouts.request);
+            let talk = self.talk(
+                &pool,
+                &mut exchange,
+                (request, session),
+                framing,
+                &outlet,
+                &marks,
+            );
+            let mut talk = std::pin::pin!(talk);
+            let mut given_up = Quiet::new(async {
+                tokio::select! {
+                    biased;
+                    () = abort.notified() => End::Broke(
+                        FailureClass::Interrupted,
+                        "the run was stopped while the reply was under way".to_owned(),
+                    ),
+                    () = tokio::time::sleep(limit) => End::Broke(
+                        FailureClass::RequestTimeout,
+                        format!("the reply took longer than {}", model::duration::format(limit)),
+                    ),
+                }
+            });
+            poll_fn(|cx| match talk.as_mut().poll(cx) {
+                Poll::Ready(end) => Poll::Ready(end),
+                Poll::Pending => given_up.poll(cx),
+            })
+            .await
+        };
+        exchange.sent = marks.sent.get();
+        exchange.written = marks.written.get();
+        exchange.first_byte = marks.first_byte.get();
+        exchange.read_lag = marks.read_lag.get();
+        if exchange.ended.is_none() && exchange.sent.is_some() {
+            exchange.ended = Some(self.clock.now());
+        }
+        self.signal.release(key, self.clock.now());
+        outlet.send(Report::Closed { key, exchange, end });
+    }
+
+    async fn talk(
+        &self,
+        pool: &Pool<C>,
+        exchange: &mut Exchange,
+        (mut request, session): (Request, Option<Arc<str>>),
+        framing: Framing,
+        outlet: &Outlet<'_>,
+        marks: &Rc<Marks>,
+    ) -> End {
+        let target = exchange.target;
+        let (mut connection, mut reading, head) = loop {
+            let mut connection = match pool.take(target, session.as_deref()).await {
+                Ok(connection) => connection,
+                Err((class, cause)) => return End::Broke(class, cause),
+            };
+            let facts = connection.facts();
+            exchange.connection = Some(facts);
+            let mut reading = Reading::new(self, outlet, framing, marks);
+            match reading.head(connection.send(request, marks)).await {
+                Ok(head) => break (connection, reading, head),
+                Err(NoHead::GivenUp(class, cause)) => return End::Broke(class, cause),
+                // Nothing of it was sent, so that another connection is no second attempt.
+                Err(NoHead::Unsent(again)) if !facts.waited => request = again,
+                Err(NoHead::Unsent(_)) => {
+                    let cause = "a new connection was closed before a request was sent";
+                    return End::Broke(FailureClass::Send, cause.to_owned());
+                }
+            }
+        };
+        exchange.status = Some(head.status);
+        exchange.headers = Some(connection.last_read());
+        let is_success = (200..300).contains(&head.status);
+        if is_success && let Some(wrong) = not_as_asked(&head.headers, framing) {
+            return End::Broke(FailureClass::Protocol, wrong);
+        }
+        let (end, at) = if is_success {
+            reading.frames(&mut connection).await
+        } else {
+            reading.error_body(&mut connection, &head.headers).await
+        };
+        exchange.ended = Some(at);
+        if !matches!(end, End::Broke(..)) && connection.rest(self.clock.now()) {
+            pool.put_back(target, session, connection);
+        }
+        end
+    }
+}
+
+/// Where the reports of one request go.
+struct Outlet<'r> {
+    key: u64,
+    reports: &'r Sender<Report>,
+}
+
+impl Outlet<'_> {
+    fn send(&self, report: Report) {
+        // The decode threads outlive the workers, so this cannot fail while anyone listens.
+        let _ = self.reports.send(report);
+    }
+}
+
+/// What a reply is that is plainly something else than what was asked for.
+fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
+    let says = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(coding) = says(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        return Some(format!(
+            "the reply is compressed (`content-encoding: {coding}`), which was not asked for; is a proxy in between?"
+        ));
+    }
+    let kind = says(CONTENT_TYPE)?;
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let (what, advice) = match (kind, framing) {
+        ("text/html", _) => ("a web page", "is it the engine's port and path?"),
+        ("application/json", Framing::EventStream) => (
+            "one whole JSON document instead of a stream",
+            "if the server does not stream, ask for whole replies (--disable-stream)",
+        ),
+        _ => return None,
+    };
+    Some(format!(
+        "the server answered with {what} ({kind}); {advice}"
+    ))
+}

@@ -1,0 +1,343 @@
+//! The reading of one reply: frames on their way to the decode thread, and the patience for them.
+
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::HeaderMap;
+use hyper::header::RETRY_AFTER;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Sleep;
+
+use super::quiet::Quiet;
+use super::{End, Heard, Outlet, Report, Worker};
+use crate::transport::{Broke, Connection, Head, Marks, Request, Sink, Unanswered};
+use model::clock::Clock;
+use model::connection::Timeouts;
+use model::exchange::FailureClass;
+use model::frame::{Framer, Frames, Framing};
+use model::units::Nanos;
+
+/// Most bytes of an error reply that are kept for the backend to explain.
+const EXPLAINED_BYTES: usize = 64 << 10;
+/// Frames that are handed to the decode thread together. Each handing over may wake it, which
+/// costs more than decoding a frame; and a batch is decoded in less time than its frames one by one.
+const BATCH_FRAMES: usize = 32;
+/// Or so many bytes of them, so that ten thousand replies under way take little memory.
+const BATCH_BYTES: usize = 8 << 10;
+/// Or those of so much time: what is shown while a run goes on is to be of the present.
+const BATCH_TIME: Nanos = Nanos(1_000_000_000);
+
+/// Why there is no head of a reply.
+pub(super) enum NoHead {
+    /// The request was sent in vain, or it took too long.
+    GivenUp(FailureClass, String),
+    /// The connection takes no more requests; this one was not sent.
+    Unsent(Request),
+}
+
+/// The reading of one reply.
+pub(super) struct Reading<'r> {
+    outlet: &'r Outlet<'r>,
+    marks: &'r Rc<Marks>,
+    framing: Framing,
+    framer: Framer,
+    frames: Frames,
+    /// When the first of the frames that are held came.
+    held_since: Nanos,
+    handed_on: bool,
+    last_frame: Nanos,
+    heard: Arc<Heard>,
+    patience: Patience,
+}
+
+impl<'r> Reading<'r> {
+    pub fn new<C>(
+        worker: &Worker<C>,
+        outlet: &'r Outlet<'r>,
+        framing: Framing,
+        marks: &'r Rc<Marks>,
+    ) -> Self {
+        Reading {
+            outlet,
+            marks,
+            framing,
+            framer: Framer::new(framing),
+            frames: Frames::default(),
+            held_since: Nanos::ZERO,
+            handed_on: false,
+            last_frame: Nanos::ZERO,
+            heard: Arc::default(),
+            patience: Patience::new(worker.clock, worker.timeouts),
+        }
+    }
+
+    /// Waits for the reply's head; where tokens are timed, no longer than for the first of them.
+    pub async fn head(
+        &mut self,
+        reply: impl Future<Output = Result<Head, Unanswered>>,
+    ) -> Result<Head, NoHead> {
+        let mut reply = std::pin::pin!(reply);
+        poll_fn(|cx| {
+            if let Poll::Ready(head) = reply.as_mut().poll(cx) {
+                return Poll::Ready(head.map_err(|unanswered| match unanswered {
+                    Unanswered::Broke(cause) => NoHead::GivenUp(FailureClass::Send, cause),
+                    Unanswered::Unsent(request) => NoHead::Unsent(request),
+                }));
+            }
+            if self.framing != Framing::Whole
+                && let Poll::Ready((class, what)) =
+                    self.patience.poll_first(cx, self.marks.sent.get())
+            {
+                return Poll::Ready(Err(NoHead::GivenUp(class, what)));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Reads a successful reply, reporting its frames as they come. Also gives when it ended.
+    pub async fn frames<Io>(&mut self, connection: &mut Connection<Io>) -> (End, Nanos)
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let marks = Rc::clone(self.marks);
+        let read = poll_fn(|cx| {
+            if let Poll::Ready(read) = connection.poll_body(cx, &marks, self) {
+                let end = match read {
+                    Ok(()) => None,
+                    Err(Broke::Connection(what)) => Some(End::Broke(FailureClass::CutOff, what)),
+                    Err(Broke::Refused(what)) => Some(End::Broke(FailureClass::Protocol, what)),
+                };
+                return Poll::Ready((end, connection.last_read()));
+            }
+            if self.framing != Framing::Whole
+                && let Poll::Ready((class, what)) = self.poll_patience(cx)
+            {
+                let now = self.patience.clock.now();
+                return Poll::Ready((Some(End::Broke(class, what)), now));
+            }
+            Poll::Pending
+        });
+        let (broke, at) = read.await;
+        // What is too large to be a frame is none.
+        if !matches!(broke, Some(End::Broke(FailureClass::Protocol, _))) {
+            self.framer.finish(at, &mut self.frames);
+        }
+        self.hand_on();
+        let whole = End::Whole {
+            ends_answer: self.framing == Framing::Whole,
+        };
+        (broke.unwrap_or(whole), at)
+    }
+
+    /// Reads the beginning of an error reply.
+    pub async fn error_body<Io>(
+        &mut self,
+        connection: &mut Connection<Io>,
+        headers: &HeaderMap,
+    ) -> (End, Nanos)
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let mut body = Beginning(Vec::new());
+        let idle = Duration::from(self.patience.timeouts.token_gap);
+        let marks = Rc::clone(self.marks);
+        let read = poll_fn(|cx| connection.poll_body(cx, &marks, &mut body));
+        // What was said until the server fell silent, or cut itself short, is still its reason.
+        let _ = tokio::time::timeout(idle, read).await;
+        let retry_after = headers.get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
+        let end = End::Status {
+            body: body.0,
+            retry_after: retry_after.map(str::to_owned),
+        };
+        (end, connection.last_read())
+    }
+
+    /// Gives the frames that are held to the decode thread.
+    fn hand_on(&mut self) {
+        if self.frames.is_empty() {
+            return;
+        }
+        self.handed_on = true;
+        // The next batch is likely to be as large as a full one; the first of a reply is one frame.
+        let room = match self.frames.len() {
+            0..=1 => (0, 0),
+            frames => (
+                frames.min(BATCH_FRAMES),
+                self.frames.bytes().len().min(BATCH_BYTES),
+            ),
+        };
+        self.outlet.send(Report::Frames {
+            key: self.outlet.key,
+            frames: std::mem::replace(&mut self.frames, Frames::with_capacity(room.0, room.1)),
+            handed_on: self.patience.clock.now(),
+            heard: Arc::clone(&self.heard),
+        });
+    }
+
+    /// Whether the next token has been waited for too long. Only the decode thread knows what a token
+    /// is, so when a time may be up, what has come is decoded first.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<(FailureClass, String)> {
+        while self.patience.poll_alarm(cx).is_ready() {
+            self.hand_on();
+            self.wait_until_decoded();
+            let output = match self.heard.output.load(Ordering::Acquire) {
+                0 => None,
+                at => Some(Nanos(at)),
+            };
+            if let Some(given_up) = self.patience.judge(self.marks.sent.get(), output) {
+                return Poll::Ready(given_up);
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Blocks until the decode thread has come to the last frame, or for a twentieth of a second.
+    /// That a time may be up is rare, and must not depend on how busy that thread is.
+    fn wait_until_decoded(&self) {
+        for _ in 0..1_000 {
+            if self.heard.decoded.load(Ordering::Acquire) >= self.last_frame.0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+impl Drop for Reading<'_> {
+    /// A reply that is given up in the middle leaves what was seen of it.
+    fn drop(&mut self) {
+        self.hand_on();
+    }
+}
+
+impl Sink for Reading<'_> {
+    fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String> {
+        let held = self.frames.len();
+        self.framer
+            .push(at, bytes, &mut self.frames)
+            .map_err(|oversized| oversized.to_string())?;
+        if self.frames.len() == held {
+            return Ok(());
+        }
+        self.last_frame = at;
+        if held == 0 {
+            self.held_since = at;
+        }
+        if !self.handed_on
+            || self.frames.len() >= BATCH_FRAMES
+            || self.frames.bytes().len() >= BATCH_BYTES
+            || at.since(self.held_since) >= BATCH_TIME
+        {
+            self.hand_on();
+        }
+        Ok(())
+    }
+}
+
+/// The beginning of a body.
+struct Beginning(Vec<u8>);
+
+impl Sink for Beginning {
+    fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
+        let room = EXPLAINED_BYTES - self.0.len();
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        Ok(())
+    }
+}
+
+/// How long tokens are waited for. Its timer is set again only when it has run out, not with every token.
+struct Patience {
+    clock: Clock,
+    timeouts: Timeouts,
+    alarm: Option<Quiet<Sleep>>,
+}
+
+impl Patience {
+    fn new(clock: Clock, timeouts: Timeouts) -> Self {
+        Patience {
+            clock,
+            timeouts,
+            alarm: None,
+        }
+    }
+
+    /// The shortest time that may be up.
+    fn shortest(&self) -> Nanos {
+        let gap = self.timeouts.token_gap;
+        self.timeouts
+            .first_token
+            .map_or(gap, |first| first.min(gap))
+    }
+
+    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let alarm = match &mut self.alarm {
+            Some(alarm) => alarm,
+            None => {
+                let at = self.clock.now() + self.shortest();
+                let sleep = tokio::time::sleep_until(self.clock.instant(at));
+                self.alarm.insert(Quiet::new(sleep))
+            }
+        };
+        alarm.poll(cx)
+    }
+
+    /// Before the reply's head: only the first token is waited for.
+    fn poll_first(
+        &mut self,
+        cx: &mut Context<'_>,
+        sent: Option<Nanos>,
+    ) -> Poll<(FailureClass, String)> {
+        if self.timeouts.first_token.is_some() {
+            while self.poll_alarm(cx).is_ready() {
+                if let Some(given_up) = self.judge(sent, None) {
+                    return Poll::Ready(given_up);
+                }
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Gives up, or sets the alarm for when a time may next be up.
+    fn judge(
+        &mut self,
+        sent: Option<Nanos>,
+        output: Option<Nanos>,
+    ) -> Option<(FailureClass, String)> {
+        let now = self.clock.now();
+        let gap = self.timeouts.token_gap;
+        let (class, until, what) = match (output, self.timeouts.first_token) {
+            (Some(output), _) => (
+                FailureClass::TokenGapTimeout,
+                output + gap,
+                ("no more of the answer came for", gap),
+            ),
+            (None, Some(first)) => (
+                FailureClass::FirstTokenTimeout,
+                sent.unwrap_or(now) + first,
+                ("nothing of the answer came within", first),
+            ),
+            // Looked at again when a first token may have come, and a second one not.
+            (None, None) => (
+                FailureClass::TokenGapTimeout,
+                now + gap,
+                ("no more of the answer came for", gap),
+            ),
+        };
+        if now >= until {
+            let (words, span) = what;
+            let message = format!("{words} {}", model::duration::format(span.into()));
+            return Some((class, message));
+        }
+        if let Some(alarm) = &mut self.alarm {
+            // After a first token that comes by then, the next one may be overdue before `until`.
+            let glance = until.min(now + gap);
+            alarm.change(|sleep| sleep.reset(self.clock.instant(glance)));
+        }
+        None
+    }
+}

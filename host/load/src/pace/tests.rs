@@ -1,0 +1,236 @@
+//! The pacer on virtual time.
+
+use super::*;
+use model::arrival::{Arrival, ThinkSpread, Trace};
+use std::cell::RefCell;
+use std::time::Duration;
+
+const MS: u64 = 1_000_000;
+
+/// Runs a phase on a paused clock with replies that take `service` each.
+async fn run(
+    arrival: Arrival,
+    items: u32,
+    slots: Option<usize>,
+    duration: Option<Nanos>,
+    service: Duration,
+) -> Vec<(u32, Verdict, Nanos)> {
+    let think = match arrival {
+        Arrival::Closed { think, .. } => think,
+        _ => None,
+    };
+    let pacing = Pacing {
+        origin: Nanos::ZERO,
+        duration,
+        slots,
+        capped: arrival.is_open() && slots.is_some(),
+        thinking: think.map(|think| Thinking {
+            think,
+            seed: 1,
+            first: 0,
+            step: 1,
+        }),
+    };
+    let due_times = arrival.due_times(1, Some(u64::from(items)), &Trace::default());
+    paced(&pacing, due_times, items, |_| service).await
+}
+
+/// Runs a phase on a paused clock; `service` is how long the reply to an item takes.
+async fn paced(
+    pacing: &Pacing,
+    due_times: impl Iterator<Item = Due>,
+    items: u32,
+    service: impl Fn(u32) -> Duration,
+) -> Vec<(u32, Verdict, Nanos)> {
+    let clock = Clock::start();
+    let signal = Signal::for_task();
+    let out = RefCell::new(Vec::new());
+    let mut items = 0..items;
+    pace(
+        &clock,
+        &signal,
+        pacing,
+        due_times,
+        || items.next(),
+        |item, verdict| {
+            out.borrow_mut().push((item, verdict, clock.now()));
+            let key = u64::from(item);
+            if matches!(verdict, Verdict::Send(_)) {
+                let signal = signal.clone();
+                let service = service(item);
+                tokio::spawn(async move {
+                    tokio::time::sleep(service).await;
+                    signal.release(key, clock.now());
+                });
+            }
+            key
+        },
+    )
+    .await;
+    drain(&clock, &signal, || false).await;
+    out.into_inner()
+}
+
+fn closed(concurrency: u32, think: Option<Think>) -> Arrival {
+    Arrival::Closed { concurrency, think }
+}
+
+fn thinking(ms: u64, spread: ThinkSpread) -> Option<Think> {
+    Some(Think {
+        time: Nanos(ms * MS),
+        spread,
+    })
+}
+
+fn sent_at(sent: &[(u32, Verdict, Nanos)]) -> Vec<u64> {
+    sent.iter().map(|(_, _, at)| at.0 / MS).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn constant_load_is_sent_when_due() {
+    let arrival = Arrival::Constant { rate: 100.0 };
+    let sent = run(arrival, 4, None, None, Duration::from_secs(9)).await;
+    let at: Vec<u64> = sent.iter().map(|(_, _, at)| at.0 / MS).collect();
+    assert_eq!(at, [0, 10, 20, 30]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_shows_as_queueing() {
+    let sent = run(Arrival::Inf, 4, Some(2), None, Duration::from_millis(50)).await;
+    let waited: Vec<(u64, u64)> = sent
+        .iter()
+        .map(|(_, verdict, _)| match verdict {
+            Verdict::Send(release) => (release.due.0 / MS, release.granted.unwrap().0 / MS),
+            Verdict::NotSent { .. } => panic!("all are sent"),
+        })
+        .collect();
+    assert_eq!(waited, [(0, 0), (0, 0), (0, 50), (0, 50)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn load_that_found_no_slot_is_on_record() {
+    let arrival = Arrival::Constant { rate: 10.0 };
+    let second = Some(Nanos(1000 * MS));
+    let sent = run(arrival, 99, Some(1), second, Duration::from_millis(450)).await;
+    let verdicts: Vec<bool> = sent
+        .iter()
+        .map(|(_, verdict, _)| matches!(verdict, Verdict::Send(_)))
+        .collect();
+    assert_eq!(verdicts.len(), 10, "every request due within the second");
+    assert_eq!(verdicts.iter().filter(|sent| **sent).count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_loop_sends_when_a_user_is_free() {
+    let arrival = closed(2, None);
+    let second = Some(Nanos(1000 * MS));
+    let sent = run(arrival, 99, Some(2), second, Duration::from_millis(400)).await;
+    let at: Vec<u64> = sent.iter().map(|(_, _, at)| at.0 / MS).collect();
+    assert_eq!(at, [0, 0, 400, 400, 800, 800]);
+    assert!(sent.iter().all(|(_, verdict, at)| *verdict
+        == Verdict::Send(Release {
+            due: *at,
+            granted: None
+        })));
+}
+
+/// Two users, answers of 400 ms and 100 ms of thinking: each sends every 500 ms, and what it sends is
+/// due then.
+#[tokio::test(start_paused = true)]
+async fn users_think_before_their_next_request() {
+    let arrival = closed(2, thinking(100, ThinkSpread::Constant));
+    let sent = run(arrival, 5, Some(2), None, Duration::from_millis(400)).await;
+    assert_eq!(sent_at(&sent), [0, 0, 500, 500, 1000]);
+    assert!(sent.iter().all(|(_, verdict, at)| *verdict
+        == Verdict::Send(Release {
+            due: *at,
+            granted: None
+        })));
+}
+
+/// Nobody begins to think before an answer, and a phase ends while its users think.
+#[tokio::test(start_paused = true)]
+async fn a_phase_ends_while_users_think() {
+    let arrival = closed(3, thinking(700, ThinkSpread::Constant));
+    let second = Some(Nanos(1000 * MS));
+    let sent = run(arrival, 99, Some(3), second, Duration::from_millis(200)).await;
+    assert_eq!(sent_at(&sent), [0, 0, 0, 900, 900, 900]);
+}
+
+/// A user's pauses are its own: drawn for its number and its turn, whoever is answered first. The
+/// runtime's timers tick in milliseconds, so each request leaves within one of its due time.
+#[tokio::test(start_paused = true)]
+async fn pauses_belong_to_users_and_turns() {
+    let think = Think {
+        time: Nanos(50 * MS),
+        spread: ThinkSpread::Exponential,
+    };
+    let thinking = Thinking {
+        think,
+        seed: 9,
+        first: 1,
+        step: 3,
+    };
+    let pacing = Pacing {
+        origin: Nanos::ZERO,
+        duration: None,
+        slots: Some(2),
+        capped: false,
+        thinking: Some(thinking),
+    };
+    let service = |item: u32| Duration::from_millis(100 + 37 * u64::from(item % 3));
+    let due_times = std::iter::repeat(Due::WhenFree);
+    let sent = paced(&pacing, due_times, 12, service).await;
+    let mut expected: Vec<(u64, u32)> = Vec::new();
+    // Users 1 and 4: whoever is due next takes the next item.
+    let mut next = [(0_u64, 1_u32, 0_u32), (0, 4, 0)];
+    for item in 0..12 {
+        next.sort_unstable();
+        let (due, user, turn) = next[0];
+        expected.push((due, item));
+        let left = due.div_ceil(MS) * MS;
+        let freed = left + u64::try_from(service(item).as_nanos()).unwrap();
+        next[0] = (freed + think.pause(9, user, turn + 1).0, user, turn + 1);
+    }
+    let got: Vec<(u64, u32)> = sent
+        .iter()
+        .map(|(item, verdict, _)| match verdict {
+            Verdict::Send(release) => (release.due.0, *item),
+            Verdict::NotSent { .. } => panic!("all are sent"),
+        })
+        .collect();
+    assert_eq!(got, expected);
+}
+
+/// A cap holds for every open model: here a ramp whose second half the cap holds back.
+#[tokio::test(start_paused = true)]
+async fn a_cap_holds_a_ramp_back() {
+    let arrival = Arrival::Ramp {
+        spread: model::arrival::Spread::Constant,
+        ramp: model::arrival::Stage {
+            from: 0.0,
+            to: 4.0,
+            shape: model::arrival::Shape::Linear,
+            length: Nanos(2000 * MS),
+        },
+    };
+    let sent = run(arrival, 5, Some(1), None, Duration::from_millis(700)).await;
+    let released: Vec<(u64, u64)> = sent
+        .iter()
+        .map(|(_, verdict, _)| match verdict {
+            Verdict::Send(release) => (release.due.0 / MS, release.granted.unwrap().0 / MS),
+            Verdict::NotSent { .. } => panic!("all are sent"),
+        })
+        .collect();
+    // t² requests are due until t, of which the third and later wait for the one before.
+    assert_eq!(
+        released,
+        [
+            (0, 0),
+            (1000, 1000),
+            (1414, 1700),
+            (1732, 2400),
+            (2000, 3100)
+        ]
+    );
+}

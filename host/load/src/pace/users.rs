@@ -1,0 +1,66 @@
+//! The users of a closed loop: which of them are free, since when, and how long each thinks before
+//! its next request is due. Waiting for it is the pacer's business.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::{Signal, Thinking};
+use model::units::Nanos;
+
+/// Every user is either waiting for its next request to be due or has one in flight.
+pub(super) struct Users {
+    thinking: Option<Thinking>,
+    /// When the next request of each waiting user is due; ties go by the user's number.
+    waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Whose request has that number.
+    in_flight: HashMap<u64, u32>,
+    /// Answers so far, by user.
+    turns: Vec<u32>,
+}
+
+impl Users {
+    /// So many users, whose first requests are due at once.
+    pub(super) fn new(users: usize, origin: Nanos, thinking: Option<Thinking>) -> Self {
+        let numbers = 0..u32::try_from(users).unwrap_or(u32::MAX);
+        Users {
+            thinking,
+            turns: vec![0; numbers.len()],
+            in_flight: HashMap::with_capacity(numbers.len()),
+            waiting: numbers.map(|user| Reverse((origin, user))).collect(),
+        }
+    }
+
+    /// Takes note of the slots that have come free.
+    pub(super) fn gather(&mut self, signal: &Signal) {
+        while let Some(freed) = signal.next_freed() {
+            if let Some(user) = self.in_flight.remove(&freed.key) {
+                let due = freed.at + self.pause(user);
+                self.waiting.push(Reverse((due, user)));
+            }
+        }
+    }
+
+    fn pause(&mut self, user: u32) -> Nanos {
+        let turn = &mut self.turns[user as usize];
+        *turn += 1;
+        self.thinking.map_or(Nanos::ZERO, |thinking| {
+            let number = thinking.first + user * thinking.step;
+            thinking.think.pause(thinking.seed, number, *turn)
+        })
+    }
+
+    /// When the next request is due, where one will be without a further answer.
+    pub(super) fn next_due(&self) -> Option<Nanos> {
+        self.waiting.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// The user whose request is due next; its request then has that number.
+    pub(super) fn next(&mut self) -> Option<u32> {
+        self.waiting.pop().map(|Reverse((_, user))| user)
+    }
+
+    /// A user's request is in flight under that number.
+    pub(super) fn send(&mut self, user: u32, key: u64) {
+        self.in_flight.insert(key, user);
+    }
+}

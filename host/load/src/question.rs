@@ -1,0 +1,80 @@
+//! Questions to a server beside its answers: a request of the backend's own, on a connection of its own.
+//! None of it is measured.
+//!
+//! What is asked and what the answer means is `preflight`'s and `run`'s business.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::transport::{Connect, Connection, Head, Request};
+use model::clock::Clock;
+use model::units::Nanos;
+
+/// Most bytes read of an answer.
+const ANSWER_BYTES: usize = 4 << 20;
+/// How long an answer may take at most: it needs no model.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// A question, and where its answer goes: the head and the beginning of the body, or why there is none.
+pub struct Question {
+    /// Which of the run's targets is asked.
+    pub target: u32,
+    /// What is asked.
+    pub request: Request,
+    /// Who wants to know.
+    pub answer: oneshot::Sender<Result<(Head, Vec<u8>), String>>,
+}
+
+impl Question {
+    /// Asks, on a connection that is opened for it within so long.
+    pub async fn put<C: Connect>(self, connect: &C, clock: Clock, limit: Nanos) {
+        let asked = async {
+            let mut connection = open(connect, self.target, clock, limit).await?;
+            answer(&mut connection, self.request).await
+        };
+        // Who does not wait any more does not want to know.
+        let _ = self.answer.send(asked.await);
+    }
+}
+
+/// Opens a connection for questions.
+///
+/// # Errors
+/// Why there is none, for people.
+pub async fn open<C: Connect>(
+    connect: &C,
+    target: u32,
+    clock: Clock,
+    limit: Nanos,
+) -> Result<Connection<C::Io>, String> {
+    let limit = Duration::from(limit);
+    match tokio::time::timeout(limit, Connection::open(connect, target, clock)).await {
+        Ok(opened) => opened,
+        Err(_) => Err(format!(
+            "no connection within {}",
+            model::duration::format(limit)
+        )),
+    }
+}
+
+/// Asks on an open connection.
+///
+/// # Errors
+/// Why there is no answer, for people.
+pub async fn answer<Io>(
+    connection: &mut Connection<Io>,
+    request: Request,
+) -> Result<(Head, Vec<u8>), String>
+where
+    Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
+{
+    let answer = connection.ask(request, ANSWER_BYTES);
+    match tokio::time::timeout(ANSWER_WITHIN, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(format!(
+            "nothing came for {}",
+            model::duration::format(ANSWER_WITHIN)
+        )),
+    }
+}

@@ -1,0 +1,236 @@
+//! One request and its reply over one connection: sends, reads, and keeps each instant where it
+//! happened. There are no retries and no proxies.
+//!
+//! HTTP/1.1 is read by a reader of our own ([`http1`]), because the instants and the processor time
+//! of a reply's events are what this program is for; HTTP/2 is hyper's ([`http2`]). Which connection
+//! a request takes, and what its bytes mean, is `drive`'s business.
+
+pub mod dial;
+mod http1;
+mod http2;
+mod request;
+mod socket;
+mod stamp;
+mod tls;
+
+use model::connection::Version;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use hyper::HeaderMap;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use model::clock::Clock;
+use model::exchange;
+use model::units::Nanos;
+
+pub use dial::Dial;
+pub use request::{Request, Unsendable};
+pub use stamp::{Marks, Stamped, Wire};
+
+/// A connection that was made, before anything is said on it.
+pub struct Opened<Io> {
+    /// Its byte stream.
+    pub io: Io,
+    /// Where the stream says when it was read and written.
+    pub wire: Rc<Wire>,
+    /// How it came about.
+    pub facts: exchange::Connection,
+}
+
+/// Opens connections.
+pub trait Connect {
+    /// A byte stream.
+    type Io: AsyncRead + AsyncWrite + Unpin + 'static;
+
+    /// What is spoken on its connections.
+    fn version(&self) -> Version;
+
+    /// Opens one to the target of that number. The error says why there is none, for people.
+    fn connect(
+        &self,
+        target: u32,
+        clock: Clock,
+    ) -> impl Future<Output = Result<Opened<Self::Io>, String>>;
+}
+
+/// The beginning of a reply.
+#[derive(Debug)]
+pub struct Head {
+    /// Its status.
+    pub status: u16,
+    /// Its header fields.
+    pub headers: HeaderMap,
+}
+
+/// One connection, or one place on a connection that is shared.
+pub enum Connection<Io> {
+    /// HTTP/1.1.
+    Http1(http1::Connection<Io>),
+    /// HTTP/2.
+    Http2(http2::Stream),
+}
+
+/// Receives a reply's body: when bytes came, and the bytes. What it refuses ends the reply.
+pub trait Sink {
+    /// Takes bytes that came at this instant.
+    ///
+    /// # Errors
+    /// Why they are refused, for people.
+    fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
+}
+
+/// Why there is no head of a reply.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// What broke the connection, for people.
+    Broke(String),
+    /// The connection takes no more requests. Of this one nothing was sent.
+    Unsent(Request),
+}
+
+/// Why the reading of a body ended before its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Broke {
+    /// The connection failed or closed, or what it gave is no HTTP.
+    Connection(String),
+    /// The receiver refused the bytes.
+    Refused(String),
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// Why it could not be opened, for people.
+    pub async fn open<C: Connect<Io = Io>>(
+        connect: &C,
+        target: u32,
+        clock: Clock,
+    ) -> Result<Self, String> {
+        let opened = connect.connect(target, clock).await?;
+        Ok(match connect.version() {
+            Version::Http1 => Connection::Http1(http1::Connection::new(opened)),
+            Version::Http2 => Connection::Http2(http2::open(opened).await?),
+        })
+    }
+
+    /// Whether a request may be sent on it.
+    pub fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
+        match self {
+            Connection::Http1(connection) => connection.is_usable(cx),
+            Connection::Http2(stream) => stream.is_usable(),
+        }
+    }
+
+    /// When its last reply ended; absent if it was never used.
+    pub fn idle_since(&self) -> Option<Nanos> {
+        match self {
+            Connection::Http1(connection) => connection.idle_since,
+            Connection::Http2(_) => None,
+        }
+    }
+
+    /// Another place on the same connection, where it can be shared and has one free.
+    pub fn share(&self) -> Option<Self> {
+        match self {
+            Connection::Http1(_) => None,
+            Connection::Http2(stream) => stream.share().map(Connection::Http2),
+        }
+    }
+
+    /// It was opened because a request found none.
+    pub fn waited(&mut self) {
+        match self {
+            Connection::Http1(connection) => connection.facts.waited = true,
+            Connection::Http2(stream) => stream.waited(),
+        }
+    }
+
+    /// How it came about.
+    pub fn facts(&self) -> exchange::Connection {
+        match self {
+            Connection::Http1(connection) => connection.facts,
+            Connection::Http2(stream) => stream.facts(),
+        }
+    }
+
+    /// Sends a request and waits for the reply's head. Instants are put into `marks`, also if the
+    /// wait is given up.
+    ///
+    /// # Errors
+    /// What broke the connection, or that it takes no more requests.
+    pub async fn send(&mut self, request: Request, marks: &Rc<Marks>) -> Result<Head, Unanswered> {
+        match (self, request) {
+            (Connection::Http1(connection), Request::Http1 { head, body }) => {
+                let sent = connection.send(&head, &body, marks).await;
+                sent.map_err(Unanswered::Broke)
+            }
+            (Connection::Http2(stream), Request::Http2(request)) => {
+                stream.send(*request, marks).await
+            }
+            _ => Err(Unanswered::Broke(
+                "the connection speaks another version of HTTP than the request".to_owned(),
+            )),
+        }
+    }
+
+    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end, or broke.
+    ///
+    /// # Errors
+    /// Why it broke.
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        marks: &Marks,
+        sink: &mut impl Sink,
+    ) -> Poll<Result<(), Broke>> {
+        match self {
+            Connection::Http1(connection) => connection.poll_body(cx, marks, sink),
+            Connection::Http2(stream) => stream.poll_body(cx, marks, sink),
+        }
+    }
+
+    /// When bytes of the reply last came.
+    pub fn last_read(&self) -> Nanos {
+        match self {
+            Connection::Http1(connection) => connection.last_read(),
+            Connection::Http2(stream) => stream.last_read(),
+        }
+    }
+
+    /// Whether it can carry another request after the reply that has just come to its end.
+    pub fn rest(&mut self, now: Nanos) -> bool {
+        match self {
+            Connection::Http1(connection) => connection.rest(now),
+            Connection::Http2(stream) => stream.is_usable(),
+        }
+    }
+
+    /// Sends a request and reads the whole reply: for questions that are not measured.
+    ///
+    /// # Errors
+    /// What broke the connection, for people.
+    pub async fn ask(&mut self, request: Request, most: usize) -> Result<(Head, Vec<u8>), String> {
+        struct Keep(Vec<u8>, usize);
+        impl Sink for Keep {
+            fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
+                let room = self.1.saturating_sub(self.0.len());
+                self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                Ok(())
+            }
+        }
+        let marks = Rc::default();
+        let head = match self.send(request, &marks).await {
+            Ok(head) => head,
+            Err(Unanswered::Broke(what)) => return Err(what),
+            Err(Unanswered::Unsent(_)) => return Err("it takes no request".to_owned()),
+        };
+        let mut body = Keep(Vec::new(), most);
+        match poll_fn(|cx| self.poll_body(cx, &marks, &mut body)).await {
+            Ok(()) => Ok((head, body.0)),
+            Err(Broke::Connection(what) | Broke::Refused(what)) => Err(what),
+        }
+    }
+}

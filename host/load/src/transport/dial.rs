@@ -1,0 +1,283 @@
+//! Opening connections over the network: the host's name, TCP, TLS, each with its instant.
+
+use std::borrow::Cow;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::socket::Socket;
+use super::stamp::Wire;
+pub use super::tls::TrustError;
+use super::{Connect, Opened, tls};
+use model::clock::Clock;
+pub use model::connection::Trust;
+use model::connection::{Timestamps, Version};
+use model::exchange;
+use model::target::Target;
+use model::units::Nanos;
+
+/// Opens connections to the targets of a run. Names are looked up before the run, to find what is wrong with
+/// them, and once more by the first connection to each target, whose record has the instant.
+#[derive(Clone)]
+pub struct Dial {
+    hosts: Arc<[Host]>,
+    /// Of each target, whether a connection has looked its name up.
+    looked_up: Arc<[AtomicBool]>,
+    version: Version,
+    timestamps: Timestamps,
+}
+
+struct Host {
+    addresses: Vec<SocketAddr>,
+    /// Name and port; absent where an address was given.
+    name: Option<(String, u16)>,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+/// Why no connection can be opened to a target.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// Its name is not known.
+    #[error(
+        "cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"
+    )]
+    Unknown {
+        /// The target.
+        target: String,
+        /// What the resolver said.
+        cause: String,
+    },
+    /// TLS cannot be spoken with it.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+impl Dial {
+    /// Looks the targets' names up, and makes TLS ready where one of them needs it.
+    ///
+    /// # Errors
+    /// Where a name is not known, or TLS cannot be set up.
+    pub fn new(
+        targets: &[Target],
+        version: Version,
+        trust: &Trust,
+        timestamps: Timestamps,
+    ) -> Result<Self, DialError> {
+        let needs_tls = targets.iter().any(Target::is_tls);
+        let config = needs_tls.then(|| tls::config(trust, version)).transpose()?;
+        let hosts: Result<Vec<Host>, DialError> = (targets.iter())
+            .map(|target| Host::look_up(target, config.as_ref()))
+            .collect();
+        Ok(Dial {
+            hosts: hosts?.into(),
+            looked_up: unasked(targets.len()),
+            version,
+            timestamps,
+        })
+    }
+
+    /// The same, for connections of another purpose, the first of which looks names up again.
+    #[must_use]
+    pub fn afresh(&self) -> Self {
+        Dial {
+            looked_up: unasked(self.hosts.len()),
+            ..self.clone()
+        }
+    }
+}
+
+fn unasked(targets: usize) -> Arc<[AtomicBool]> {
+    (0..targets).map(|_| AtomicBool::new(false)).collect()
+}
+
+impl Host {
+    fn look_up(target: &Target, config: Option<&Arc<ClientConfig>>) -> Result<Self, DialError> {
+        let unknown = |cause: String| DialError::Unknown {
+            target: target.to_string(),
+            cause,
+        };
+        let addresses = target
+            .resolve()
+            .map_err(|cause| unknown(cause.to_string()))?;
+        if addresses.is_empty() {
+            return Err(unknown("it has no address".to_owned()));
+        }
+        let tls = match config.filter(|_| target.is_tls()) {
+            None => None,
+            Some(config) => {
+                let name = ServerName::try_from(target.host().to_owned())
+                    .map_err(|cause| unknown(cause.to_string()))?;
+                Some((TlsConnector::from(Arc::clone(config)), name))
+            }
+        };
+        let is_address = target.host().parse::<IpAddr>().is_ok();
+        let name = (!is_address).then(|| (target.host().to_owned(), addresses[0].port()));
+        Ok(Host {
+            addresses,
+            name,
+            tls,
+        })
+    }
+
+    /// The addresses, and when they were looked up: by the first connection, which finds `looked_up` unset.
+    async fn addresses(
+        &self,
+        clock: Clock,
+        looked_up: &AtomicBool,
+    ) -> Result<(Cow<'_, [SocketAddr]>, Option<Nanos>), String> {
+        let Some((name, port)) = &self.name else {
+            return Ok((Cow::Borrowed(&self.addresses), None));
+        };
+        if looked_up.swap(true, Ordering::AcqRel) {
+            return Ok((Cow::Borrowed(&self.addresses), None));
+        }
+        let found = tokio::net::lookup_host((&**name, *port))
+            .await
+            .map_err(|cause| format!("cannot find the host `{name}`: {cause}"))?;
+        Ok((Cow::Owned(found.collect()), Some(clock.now())))
+    }
+}
+
+impl Connect for Dial {
+    type Io = Stream;
+
+    fn version(&self) -> Version {
+        self.version
+    }
+
+    async fn connect(&self, target: u32, clock: Clock) -> Result<Opened<Stream>, String> {
+        let host = &self.hosts[target as usize];
+        let begun = clock.now();
+        let first = &self.looked_up[target as usize];
+        let (addresses, looked_up) = host.addresses(clock, first).await?;
+        let stream = TcpStream::connect(&*addresses)
+            .await
+            .map_err(|cause| cause.to_string())?;
+        // Without it small requests wait for acknowledgements.
+        stream
+            .set_nodelay(true)
+            .map_err(|cause| cause.to_string())?;
+        let connected = clock.now();
+        let wire = Wire::new(clock);
+        let socket = Socket::new(stream, &wire, self.timestamps);
+        let (io, secured) = match &host.tls {
+            None => (Stream::Plain(socket), None),
+            Some((connector, name)) => {
+                let stream = connector
+                    .connect(name.clone(), socket)
+                    .await
+                    .map_err(|cause| refused(&cause))?;
+                let agreed = stream.get_ref().1.alpn_protocol();
+                if self.version == Version::Http2 && agreed != Some(b"h2") {
+                    return Err("the server does not speak HTTP/2 (TLS agreed on no `h2`)".into());
+                }
+                (Stream::Tls(Box::new(stream)), Some(clock.now()))
+            }
+        };
+        Ok(Opened {
+            io,
+            wire,
+            facts: exchange::Connection {
+                begun,
+                looked_up,
+                connected,
+                secured,
+                ..exchange::Connection::default()
+            },
+        })
+    }
+}
+
+/// Why TLS was not agreed on, with advice where it is of use.
+fn refused(cause: &io::Error) -> String {
+    let text = cause.to_string();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let advice = if says(&["UnknownIssuer", "BadSignature", "CaUsedAsEndEntity"]) {
+        "; give the authority's certificate with --ca-cert, or check none with --insecure"
+    } else if says(&["not valid for name"]) {
+        "; the certificate is another host's; name the host as the certificate does, or check none with --insecure"
+    } else if says(&["invalid peer certificate"]) {
+        "; have the server show a valid one, or check none with --insecure"
+    } else if says(&["corrupt message", "InvalidContentType"]) {
+        "; does the server speak TLS on this port?"
+    } else {
+        ""
+    };
+    format!("no TLS: {text}{advice}")
+}
+
+/// A connection's bytes, in the clear or not.
+pub enum Stream {
+    /// TCP.
+    Plain(Socket),
+    /// TLS over TCP.
+    Tls(Box<TlsStream<Socket>>),
+}
+
+macro_rules! either {
+    ($stream:expr, $io:ident => $call:expr) => {
+        match $stream.get_mut() {
+            Stream::Plain(io) => {
+                let $io = Pin::new(io);
+                $call
+            }
+            Stream::Tls(io) => {
+                let $io = Pin::new(&mut **io);
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(self, io => io.poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        either!(self, io => io.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(self, io => io.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(io) => io.is_write_vectored(),
+            Stream::Tls(io) => io.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, io => io.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, io => io.poll_shutdown(cx))
+    }
+}

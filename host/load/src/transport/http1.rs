@@ -1,0 +1,338 @@
+//! HTTP/1.1, a client's side: writes a prepared request, reads the reply's head, and hands the body
+//! on as it comes, straight from the buffer it was read into.
+//!
+//! The reader stands below what a general HTTP library offers, for two reasons. Instants: a body's
+//! bytes are stamped where they were read. Cost: an event of a reply is one read into a buffer that
+//! all connections of a thread share, with no queue and no copy between the socket and the frame.
+
+mod body;
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use hyper::header::{CONNECTION, HeaderName, HeaderValue};
+use hyper::{HeaderMap, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::stamp::{Marks, Wire};
+use super::{Broke, Head, Opened, Sink};
+use body::{Body, Part};
+use model::exchange;
+use model::units::Nanos;
+
+/// Bytes read at once at most. A reply that is behind comes in reads of this size.
+const READ_BYTES: usize = 64 << 10;
+/// The longest head of a reply.
+const HEAD_BYTES: usize = 64 << 10;
+/// Most header fields of a reply.
+const HEAD_FIELDS: usize = 128;
+/// Reads of one connection before the others of its thread have their turn.
+const READS_IN_A_ROW: usize = 16;
+
+thread_local! {
+    /// What every connection of this thread reads into.
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// One connection.
+pub struct Connection<Io> {
+    io: Io,
+    wire: Rc<Wire>,
+    pub(super) facts: exchange::Connection,
+    pub(super) idle_since: Option<Nanos>,
+    body: Body,
+    /// Bytes of the body that were read together with the head.
+    early: Vec<u8>,
+    /// Whether another request may follow the reply.
+    keep_alive: bool,
+    closed: bool,
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
+    /// On a connection that was just opened.
+    pub fn new(opened: Opened<Io>) -> Self {
+        Connection {
+            io: opened.io,
+            wire: opened.wire,
+            facts: opened.facts,
+            idle_since: None,
+            body: Body::none(),
+            early: Vec::new(),
+            keep_alive: true,
+            closed: false,
+        }
+    }
+
+    /// When bytes last came.
+    pub fn last_read(&self) -> Nanos {
+        self.wire.read_at()
+    }
+
+    /// Whether a request may be sent: the other side has neither closed it nor said anything unasked.
+    pub fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.closed {
+            let mut probe = [0; 1];
+            let read = Pin::new(&mut self.io).poll_read(cx, &mut ReadBuf::new(&mut probe));
+            self.closed = read.is_ready();
+        }
+        !self.closed
+    }
+
+    /// The reply is read as far as it will be; whether another request may follow.
+    pub fn rest(&mut self, now: Nanos) -> bool {
+        self.idle_since = Some(now);
+        self.facts.reused = true;
+        self.facts.waited = false;
+        self.keep_alive && !self.closed && self.body.is_over() && self.early.is_empty()
+    }
+
+    /// Sends a request and waits for the reply's head.
+    ///
+    /// # Errors
+    /// What broke the connection, for people.
+    pub async fn send(
+        &mut self,
+        head: &[u8],
+        body: &[u8],
+        marks: &Rc<Marks>,
+    ) -> Result<Head, String> {
+        self.wire.await_write(marks);
+        let mut upload = Upload {
+            head,
+            body,
+            failed: None,
+        };
+        let mut reply = Vec::new();
+        poll_fn(|cx| {
+            // A server may answer before it has read everything, to refuse what is too large; so
+            // a reply is looked for while the request goes out, and after its sending failed.
+            if upload.poll(&mut self.io, cx).is_ready() && marks.written.get().is_none() {
+                match &upload.failed {
+                    None => marks.written.set(Some(self.wire.clock.now())),
+                    Some(_) => self.keep_alive = false,
+                }
+            }
+            let head = ready!(self.poll_head(cx, marks, &mut reply));
+            Poll::Ready(match (head, upload.failed.take()) {
+                (Err(_), Some(failed)) => Err(format!("sending failed: {failed}")),
+                (head, _) => head,
+            })
+        })
+        .await
+        .inspect(|_| {
+            if marks.written.get().is_none() {
+                // What is left of the request would be taken for another one.
+                self.keep_alive = false;
+            }
+        })
+    }
+
+    /// Reads until the head is whole; what was read of the body is kept.
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        marks: &Marks,
+        reply: &mut Vec<u8>,
+    ) -> Poll<Result<Head, String>> {
+        loop {
+            let read = BUFFER.with_borrow_mut(|buffer| {
+                let mut buffer = ReadBuf::new(buffer);
+                ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+                reply.extend_from_slice(buffer.filled());
+                Poll::Ready(io::Result::Ok(buffer.filled().len()))
+            });
+            match ready!(read) {
+                Ok(0) if reply.is_empty() => {
+                    self.closed = true;
+                    return Poll::Ready(Err(
+                        "the connection was closed before a reply came".to_owned()
+                    ));
+                }
+                Ok(0) => {
+                    self.closed = true;
+                    return Poll::Ready(Err(
+                        "the connection was closed in the middle of the reply's head".to_owned(),
+                    ));
+                }
+                Ok(_) => self.wire.mark_read(marks),
+                Err(error) => {
+                    self.closed = true;
+                    return Poll::Ready(Err(broken(&error)));
+                }
+            }
+            if let Some(head) = self.read_head(reply).transpose() {
+                return Poll::Ready(head);
+            }
+        }
+    }
+
+    /// Reads the head out of what has come, once it is whole; interim replies are passed over.
+    fn read_head(&mut self, reply: &mut Vec<u8>) -> Result<Option<Head>, String> {
+        loop {
+            let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS];
+            let mut parsed = httparse::Response::new(&mut fields);
+            let length = match parsed.parse(reply) {
+                Ok(httparse::Status::Complete(length)) => length,
+                Ok(httparse::Status::Partial) if reply.len() <= HEAD_BYTES => return Ok(None),
+                Ok(httparse::Status::Partial) => {
+                    return Err(format!(
+                        "the reply's head is longer than {} KiB",
+                        HEAD_BYTES >> 10
+                    ));
+                }
+                Err(cause) => return Err(format!("the reply is not HTTP/1.1: {cause}")),
+            };
+            let status = parsed.code.unwrap_or_default();
+            if (100..200).contains(&status) && status != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
+                reply.drain(..length);
+                continue;
+            }
+            let headers = header_map(parsed.headers)?;
+            let stays_open = stays_open(&headers, parsed.version == Some(1));
+            self.body = Body::of(status, &headers)?;
+            self.keep_alive &= stays_open && self.body.has_own_end();
+            self.early = reply.split_off(length);
+            return Ok(Some(Head { status, headers }));
+        }
+    }
+
+    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end, or broke.
+    ///
+    /// # Errors
+    /// Why it broke.
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        marks: &Marks,
+        sink: &mut impl Sink,
+    ) -> Poll<Result<(), Broke>> {
+        if !self.early.is_empty() && !self.body.is_over() {
+            let early = std::mem::take(&mut self.early);
+            let left = self.hand_on(&early, sink)?;
+            self.early = early[early.len() - left..].to_vec();
+        }
+        if self.body.is_over() {
+            return Poll::Ready(Ok(()));
+        }
+        for _ in 0..READS_IN_A_ROW {
+            let over = BUFFER.with_borrow_mut(|buffer| {
+                let mut buffer = ReadBuf::new(buffer);
+                if let Err(error) = ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
+                    self.closed = true;
+                    return Poll::Ready(Err(Broke::Connection(broken(&error))));
+                }
+                let bytes = buffer.filled();
+                if bytes.is_empty() {
+                    self.closed = true;
+                    return Poll::Ready(self.body.end_of_connection().map(|()| true));
+                }
+                self.wire.mark_read(marks);
+                let left = self.hand_on(bytes, sink)?;
+                self.early.extend_from_slice(&bytes[bytes.len() - left..]);
+                Poll::Ready(Ok(self.body.is_over()))
+            });
+            if ready!(over)? {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Gives the body's part of these bytes to `sink`; says how many at the end are not the body's.
+    fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
+        let at = self.wire.read_at();
+        while !bytes.is_empty() && !self.body.is_over() {
+            let (part, used) = self.body.next(bytes).map_err(Broke::Connection)?;
+            if let Part::Content(content) = part {
+                sink.take(at, content).map_err(Broke::Refused)?;
+            }
+            bytes = &bytes[used..];
+        }
+        Ok(bytes.len())
+    }
+}
+
+/// A request on its way out.
+struct Upload<'r> {
+    head: &'r [u8],
+    body: &'r [u8],
+    failed: Option<io::Error>,
+}
+
+impl Upload<'_> {
+    /// Writes; ready when everything is with the system, or cannot be.
+    fn poll<Io: AsyncWrite + Unpin>(&mut self, io: &mut Io, cx: &mut Context<'_>) -> Poll<()> {
+        while self.failed.is_none() && !(self.head.is_empty() && self.body.is_empty()) {
+            let parts = [IoSlice::new(self.head), IoSlice::new(self.body)];
+            let written = match (self.head.is_empty(), io.is_write_vectored()) {
+                (false, true) => Pin::new(&mut *io).poll_write_vectored(cx, &parts),
+                (false, false) => Pin::new(&mut *io).poll_write(cx, self.head),
+                (true, _) => Pin::new(&mut *io).poll_write(cx, self.body),
+            };
+            match ready!(written) {
+                Ok(0) => self.failed = Some(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    let of_head = written.min(self.head.len());
+                    self.head = &self.head[of_head..];
+                    self.body = &self.body[written - of_head..];
+                }
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        if self.failed.is_none()
+            && let Err(error) = ready!(Pin::new(io).poll_flush(cx))
+        {
+            self.failed = Some(error);
+        }
+        Poll::Ready(())
+    }
+}
+
+fn header_map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::with_capacity(fields.len());
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name.as_bytes());
+        let value = HeaderValue::from_bytes(field.value);
+        match (name, value) {
+            (Ok(name), Ok(value)) => headers.append(name, value),
+            _ => {
+                return Err(format!(
+                    "the reply has a malformed header field `{}`",
+                    field.name
+                ));
+            }
+        };
+    }
+    Ok(headers)
+}
+
+/// Whether the connection is to stay open after the reply: RFC 9112, 9.3.
+fn stays_open(headers: &HeaderMap, is_1_1: bool) -> bool {
+    let says = |word: &str| {
+        headers
+            .get_all(CONNECTION)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .any(|option| option.trim().eq_ignore_ascii_case(word))
+    };
+    !says("close") && (is_1_1 || says("keep-alive"))
+}
+
+fn broken(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
+        io::ErrorKind::UnexpectedEof => {
+            "the connection was closed without a TLS goodbye".to_owned()
+        }
+        _ => format!("the connection failed: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

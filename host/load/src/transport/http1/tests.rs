@@ -1,0 +1,211 @@
+use super::*;
+use crate::transport::{self, Request, Stamped};
+use bytes::Bytes;
+use model::clock::Clock;
+use model::connection::Version;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+/// What a client sees of a reply: status and body, or why there is none; and whether the connection
+/// can be used again.
+type Seen = (Result<(u16, String), String>, bool);
+
+fn request() -> Request {
+    let body = Bytes::from_static(b"question");
+    let at = ("http", "engine");
+    Request::new(Version::Http1, at, "POST", "/", HeaderMap::new(), body).unwrap()
+}
+
+fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
+    let (client, server) = tokio::io::duplex(1 << 20);
+    let wire = Wire::new(Clock::start());
+    let connection = Connection::new(Opened {
+        io: Stamped::new(client, &wire),
+        wire,
+        facts: exchange::Connection::default(),
+    });
+    (transport::Connection::Http1(connection), server)
+}
+
+/// Sends a request to a server that reads it whole, writes these bytes in pieces of so many, and closes.
+async fn exchange(reply: &[u8], piece: usize) -> Seen {
+    let (mut connection, mut server) = connect();
+    let serve = async {
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"question") {
+            server.read_buf(&mut asked).await.unwrap();
+        }
+        for piece in reply.chunks(piece) {
+            server.write_all(piece).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        drop(server);
+    };
+    let (seen, ()) = tokio::join!(connection.ask(request(), 1 << 20), serve);
+    let seen = seen.map(|(head, body)| (head.status, String::from_utf8(body).unwrap()));
+    let again = seen.is_ok() && connection.rest(Nanos::ZERO);
+    (seen, again)
+}
+
+/// However the network cuts a reply.
+async fn see(reply: &str) -> Seen {
+    let whole = exchange(reply.as_bytes(), reply.len().max(1)).await;
+    for piece in [1, 2, 7] {
+        assert_eq!(
+            exchange(reply.as_bytes(), piece).await.0,
+            whole.0,
+            "{reply}"
+        );
+    }
+    whole
+}
+
+fn answered(status: u16, body: &str, again: bool) -> Seen {
+    (Ok((status, body.to_owned())), again)
+}
+
+#[tokio::test]
+async fn replies_of_every_form() {
+    for (reply, seen) in [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+            answered(200, "abc", true),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=\"y\"\r\nab\r\n1\r\nc\r\n0\r\nt: 1\r\n\r\n",
+            answered(200, "abc", true),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\n\r\nas long as it lasts",
+            answered(200, "as long as it lasts", false),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1\r\n\r\na",
+            answered(200, "a", false),
+        ),
+        (
+            "HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\na",
+            answered(200, "a", false),
+        ),
+        (
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n",
+            answered(500, "", true),
+        ),
+        ("HTTP/1.1 204 No Content\r\n\r\n", answered(204, "", true)),
+    ] {
+        assert_eq!(see(reply).await, seen, "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn replies_that_break_say_how() {
+    for (reply, what) in [
+        ("", "closed before a reply came"),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-le",
+            "in the middle of the reply's head",
+        ),
+        ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not HTTP/1.1"),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc",
+            "2 bytes before",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
+            "before the reply's last chunk",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n",
+            "does not say its size",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+            "the transfer coding `gzip, chunked`",
+        ),
+    ] {
+        let (seen, again) = see(reply).await;
+        let said = seen.expect_err(reply);
+        assert!(said.contains(what), "{reply}: {said}");
+        assert!(!again, "{reply}");
+    }
+    let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(1 << 17));
+    let (seen, _) = exchange(endless.as_bytes(), 1 << 12).await;
+    assert!(seen.unwrap_err().contains("longer than 64 KiB"));
+}
+
+/// What follows a reply belongs to no request, so the connection is not used again.
+#[tokio::test]
+async fn bytes_after_the_end_end_the_connection() {
+    let reply = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
+    let seen = exchange(reply.as_bytes(), reply.len()).await;
+    assert_eq!(seen, answered(200, "a", false));
+    let (mut connection, mut server) = connect();
+    server
+        .write_all(b"HTTP/1.1 408 Too late\r\n\r\n")
+        .await
+        .unwrap();
+    let usable = poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
+    assert!(!usable, "it spoke before it was asked");
+}
+
+/// A server may refuse before it has read everything.
+#[tokio::test]
+async fn a_reply_before_the_request_is_through_is_read() {
+    let (mut connection, mut server) = connect();
+    let body = Bytes::from(vec![b'x'; 4 << 20]);
+    let at = ("http", "engine");
+    let request = Request::new(Version::Http1, at, "POST", "/", HeaderMap::new(), body).unwrap();
+    let serve = async {
+        let mut some = [0; 1024];
+        server.read_exact(&mut some).await.unwrap();
+        let reply = b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno";
+        server.write_all(reply).await.unwrap();
+        server
+    };
+    let marks = Rc::default();
+    let (seen, _server) = tokio::join!(connection.send(request, &marks), serve);
+    assert_eq!(seen.unwrap().status, 413);
+    assert!(marks.sent.get().is_some() && marks.written.get().is_none());
+    assert!(!connection.rest(Nanos::ZERO), "half a request is on it");
+}
+
+/// One request after the other, each with instants of its own.
+#[tokio::test(start_paused = true)]
+async fn a_connection_carries_one_request_after_the_other() {
+    use std::time::Duration;
+    let (mut connection, mut server) = connect();
+    let serve = async {
+        for _ in 0..2 {
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"question") {
+                server.read_buf(&mut asked).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n";
+            server.write_all(head).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(7)).await;
+            server.write_all(b"a").await.unwrap();
+        }
+        server
+    };
+    let ask = async {
+        for start in [0, 12] {
+            let marks = Rc::default();
+            connection.send(request(), &marks).await.unwrap();
+            struct Nothing;
+            impl Sink for Nothing {
+                fn take(&mut self, at: Nanos, _: &[u8]) -> Result<(), String> {
+                    assert_eq!(at.0 / 1_000_000 % 12, 0);
+                    Ok(())
+                }
+            }
+            poll_fn(|cx| connection.poll_body(cx, &marks, &mut Nothing))
+                .await
+                .unwrap();
+            let ms = |mark: &std::cell::Cell<Option<Nanos>>| mark.get().unwrap().0 / 1_000_000;
+            let seen = [&marks.sent, &marks.written, &marks.first_byte].map(ms);
+            assert_eq!(seen, [start, start, start + 5]);
+            assert!(connection.rest(connection.last_read()));
+        }
+    };
+    tokio::join!(ask, serve);
+}

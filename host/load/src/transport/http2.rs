@@ -1,0 +1,212 @@
+//! HTTP/2 through hyper: many requests share a connection, each on a stream of its own.
+//!
+//! The connection is moved by a task of its own, which must run on the thread's `LocalSet`. The
+//! instant of a reply's bytes is that of the connection's last read when they are taken from it:
+//! streams are woken in the order in which their bytes came, before the connection is read again.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Request;
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http2;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::stamp::{Marks, Wire};
+use super::{Broke, Head, Opened, Sink, Unanswered};
+use model::exchange;
+use model::units::Nanos;
+
+/// Requests that share a connection at most: what servers allow where they say nothing else
+/// (RFC 9113, 6.5.2, recommends no less).
+const STREAMS: usize = 100;
+/// How much of a reply may come before it was taken: it is taken at once.
+const WINDOW_BYTES: u32 = 1 << 20;
+
+/// A place on a connection.
+pub struct Stream {
+    shared: Rc<Shared>,
+    sender: http2::SendRequest<Full<Bytes>>,
+    body: Option<Incoming>,
+}
+
+/// What the places on a connection have in common.
+struct Shared {
+    wire: Rc<Wire>,
+    facts: exchange::Connection,
+    /// Whether a request waited for the connection; of that request alone.
+    waited: Cell<bool>,
+    taken: Cell<usize>,
+    used: Cell<bool>,
+}
+
+/// Spawns what hyper needs onto the thread's own tasks.
+#[derive(Clone, Copy)]
+struct Local;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
+    fn execute(&self, task: F) {
+        tokio::task::spawn_local(task);
+    }
+}
+
+/// Greets the other side; gives the first place.
+pub async fn open<Io>(opened: Opened<Io>) -> Result<Stream, String>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let (sender, connection) = http2::Builder::new(Local)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES << 4)
+        .handshake(TokioIo::new(opened.io))
+        .await
+        .map_err(|cause| format!("no HTTP/2: {}", in_words(&cause)))?;
+    tokio::task::spawn_local(connection);
+    Ok(Stream {
+        shared: Rc::new(Shared {
+            wire: opened.wire,
+            facts: opened.facts,
+            waited: Cell::new(false),
+            taken: Cell::new(1),
+            used: Cell::new(false),
+        }),
+        sender,
+        body: None,
+    })
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.shared.taken.set(self.shared.taken.get() - 1);
+    }
+}
+
+impl Stream {
+    /// Whether the connection still takes requests.
+    pub fn is_usable(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    /// Another place, if there is one.
+    pub fn share(&self) -> Option<Self> {
+        let taken = self.shared.taken.get();
+        (self.is_usable() && taken < STREAMS).then(|| {
+            self.shared.taken.set(taken + 1);
+            Stream {
+                shared: Rc::clone(&self.shared),
+                sender: self.sender.clone(),
+                body: None,
+            }
+        })
+    }
+
+    /// How the connection came about.
+    pub fn facts(&self) -> exchange::Connection {
+        let reused = self.shared.used.get();
+        exchange::Connection {
+            reused,
+            waited: self.shared.waited.get() && !reused,
+            ..self.shared.facts
+        }
+    }
+
+    /// It was opened because a request found none.
+    pub fn waited(&self) {
+        self.shared.waited.set(true);
+    }
+
+    /// When bytes last came, for whichever stream.
+    pub fn last_read(&self) -> Nanos {
+        self.shared.wire.read_at()
+    }
+
+    /// Sends a request and waits for the reply's head.
+    ///
+    /// # Errors
+    /// What broke the stream, or that the connection takes no more requests: a GOAWAY is seen only
+    /// by the request that comes after it.
+    pub async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        marks: &Rc<Marks>,
+    ) -> Result<Head, Unanswered> {
+        self.shared.used.set(true);
+        self.shared.wire.await_write(marks);
+        let sent = self.sender.try_send_request(request).await;
+        let (head, body) = match sent {
+            Ok(reply) => reply.into_parts(),
+            Err(mut error) => {
+                return Err(match error.take_message() {
+                    None => Unanswered::Broke(in_words(error.error())),
+                    Some(request) => {
+                        self.shared.wire.forget(marks);
+                        Unanswered::Unsent(super::Request::Http2(Box::new(request)))
+                    }
+                });
+            }
+        };
+        self.shared.wire.mark_read(marks);
+        self.body = Some(body);
+        Ok(Head {
+            status: head.status.as_u16(),
+            headers: head.headers,
+        })
+    }
+
+    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end, or broke.
+    ///
+    /// # Errors
+    /// Why it broke.
+    pub fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        marks: &Marks,
+        sink: &mut impl Sink,
+    ) -> Poll<Result<(), Broke>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(Ok(()));
+        };
+        loop {
+            match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.shared.wire.mark_read(marks);
+                        let at = self.shared.wire.read_at();
+                        sink.take(at, &data).map_err(Broke::Refused)?;
+                    }
+                }
+                Some(Err(cause)) => {
+                    return Poll::Ready(Err(Broke::Connection(in_words(&cause))));
+                }
+                None => {
+                    self.body = None;
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+    }
+}
+
+/// An error of the connection, with what lies beneath it.
+fn in_words(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        source = cause.source();
+    }
+    // The first bytes of a reply of HTTP/1.1, or of TLS, read as a frame of HTTP/2.
+    if text.contains("frame with invalid size") {
+        text.push_str("; does the server speak HTTP/2?");
+    }
+    text
+}

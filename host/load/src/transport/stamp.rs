@@ -1,0 +1,157 @@
+//! Instants at the socket: where a byte stream notes when it was read, and a request when it was sent.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use model::clock::Clock;
+use model::units::Nanos;
+
+/// What a byte stream notes of itself, for whoever reads and writes above it (above TLS, too).
+#[derive(Debug)]
+pub struct Wire {
+    /// The run's clock.
+    pub clock: Clock,
+    /// When the bytes of the last read came.
+    read_at: Cell<Nanos>,
+    /// How long they had lain in the socket, where the system says.
+    lag: Cell<Option<Nanos>>,
+    /// Requests whose first byte is about to be written by someone else.
+    unsent: RefCell<Vec<Rc<Marks>>>,
+}
+
+/// The instants of one request.
+#[derive(Debug, Default)]
+pub struct Marks {
+    /// When its first byte was handed to the socket.
+    pub sent: Cell<Option<Nanos>>,
+    /// When its last byte was.
+    pub written: Cell<Option<Nanos>>,
+    /// When the reply's first byte came.
+    pub first_byte: Cell<Option<Nanos>>,
+    /// The longest that bytes of the reply lay in the socket.
+    pub read_lag: Cell<Option<Nanos>>,
+}
+
+impl Wire {
+    /// For a stream that was opened just now.
+    pub fn new(clock: Clock) -> Rc<Self> {
+        Rc::new(Wire {
+            clock,
+            read_at: Cell::new(clock.now()),
+            lag: Cell::new(None),
+            unsent: RefCell::default(),
+        })
+    }
+
+    /// Bytes were read just now, after they had lain in the socket for so long, if known.
+    pub fn read(&self, lag: Option<Nanos>) {
+        let now = self.clock.now();
+        let came = lag.map_or(now, |lag| Nanos(now.0.saturating_sub(lag.0)));
+        // The system's clock can be set back in mid-run; a reply's instants never go back.
+        self.read_at.set(came.max(self.read_at.get()));
+        self.lag.set(lag);
+    }
+
+    /// When the bytes of the last read came.
+    pub fn read_at(&self) -> Nanos {
+        self.read_at.get()
+    }
+
+    /// Notes of a reply that bytes of it came with the last read.
+    pub fn mark_read(&self, marks: &Marks) {
+        if marks.first_byte.get().is_none() {
+            marks.first_byte.set(Some(self.read_at.get()));
+        }
+        if let Some(lag) = self.lag.get() {
+            marks.read_lag.set(marks.read_lag.get().max(Some(lag)));
+        }
+    }
+
+    /// The next write carries this request.
+    pub fn await_write(&self, marks: &Rc<Marks>) {
+        self.unsent.borrow_mut().push(Rc::clone(marks));
+    }
+
+    /// This request is not sent here after all.
+    pub fn forget(&self, marks: &Rc<Marks>) {
+        let mut unsent = self.unsent.borrow_mut();
+        unsent.retain(|other| !Rc::ptr_eq(other, marks));
+        marks.sent.set(None);
+    }
+
+    /// Bytes are handed to the socket now.
+    pub fn write(&self) {
+        let mut unsent = self.unsent.borrow_mut();
+        if !unsent.is_empty() {
+            let now = self.clock.now();
+            for marks in unsent.drain(..) {
+                marks.sent.set(Some(now));
+            }
+        }
+    }
+}
+
+/// A byte stream that has no instants of its own, noting them as it is used.
+pub struct Stamped<Io> {
+    io: Io,
+    wire: Rc<Wire>,
+}
+
+impl<Io> Stamped<Io> {
+    /// Wraps a stream.
+    pub fn new(io: Io, wire: &Rc<Wire>) -> Self {
+        let wire = Rc::clone(wire);
+        Stamped { io, wire }
+    }
+}
+
+impl<Io: AsyncRead + Unpin> AsyncRead for Stamped<Io> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        if read.is_ready() {
+            self.wire.read(None);
+        }
+        read
+    }
+}
+
+impl<Io: AsyncWrite + Unpin> AsyncWrite for Stamped<Io> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.wire.write();
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.wire.write();
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

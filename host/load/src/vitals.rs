@@ -1,0 +1,258 @@
+//! The run watches itself: what its threads use of a core, how far decoding is behind reading, and
+//! whether the process was paused or its processor taken away while it measured.
+//!
+//! Threads enlist when they start; one further thread watches during the measured phase, wakes every
+//! ten milliseconds and reads a few files of `/proc` every second. Where there is no `/proc`, what
+//! it tells is absent. What the figures mean for the run is `finding`'s business; how late requests
+//! leave and replies are read are metrics, and computed from records.
+//!
+//! Virtual time is never watched: cores do not run by it.
+
+mod system;
+mod tally;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
+use result::summary::client::Client;
+use tally::{Sample, Tally, Whole};
+
+pub use tally::Busy;
+
+/// How often the watch wakes: often enough to tell a pause of 50 ms, seldom enough to cost nothing.
+const TICK: Nanos = Nanos(10_000_000);
+
+/// What is watched of a run.
+pub struct Vitals {
+    clock: Clock,
+    threads: Mutex<Vec<Watched>>,
+    queues: Mutex<Vec<Length>>,
+    /// The longest from handing on to decoding so far, in nanoseconds.
+    behind: AtomicU64,
+    /// What was seen last.
+    load: Mutex<Option<Load>>,
+}
+
+/// A thread that is watched.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    name: String,
+    id: system::Id,
+}
+
+impl Watched {
+    /// The calling thread, under this name; nothing where the system does not tell threads apart.
+    pub fn this_thread(name: &str) -> Option<Self> {
+        let name = name.to_owned();
+        system::this_thread().map(|id| Watched { name, id })
+    }
+}
+
+/// What was seen of a run in a second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Each thread, in the order in which they enlisted. One of which the system says nothing is not listed.
+    pub threads: Vec<Busy>,
+    /// Reports in the longest decode queue.
+    pub backlog: u64,
+}
+
+/// Tells how many reports wait in a queue.
+type Length = Box<dyn Fn() -> usize + Send>;
+
+impl Vitals {
+    /// Of a run with this clock.
+    pub fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(Vitals {
+            clock,
+            threads: Mutex::default(),
+            queues: Mutex::default(),
+            behind: AtomicU64::new(0),
+            load: Mutex::default(),
+        })
+    }
+
+    /// Has the calling thread watched under this name.
+    pub fn enlist_this(&self, name: &str) {
+        if let Some(thread) = Watched::this_thread(name) {
+            self.enlist(thread);
+        }
+    }
+
+    /// Has a thread watched, if the watch has not begun.
+    pub fn enlist(&self, thread: Watched) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.push(thread);
+    }
+
+    /// What was seen in the last second of the watch; absent in the first.
+    pub fn load(&self) -> Option<Load> {
+        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        load.clone()
+    }
+
+    /// Has a decode queue watched.
+    pub fn enlist_queue(&self, length: impl Fn() -> usize + Send + 'static) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.push(Box::new(length));
+    }
+
+    /// Frames are decoded that a reader handed on at this instant.
+    pub fn decoded(&self, handed_on: Nanos) {
+        let behind = self.clock.now().since(handed_on).0;
+        // Decode threads share the place, and seldom have anything new to put there.
+        if behind > self.behind.load(Ordering::Relaxed) {
+            self.behind.fetch_max(behind, Ordering::Relaxed);
+        }
+    }
+
+    /// Watches until told to finish.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub fn watch(self: &Arc<Self>) -> io::Result<Watch> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (vitals, until) = (Arc::clone(self), Arc::clone(&stopped));
+        let thread = std::thread::Builder::new()
+            .name("vitals".to_owned())
+            .spawn(move || vitals.observe(&until))?;
+        Ok(Watch {
+            stopped,
+            thread: Some(thread),
+        })
+    }
+
+    fn observe(&self, stopped: &AtomicBool) -> Client {
+        self.behind.store(0, Ordering::Relaxed);
+        let (names, ids): (Vec<_>, Vec<_>) = {
+            let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+            let threads = threads.iter().cloned();
+            threads.map(|thread| (thread.name, thread.id)).unzip()
+        };
+        let sample = |at| Sample {
+            at,
+            threads: ids.iter().map(|id| system::spent(*id)).collect(),
+        };
+        let whole = || Whole {
+            cores: system::cores(),
+            throttled: system::throttled(),
+        };
+        let before = whole();
+        let mut tally = Tally::new(names, sample(self.clock.now()));
+        while !stopped.load(Ordering::Acquire) {
+            let due = self.clock.now() + TICK;
+            std::thread::park_timeout(Duration::from(TICK));
+            let now = self.clock.now();
+            tally.tick(now.since(due), self.backlog());
+            if let Some(ahead) = self.clock.behind_system_time() {
+                tally.ahead(ahead);
+            }
+            if tally.is_second_over(now) {
+                tally.second(sample(now));
+                let load = Load {
+                    threads: tally.busy().collect(),
+                    backlog: self.backlog() as u64,
+                };
+                *self.load.lock().unwrap_or_else(PoisonError::into_inner) = Some(load);
+            }
+        }
+        let end = sample(self.clock.now());
+        let behind = Nanos(self.behind.load(Ordering::Relaxed));
+        tally.finish(&end, behind, (before, whole()))
+    }
+
+    /// Reports in the longest decode queue.
+    fn backlog(&self) -> usize {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.iter().map(|length| length()).max().unwrap_or(0)
+    }
+}
+
+/// A watch under way. It ends when dropped.
+pub struct Watch {
+    stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Client>>,
+}
+
+impl Watch {
+    /// Ends the watch and gives what was seen; nothing where watching itself failed.
+    pub fn finish(mut self) -> Option<Client> {
+        self.stop();
+        self.thread.take()?.join().ok()
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Lets other threads go first, where threads have priorities of their own. Elsewhere, as on macOS,
+/// this would concern the whole process, readers too.
+pub fn yield_to_others() {
+    /// About a third of the weight of a thread that has not yielded.
+    #[cfg(target_os = "linux")]
+    const LOWER_BY: i32 = 5;
+    // That it is refused is no reason not to decode.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(LOWER_BY);
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// The nineteenth field of a thread's `stat`.
+    fn niceness() -> i32 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let (_, after_name) = stat.rsplit_once(')').unwrap();
+        let nice = after_name.split_ascii_whitespace().nth(16).unwrap();
+        nice.parse().unwrap()
+    }
+
+    #[test]
+    fn a_thread_yields_alone() {
+        let before = niceness();
+        let lowered = std::thread::spawn(|| {
+            yield_to_others();
+            niceness()
+        });
+        assert_eq!(lowered.join().unwrap(), (before + 5).min(19));
+        assert_eq!(niceness(), before, "the others keep theirs");
+    }
+
+    #[test]
+    fn what_is_enlisted_is_seen() {
+        let clock = Clock::start();
+        let vitals = Vitals::new(clock);
+        vitals.decoded(Nanos::ZERO);
+        vitals.enlist_this("pace");
+        vitals.enlist_queue(|| 3);
+        vitals.enlist_queue(|| 2);
+        let watch = vitals.watch().unwrap();
+        let deadline = clock.now() + Nanos(50_000_000);
+        while clock.now() < deadline {
+            std::hint::spin_loop();
+        }
+        let client = watch.finish().unwrap();
+        assert_eq!(client.decode_backlog, 3);
+        assert_eq!(client.decode_behind_ms, 0.0, "it was before the watch");
+        assert!(client.watched_s > 0.0);
+        let pace = client.threads["pace"];
+        assert!(pace.cpu > 0.0 && pace.cpu <= 1.0, "{pace:?}");
+        assert!(client.machine.is_none_or(|machine| machine.busy <= 1.0));
+    }
+}

@@ -1,0 +1,185 @@
+//! What the system tells of threads and cores: reading and parsing `/proc`. Where there is none, or
+//! it holds something else, there is no figure.
+
+use std::fs;
+
+use model::units::Nanos;
+
+/// Ticks a second in which the kernel tells processor time to programs. It is 100 on every
+/// architecture, whatever the kernel's own timer runs at.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A thread of this process, as the system knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Id(u32);
+
+/// Time that a thread has spent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spent {
+    /// On a core.
+    pub on_cpu: Nanos,
+    /// Waiting for one.
+    pub waiting: Nanos,
+}
+
+/// What all cores have done so far, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cores {
+    /// Anything.
+    pub all: u64,
+    /// Work.
+    pub busy: u64,
+    /// Nothing, because a hypervisor ran something else.
+    pub stolen: u64,
+    /// Work of this process.
+    pub own: u64,
+}
+
+/// Ticks as seconds.
+pub(super) fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / TICKS_PER_SECOND
+}
+
+/// The calling thread.
+pub(super) fn this_thread() -> Option<Id> {
+    let link = fs::read_link("/proc/thread-self").ok()?;
+    link.file_name()?.to_str()?.parse().ok().map(Id)
+}
+
+/// What a thread has spent. Absent once it has ended.
+pub(super) fn spent(id: Id) -> Option<Spent> {
+    parse_spent(&fs::read_to_string(format!("/proc/self/task/{}/schedstat", id.0)).ok()?)
+}
+
+/// What the cores have done.
+pub(super) fn cores() -> Option<Cores> {
+    let machine = fs::read_to_string("/proc/stat").ok()?;
+    let own = fs::read_to_string("/proc/self/stat").ok()?;
+    parse_cores(&machine, &own)
+}
+
+/// How long limits on processor time have kept this process's group, or one that it is part of, from
+/// running: the longest of them. Absent where there is no such accounting.
+pub(super) fn throttled() -> Option<Nanos> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups = groups(&own)?;
+    let told = groups.filter_map(|group| {
+        let path = format!("/sys/fs/cgroup{group}/cpu.stat");
+        parse_throttled(&fs::read_to_string(path).ok()?)
+    });
+    told.max()
+}
+
+/// Of `/proc/self/cgroup` the group in the one hierarchy of version 2, and all that it is part of.
+fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
+    let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let own = own.trim_end_matches('/');
+    let parents = own.char_indices().filter(|(_, c)| *c == '/');
+    let parents = parents.map(|(at, _)| &own[..at]);
+    Some(parents.chain([own]))
+}
+
+/// Of a group's `cpu.stat` how long it was throttled.
+fn parse_throttled(text: &str) -> Option<Nanos> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("throttled_usec "))?;
+    Some(Nanos(line.trim().parse::<u64>().ok()?.saturating_mul(1000)))
+}
+
+/// Of a thread's `schedstat`: time on a core, time waiting for one, and how often it had one.
+fn parse_spent(text: &str) -> Option<Spent> {
+    let mut fields = text.split_ascii_whitespace().map(str::parse);
+    Some(Spent {
+        on_cpu: Nanos(fields.next()?.ok()?),
+        waiting: Nanos(fields.next()?.ok()?),
+    })
+}
+
+/// Of `/proc/stat` the line of all cores (user, nice, system, idle, iowait, irq, softirq, steal; guests
+/// are in user), and of the process's `stat` the 14th and 15th field (user, system).
+fn parse_cores(machine: &str, own: &str) -> Option<Cores> {
+    let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let fields: Vec<u64> = (line.split_ascii_whitespace().take(8))
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let &[user, nice, system, idle, iowait, irq, softirq, stolen] = fields.as_slice() else {
+        return None;
+    };
+    let busy = user + nice + system + irq + softirq;
+    // The second field is a name in parentheses, which may hold spaces and parentheses itself.
+    let (_, after_name) = own.rsplit_once(')')?;
+    let mut times = after_name.split_ascii_whitespace().skip(11).take(2);
+    let mut time = || times.next()?.parse::<u64>().ok();
+    Some(Cores {
+        all: busy + idle + iowait + stolen,
+        busy,
+        stolen,
+        own: time()? + time()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_time() {
+        let spent = |on_cpu, waiting| {
+            Some(Spent {
+                on_cpu: Nanos(on_cpu),
+                waiting: Nanos(waiting),
+            })
+        };
+        assert_eq!(parse_spent("69604 2131942 2\n"), spent(69_604, 2_131_942));
+        // A kernel that does not count says so in words, or not at all.
+        assert_eq!(parse_spent(""), None);
+        assert_eq!(parse_spent("12 x 1"), None);
+    }
+
+    #[test]
+    fn time_that_a_group_was_kept_from_running() {
+        let stat = "usage_usec 5\nnr_periods 4\nnr_throttled 2\nthrottled_usec 1500\n";
+        assert_eq!(parse_throttled(stat), Some(Nanos(1_500_000)));
+        assert_eq!(
+            parse_throttled("usage_usec 5\n"),
+            None,
+            "the root has no limit"
+        );
+        let all = |text| groups(text).map(Iterator::collect::<Vec<_>>);
+        assert_eq!(
+            all("1:cpu:/x\n0::/a.slice/b.scope\n"),
+            Some(vec!["", "/a.slice", "/a.slice/b.scope"])
+        );
+        assert_eq!(all("0::/\n"), Some(vec![""]));
+        assert_eq!(all("4:cpu:/x\n"), None);
+    }
+
+    #[test]
+    fn the_cores_time() {
+        let machine = "cpu  100 20 30 400 5 6 7 8 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        let own = "77 (a) b) S 1 77 77 0 -1 4194560 10 0 0 0 41 12 0 0 20 0 9 0 55 1 1\n";
+        let cores = Cores {
+            all: 576,
+            busy: 163,
+            stolen: 8,
+            own: 53,
+        };
+        assert_eq!(parse_cores(machine, own), Some(cores));
+        assert_eq!(parse_cores("intr 1 2 3\n", own), None);
+        // Kernels that do not know stolen time have fewer fields.
+        assert_eq!(parse_cores("cpu  1 2 3 4\n", own), None);
+        assert_eq!(parse_cores(machine, ""), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_this_system_says_is_understood() {
+        let id = this_thread().unwrap();
+        assert!(spent(id).is_some());
+        assert!(cores().unwrap().all > 0);
+        assert_eq!(spent(Id(u32::MAX)), None);
+        let other = std::thread::spawn(this_thread).join().unwrap();
+        assert_ne!(other.unwrap(), id);
+    }
+}

@@ -1,0 +1,382 @@
+//! `[[route]]` tables: their keys, and everything that is wrong with them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hyper::Method;
+use hyper::header::HeaderValue;
+
+use super::template::{AFTER, BEFORE, DURING, OF_ERRORS, Template, Value};
+use super::{Asks, Dialect, Fixed, Framing, Gives, ScriptedRoute, Stream};
+use reader::{Place, Problem, Reader, Said};
+
+const JSON: &str = "application/json";
+
+/// What an error says where the script does not.
+const ERROR: &str = r#"{"error":{"message":{message}}}"#;
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Cut {
+    Lines,
+    EventStream,
+    LengthPrefixed,
+    Raw,
+    Whole,
+}
+
+/// The `[[route]]` tables of a script.
+pub(crate) fn routes(root: &mut Reader<'_, '_>) -> Vec<ScriptedRoute> {
+    let routes = root.tables("route", |t, place| {
+        let route = route(t, &place)?;
+        Some((route, place))
+    });
+    let mut all: Vec<ScriptedRoute> = Vec::new();
+    for (route, place) in routes.into_iter().flatten().flatten() {
+        let same =
+            |other: &&ScriptedRoute| other.method == route.method && other.path == route.path;
+        if all.iter().any(|other| same(&other)) {
+            let message = format!("`route`: {} {} stands here twice", route.method, route.path);
+            root.report(Problem::new(message).at(place, "the second"));
+        } else {
+            all.push(route);
+        }
+    }
+    all
+}
+
+fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
+    let method = t.parsed("method", "a method such as \"GET\"", |text| {
+        Method::from_bytes(text.as_bytes()).map_err(|_| format!("found {text:?}"))
+    });
+    let path = t.parsed("path", "a path such as \"/generate\"", |text| {
+        let plain = text.starts_with('/') && !text.contains(['?', '#', ' ']);
+        plain
+            .then(|| text.to_owned())
+            .ok_or_else(|| format!("found {text:?}"))
+    });
+    if !t.has("path") {
+        missing(t, place, "path", "where it is, such as \"/generate\"");
+    }
+    let asks_for_key = t.boolean("key").is_none_or(|said| said.value);
+    let content_type = t.parsed("content-type", "a media type", |text| {
+        HeaderValue::from_str(text).map_err(|_| format!("found {text:?}"))
+    });
+    let body = t.parsed("body", "a text", |text| Ok(text.to_owned()));
+    let status = t.integer("status");
+    let keys = dialect_keys(t);
+    let path = path?.value;
+    let gives = match body {
+        Some(body) => {
+            for (key, place) in keys.said() {
+                let message = format!(
+                    "`route.{key}` means nothing to a route with a `body`, which is always the same"
+                );
+                t.report(Problem::new(message).at(place, ""));
+            }
+            Gives::Fixed(Fixed {
+                status: fixed_status(t, status)?,
+                content_type: match (content_type, body.value.is_empty()) {
+                    (Some(said), _) => Some(said.value),
+                    (None, true) => None,
+                    (None, false) => Some(HeaderValue::from_static(JSON)),
+                },
+                body: body.value.into(),
+            })
+        }
+        None => {
+            if let Some(status) = status {
+                let message =
+                    "`route.status` means nothing without a `body`: answers have status 200";
+                t.report(Problem::new(message).at(status.place, ""));
+            }
+            let content_type = content_type.map(|said| said.value);
+            Gives::Answers(Arc::new(keys.dialect(t, place, &path, content_type)?))
+        }
+    };
+    let default = match gives {
+        Gives::Fixed(_) => Method::GET,
+        Gives::Answers(_) => Method::POST,
+    };
+    Some(ScriptedRoute {
+        method: method.map_or(default, |said| said.value),
+        path,
+        asks_for_key,
+        gives,
+    })
+}
+
+fn fixed_status(t: &Reader<'_, '_>, status: Option<Said<u64>>) -> Option<u16> {
+    let Some(said) = status else {
+        return Some(200);
+    };
+    let status = u16::try_from(said.value).ok();
+    let status = status.filter(|status| (200..600).contains(status));
+    if status.is_none() {
+        let message = format!(
+            "`route.status`: expected a status from 200 to 599, found {}",
+            said.value
+        );
+        t.report(Problem::new(message).at(said.place, ""));
+    }
+    status
+}
+
+fn missing(t: &Reader<'_, '_>, place: &Place, key: &str, what: &str) {
+    let message = format!("`route.{key}` is missing: {what}");
+    t.report(Problem::new(message).at(place.clone(), "in this route"));
+}
+
+/// The keys of a wire format, as they were said.
+struct Keys {
+    prompt: Option<Said<String>>,
+    tokens: Option<Said<String>>,
+    ignore_eos: Option<Said<String>>,
+    model: Option<Said<String>>,
+    stream: Option<Said<Stream>>,
+    framing: Option<Said<Cut>>,
+    prefix: Option<Said<Framing>>,
+    first: Option<Said<Template>>,
+    event: Option<Said<Template>>,
+    last: Option<Said<Template>>,
+    usage: Option<Said<Template>>,
+    end: Option<Said<Template>>,
+    whole: Option<Said<Template>>,
+    error: Option<Said<Template>>,
+    error_event: Option<Said<Template>>,
+}
+
+fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
+    let pointer = |t: &mut Reader<'_, '_>, key| {
+        t.parsed(
+            key,
+            "a JSON pointer such as \"/parameters/max_new\"",
+            |text| {
+                is_pointer(text)
+                    .then(|| text.to_owned())
+                    .ok_or_else(|| format!("found {text:?}"))
+            },
+        )
+    };
+    let template = |t: &mut Reader<'_, '_>, key, known: &[Value]| {
+        t.parsed(key, "a template", |text| match text {
+            "" => Err("it is empty".to_owned()),
+            text => Template::read(text, known),
+        })
+    };
+    Keys {
+        prompt: pointer(t, "prompt"),
+        tokens: pointer(t, "tokens"),
+        ignore_eos: pointer(t, "ignore-eos"),
+        model: pointer(t, "model"),
+        stream: t.parsed(
+            "stream",
+            "\"always\", \"never\" or a JSON pointer such as \"/stream\"",
+            |text| match text {
+                "always" => Ok(Stream::Always),
+                "never" => Ok(Stream::Never),
+                text if is_pointer(text) => Ok(Stream::Asked(text.to_owned())),
+                text => Err(format!("found {text:?}")),
+            },
+        ),
+        framing: t.word("framing"),
+        prefix: prefix(t),
+        first: template(t, "first", BEFORE),
+        event: template(t, "event", DURING),
+        last: template(t, "last", AFTER),
+        usage: template(t, "usage", AFTER),
+        end: template(t, "end", AFTER),
+        whole: template(t, "whole", AFTER),
+        error: template(t, "error", OF_ERRORS),
+        error_event: template(t, "error-event", OF_ERRORS),
+    }
+}
+
+fn is_pointer(text: &str) -> bool {
+    text.starts_with('/') && text.len() > 1
+}
+
+/// `prefix`: what stands before each event of a length-prefixed stream.
+fn prefix(t: &mut Reader<'_, '_>) -> Option<Said<Framing>> {
+    let mut place = None;
+    let framing = t.table("prefix", |t| {
+        let skip = t.integer("skip");
+        let width = t.integer("width");
+        let little_endian = t.boolean("little-endian");
+        place = (skip.as_ref().map(|said| &said.place))
+            .or(width.as_ref().map(|said| &said.place))
+            .or(little_endian.as_ref().map(|said| &said.place))
+            .cloned();
+        let skip = checked(t, skip, "skip", "at most 16", |n| n <= 16);
+        // A shorter length has no room for all text so far.
+        let width = checked(t, width, "width", "4 or 8", |n| n == 4 || n == 8);
+        Framing::LengthPrefixed {
+            skip: skip.unwrap_or(0),
+            width: width.unwrap_or(4),
+            little_endian: little_endian.is_some_and(|said| said.value),
+        }
+    });
+    Some(Said::new(framing, place?))
+}
+
+fn checked(
+    t: &Reader<'_, '_>,
+    said: Option<Said<u64>>,
+    key: &str,
+    expected: &str,
+    possible: impl FnOnce(u64) -> bool,
+) -> Option<usize> {
+    let said = said?;
+    if possible(said.value) {
+        return usize::try_from(said.value).ok();
+    }
+    let message = format!(
+        "`route.prefix.{key}`: expected {expected}, found {}",
+        said.value
+    );
+    t.report(Problem::new(message).at(said.place, format!("expected {expected}")));
+    None
+}
+
+impl Keys {
+    /// Those of streamed replies.
+    fn streamed(&self) -> [(&'static str, &Option<Said<Template>>); 5] {
+        [
+            ("first", &self.first),
+            ("event", &self.event),
+            ("last", &self.last),
+            ("usage", &self.usage),
+            ("end", &self.end),
+        ]
+    }
+
+    /// All that were said, each with its place.
+    fn said(&self) -> Vec<(&'static str, Place)> {
+        fn of<T>(key: &'static str, said: &Option<Said<T>>) -> Option<(&'static str, Place)> {
+            said.as_ref().map(|said| (key, said.place.clone()))
+        }
+        let asked = [
+            of("prompt", &self.prompt),
+            of("tokens", &self.tokens),
+            of("ignore-eos", &self.ignore_eos),
+            of("model", &self.model),
+            of("stream", &self.stream),
+            of("framing", &self.framing),
+            of("prefix", &self.prefix),
+            of("whole", &self.whole),
+            of("error", &self.error),
+            of("error-event", &self.error_event),
+        ];
+        let streamed = self.streamed().map(|(key, said)| of(key, said));
+        asked.into_iter().chain(streamed).flatten().collect()
+    }
+
+    /// The wire format, where nothing is missing and nothing contradicts itself.
+    fn dialect(
+        self,
+        t: &Reader<'_, '_>,
+        place: &Place,
+        path: &str,
+        content_type: Option<HeaderValue>,
+    ) -> Option<Dialect> {
+        let cut = self.framing.as_ref().map_or(Cut::Lines, |said| said.value);
+        let stream = match (&self.stream, cut) {
+            (Some(said), _) => said.value.clone(),
+            (None, Cut::Whole) => Stream::Never,
+            (None, _) => Stream::Always,
+        };
+        let may_stream = stream != Stream::Never;
+        let mut sound = true;
+        let mut wrong = |message: String, place: Place| {
+            sound = false;
+            t.report(Problem::new(message).at(place, "in this route"));
+        };
+        if !t.has("prompt") {
+            let message = "`route.prompt` is missing: the JSON pointer to the prompt; or `body`, for a reply that is always the same";
+            wrong(message.to_owned(), place.clone());
+        }
+        if may_stream && cut == Cut::Whole {
+            let message = "a route with `framing = \"whole\"` cannot stream; say `stream = \"never\"` or choose another framing";
+            wrong(message.to_owned(), place.clone());
+        } else if may_stream && !t.has("event") {
+            let message =
+                "`route.event` is missing: the template of the events of a streamed reply";
+            wrong(message.to_owned(), place.clone());
+        }
+        for (key, said) in self.streamed() {
+            if let (false, Some(said)) = (may_stream, said) {
+                let message = format!("`route.{key}` means nothing to a route that never streams");
+                wrong(message, said.place.clone());
+            }
+            if let (Cut::Lines, true, Some(said)) = (cut, may_stream, said)
+                && said.value.has_line_end()
+            {
+                let message = format!(
+                    "`route.{key}` has several lines, but with `framing = \"lines\"` an event is one"
+                );
+                wrong(message, said.place.clone());
+            }
+        }
+        match (&self.whole, &stream) {
+            (None, Stream::Never | Stream::Asked(_)) if !t.has("whole") => {
+                let message = "`route.whole` is missing: the template of a reply to a request that does not stream";
+                wrong(message.to_owned(), place.clone());
+            }
+            (Some(said), Stream::Always) => {
+                let message = "`route.whole` means nothing to a route that always streams; say with `stream` which requests get it";
+                wrong(message.to_owned(), said.place.clone());
+            }
+            _ => {}
+        }
+        if let (Some(prefix), true) = (&self.prefix, cut != Cut::LengthPrefixed) {
+            let message = "`route.prefix` means nothing without `framing = \"length-prefixed\"`";
+            wrong(message.to_owned(), prefix.place.clone());
+        }
+        let framing = match (cut, self.prefix) {
+            (Cut::Lines, _) => Framing::Lines,
+            (Cut::EventStream, _) => Framing::EventStream,
+            (Cut::Raw | Cut::Whole, _) => Framing::Raw,
+            (Cut::LengthPrefixed, Some(said)) => said.value,
+            (Cut::LengthPrefixed, None) => Framing::LengthPrefixed {
+                skip: 0,
+                width: 4,
+                little_endian: false,
+            },
+        };
+        let usual = match cut {
+            Cut::Lines => "application/x-ndjson",
+            Cut::EventStream => "text/event-stream; charset=utf-8",
+            Cut::LengthPrefixed | Cut::Raw => "application/octet-stream",
+            Cut::Whole => JSON,
+        };
+        let json = HeaderValue::from_static(JSON);
+        let streamed = content_type
+            .clone()
+            .unwrap_or(HeaderValue::from_static(usual));
+        let value = |said: Option<Said<Template>>| said.map(|said| said.value);
+        let error = value(self.error).or_else(|| Template::read(ERROR, OF_ERRORS).ok())?;
+        let prompt = self.prompt?.value;
+        sound.then_some(())?;
+        let pointer = |said: Option<Said<String>>| said.map(|said| said.value);
+        Some(Dialect {
+            path: Cow::Owned(path.to_owned()),
+            asks: Asks {
+                prompt,
+                tokens: pointer(self.tokens),
+                ignore_eos: pointer(self.ignore_eos),
+                model: pointer(self.model),
+                stream,
+            },
+            framing,
+            content_type: streamed,
+            whole_content_type: content_type.filter(|_| cut == Cut::Whole).unwrap_or(json),
+            first: value(self.first),
+            event: value(self.event),
+            last: value(self.last),
+            usage: value(self.usage),
+            end: value(self.end),
+            whole: value(self.whole),
+            error_event: value(self.error_event).unwrap_or_else(|| error.clone()),
+            error,
+        })
+    }
+}

@@ -1,0 +1,274 @@
+//! What can go wrong with a mock engine's replies, and for which requests it does.
+//!
+//! Responsible for choosing; the notation is `written`'s. What a fault does to a reply is done in
+//! `reply` (its events), `stream` (its writes) and `serve` (its HTTP response).
+
+mod written;
+
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use model::duration::Span;
+
+/// One thing that goes wrong, and for which requests.
+///
+/// In TOML it is a table: `kind`, what that kind needs, and at most one of `every = 10`,
+/// `requests = [0, 7]` and `share = 0.1`; without any of these it goes wrong every time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "written::Written", into = "written::Written")]
+pub struct Fault {
+    /// What goes wrong.
+    pub what: What,
+    /// For which requests.
+    pub on: On,
+}
+
+/// Which requests go wrong. They are numbered from 0 in order of arrival.
+#[derive(Clone, Debug, PartialEq)]
+pub enum On {
+    /// Every request.
+    All,
+    /// The nth, the 2nth and so on: with 10, numbers 9, 19, 29.
+    Every(NonZeroU64),
+    /// These.
+    Requests(Vec<u64>),
+    /// This share of all, 0 to 1, chosen by a hash of the number: the same ones each time.
+    Share(f64),
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// `http-error`: an HTTP error status (`status`, 500 if not given) and a JSON error.
+    HttpError {
+        /// The status.
+        status: u16,
+        /// When to come again (`retry-after`), in whole seconds.
+        retry_after: Option<Duration>,
+    },
+    /// `html`: a web page instead of an API (`status`, 200 if not given), as behind a wrong port.
+    /// Without a choice of requests, on every route.
+    Html {
+        /// The status.
+        status: u16,
+    },
+    /// `hang-up`: the connection is closed without a reply; in HTTP/2, the request's stream is.
+    HangUp {
+        /// With a TCP reset (`reset = true`).
+        reset: bool,
+    },
+    /// `goodbye`: the connection takes no request after this one, and says so: `connection: close`,
+    /// or GOAWAY in HTTP/2.
+    Goodbye,
+    /// `slow-headers`: the reply's headers come that much later (`for`); tokens that are due by then follow at once.
+    SlowHeaders {
+        /// How much later.
+        by: Duration,
+    },
+    /// `in-band-error`, `cut`, `no-done`: the reply ends badly, when the next token would be due.
+    Break {
+        /// Tokens that are sent before.
+        after_tokens: u32,
+        /// How it ends.
+        how: Breakdown,
+    },
+    /// `stall`: nothing comes for a while (`for`) or ever (without `for`); what follows is as much later.
+    Stall {
+        /// Tokens that are sent before.
+        after_tokens: u32,
+        /// For how long; absent for ever.
+        lasting: Option<Duration>,
+    },
+    /// `stop-early`: the answer ends properly, but short of what was asked, `ignore_eos` or not.
+    StopEarly {
+        /// Its tokens.
+        after_tokens: u32,
+    },
+    /// `split`: every write holds `bytes` bytes of the body, so events and characters are cut anywhere.
+    Split {
+        /// Bytes in each write.
+        bytes: NonZeroUsize,
+    },
+    /// `merge`: `events` events are held back and written together when the last of them is due.
+    Merge {
+        /// Events in each write.
+        events: NonZeroU32,
+    },
+    /// `crlf`: lines end in CR LF.
+    Crlf,
+    /// `ping`: a comment line comes at once, and one before every event.
+    Ping,
+}
+
+/// How a reply ends badly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breakdown {
+    /// An error inside a reply that began as a success, then the end marker.
+    InBandError,
+    /// The connection breaks.
+    Cut {
+        /// With a TCP reset (`reset = true`) instead of an orderly close in mid-reply.
+        reset: bool,
+    },
+    /// The HTTP reply ends as it should, but its end marker is missing, and with it all that is due by then.
+    NoDone,
+}
+
+impl What {
+    /// The length of time it names.
+    pub(super) fn lasting(&self) -> Option<Span> {
+        match self {
+            What::SlowHeaders { by } => Some(Span(*by)),
+            What::Stall { lasting, .. } => lasting.map(Span),
+            What::HttpError { retry_after, .. } => retry_after.map(Span),
+            _ => None,
+        }
+    }
+}
+
+impl On {
+    /// Whether the request with this number is meant; `salt` sets faults with equal shares apart.
+    fn selects(&self, number: u64, salt: u64) -> bool {
+        match self {
+            On::All => true,
+            On::Every(n) => (number + 1).is_multiple_of(n.get()),
+            On::Requests(numbers) => numbers.contains(&number),
+            On::Share(share) => {
+                let hash = mixed(number ^ mixed(salt));
+                ((hash >> 11) as f64 / (1_u64 << 53) as f64) < *share
+            }
+        }
+    }
+}
+
+/// The finalizer of splitmix64 (Steele, Lea, Flood 2014): equally likely bits from a counter.
+pub(super) fn mixed(counter: u64) -> u64 {
+    let mut z = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// All that goes wrong with one request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Mishaps {
+    pub http_error: Option<(u16, Option<Duration>)>,
+    /// The web page's status.
+    pub html: Option<u16>,
+    /// Whether with a reset.
+    pub hang_up: Option<bool>,
+    pub goodbye: bool,
+    pub slow_headers: Duration,
+    pub breakdown: Option<(u32, Breakdown)>,
+    pub stall: Option<(u32, Option<Duration>)>,
+    pub stop_early: Option<u32>,
+    pub split: Option<NonZeroUsize>,
+    pub merge: Option<NonZeroU32>,
+    pub crlf: bool,
+    pub ping: bool,
+}
+
+impl Mishaps {
+    /// What the faults of a script do to the request with this number; of two of a kind the first counts.
+    pub fn of(faults: &[Fault], number: u64) -> Self {
+        let mut mishaps = Mishaps::default();
+        for (salt, fault) in (0..).zip(faults) {
+            if !fault.on.selects(number, salt) {
+                continue;
+            }
+            match fault.what {
+                What::HttpError {
+                    status,
+                    retry_after,
+                } => {
+                    mishaps.http_error.get_or_insert((status, retry_after));
+                }
+                What::Html { status } => {
+                    mishaps.html.get_or_insert(status);
+                }
+                What::HangUp { reset } => {
+                    mishaps.hang_up.get_or_insert(reset);
+                }
+                What::Goodbye => mishaps.goodbye = true,
+                What::SlowHeaders { by } if mishaps.slow_headers.is_zero() => {
+                    mishaps.slow_headers = by
+                }
+                What::SlowHeaders { .. } => {}
+                What::Break { after_tokens, how } => {
+                    mishaps.breakdown.get_or_insert((after_tokens, how));
+                }
+                What::Stall {
+                    after_tokens,
+                    lasting,
+                } => {
+                    mishaps.stall.get_or_insert((after_tokens, lasting));
+                }
+                What::StopEarly { after_tokens } => {
+                    mishaps.stop_early.get_or_insert(after_tokens);
+                }
+                What::Split { bytes } => {
+                    mishaps.split.get_or_insert(bytes);
+                }
+                What::Merge { events } => {
+                    mishaps.merge.get_or_insert(events);
+                }
+                What::Crlf => mishaps.crlf = true,
+                What::Ping => mishaps.ping = true,
+            }
+        }
+        mishaps
+    }
+}
+
+/// The status of the web page that all routes show, if they do.
+pub(super) fn web_page_everywhere(faults: &[Fault]) -> Option<u16> {
+    faults
+        .iter()
+        .find_map(|fault| match (&fault.what, &fault.on) {
+            (What::Html { status }, On::All) => Some(*status),
+            _ => None,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(on: &str, of: u64) -> Vec<u64> {
+        let fault: Fault = format!("kind = 'crlf', {on}").parse().unwrap();
+        let faults = [fault];
+        (0..of)
+            .filter(|number| Mishaps::of(&faults, *number).crlf)
+            .collect()
+    }
+
+    #[test]
+    fn requests_are_chosen() {
+        assert_eq!(chosen("every = 3", 9), [2, 5, 8]);
+        assert_eq!(chosen("requests = [4, 0]", 9), [0, 4]);
+        assert_eq!(chosen("share = 1.0", 4), [0, 1, 2, 3]);
+        assert!(chosen("share = 0.0", 1000).is_empty());
+        let tenth = chosen("share = 0.1", 10_000);
+        assert!((900..1100).contains(&tenth.len()), "{}", tenth.len());
+        assert_eq!(tenth, chosen("share = 0.1", 10_000));
+    }
+
+    #[test]
+    fn equal_shares_are_chosen_apart() {
+        let half: Fault = "kind = 'crlf', share = 0.5".parse().unwrap();
+        let faults = [
+            half.clone(),
+            Fault {
+                what: What::Ping,
+                ..half
+            },
+        ];
+        let both = |m: &Mishaps| m.crlf == m.ping;
+        let same = (0..1000)
+            .filter(|n| both(&Mishaps::of(&faults, *n)))
+            .count();
+        assert!((400..600).contains(&same), "{same}");
+    }
+}

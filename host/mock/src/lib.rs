@@ -1,0 +1,116 @@
+//! A scripted LLM server: it speaks what engines speak, answers exactly when its script says, and
+//! fails as it says. `runner mock` serves it over TCP; whole-run tests over an in-memory pipe on
+//! tokio's paused clock, where a TTFT of 120 ms is 120 ms exactly.
+//!
+//! Routes: OpenAI's `/v1/completions` and `/v1/chat/completions`, `/generate` of SGLang or LMDeploy,
+//! `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and SGLang's `/flush_cache`; and
+//! those that the script defines, for engines that are not spoken here. A token is one byte of text. Each is
+//! served over HTTP/1.1 and over HTTP/2, with TLS or without.
+//!
+//! Responsible for being a server. It shares no code with the runner's own reading of replies, so
+//! that one can check the other; what it knows of formats comes from captured replies of engines.
+//!
+//! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, so delays do not add up.
+//! Tokio's timers fire on whole milliseconds; shorter inter-token times come in bursts.
+
+mod answer;
+mod ask;
+mod control;
+mod dialect;
+mod fault;
+mod metrics;
+mod pace;
+mod prefix;
+mod reply;
+mod script;
+mod serve;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod truth;
+mod wire;
+
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+pub use dialect::ScriptedRoute;
+pub use fault::{Breakdown, Fault, On, What};
+pub use script::{
+    Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
+};
+pub use serve::{listen, serve, serve_connection, serve_tls};
+pub use tls::{Tls, TlsError};
+pub use truth::{End, Sent, Truth};
+
+use model::units::Nanos;
+
+/// A mock engine: a script, its state and what it has done.
+#[derive(Debug)]
+pub struct Engine {
+    script: Script,
+    origin: Instant,
+    /// Seconds since 1970.
+    created: u64,
+    /// Where the script has a limit of concurrency: the places.
+    slots: Option<Arc<Semaphore>>,
+    counters: truth::Counters,
+    prefixes: prefix::PrefixCache,
+    keeps_truth: bool,
+    truths: Mutex<Vec<Truth>>,
+}
+
+impl Engine {
+    /// An engine that plays a script and counts, for as long as you like. Make it inside the runtime
+    /// that serves it: a paused clock is paused only there.
+    pub fn new(script: Script) -> Result<Arc<Self>, ScriptError> {
+        Self::build(script, false)
+    }
+
+    /// An engine that also remembers what it did with every request, for tests to compare with.
+    pub fn with_truth(script: Script) -> Result<Arc<Self>, ScriptError> {
+        Self::build(script, true)
+    }
+
+    fn build(script: Script, keeps_truth: bool) -> Result<Arc<Self>, ScriptError> {
+        script.check()?;
+        let slots = script
+            .max_concurrency
+            .map(|n| Arc::new(Semaphore::new(n.get().min(Semaphore::MAX_PERMITS))));
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Ok(Arc::new(Engine {
+            script,
+            origin: Instant::now(),
+            created: since_1970.unwrap_or_default().as_secs(),
+            slots,
+            counters: truth::Counters::default(),
+            prefixes: prefix::PrefixCache::default(),
+            keeps_truth,
+            truths: Mutex::default(),
+        }))
+    }
+
+    /// The script it plays.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// The instant that its truth counts from: when the engine was made.
+    pub fn origin(&self) -> Instant {
+        self.origin
+    }
+
+    /// What it did with every request that is over, in order of arrival; empty unless it keeps truth.
+    pub fn truths(&self) -> Vec<Truth> {
+        let mut truths = truth::lock(&self.truths).clone();
+        truths.sort_by_key(|truth| truth.number);
+        truths
+    }
+
+    fn since(&self, instant: Instant) -> Nanos {
+        instant.saturating_duration_since(self.origin).into()
+    }
+}

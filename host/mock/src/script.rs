@@ -1,0 +1,368 @@
+//! The script of a mock engine: how fast it answers, what it says, and what goes wrong.
+//!
+//! Responsible for what a script can say and for telling what cannot be played; reading TOML is `read`'s. What
+//! the script does to a request is decided in `answer`, `reply` and `serve`.
+
+mod read;
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::dialect::ScriptedRoute;
+use super::fault::Fault;
+use model::duration::{self, Span};
+use reader::ScenarioError;
+
+/// The longest time a script may name: a deadline must fit every clock.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The most tokens a prompt and its answer may have together; an answer's text is held in memory.
+const CONTEXT_LIMIT: NonZeroU32 = NonZeroU32::new(1 << 24).expect("not zero");
+
+/// How a mock engine behaves. Written as TOML with the field names in kebab case, `[[fault]]` and `[[route]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Script {
+    /// From the complete request (or from the free slot, see `max_concurrency`) to the first token.
+    pub ttft: Span,
+    /// From each token to the next.
+    pub itl: Span,
+    /// How much both vary from request to request: the standard deviation of their logarithms, about
+    /// a share of them. 0 is not at all.
+    pub spread: f64,
+    /// What that chance comes from: the same seed gives the same times each time.
+    pub seed: u64,
+    /// Tokens in each event. The first token always comes alone, as with vLLM's `--stream-interval`,
+    /// so TTFT and the time of the last token do not depend on this; an event is sent when its last token is due.
+    pub tokens_per_chunk: NonZeroU32,
+    /// Tokens of an answer whose request sets no limit and whose text has no end of its own.
+    pub output_tokens: u32,
+    /// The answer ends by itself after this many tokens, unless the request says `ignore_eos`
+    /// or asks for more with `min_tokens`.
+    pub stop_after: Option<u32>,
+    /// What the answers say.
+    pub answer: Says,
+    /// Of the tokens of a chat answer, this many come first and are reasoning.
+    pub reasoning_tokens: u32,
+    /// The name reasoning goes by.
+    pub reasoning_field: ReasoningField,
+    /// When a chat stream sends the chunk that holds a role and no text.
+    pub role_chunk: RoleChunk,
+    /// Where the OpenAI routes report how many tokens they counted.
+    pub usage: UsageIn,
+    /// Whose `/generate` this is.
+    pub generate: Generate,
+    /// Whether SGLang's `/generate` streams what is new instead of all there is so far.
+    pub incremental: bool,
+    /// The key that requests must carry as `Authorization: Bearer`.
+    pub api_key: Option<String>,
+    /// The models that are served; requests for another are refused. Empty: every name is served.
+    pub models: Vec<String>,
+    /// Requests that are worked on at a time; further ones wait for a slot in order of arrival.
+    pub max_concurrency: Option<NonZeroUsize>,
+    /// Tokens that a prompt and its answer may have together.
+    pub context_limit: NonZeroU32,
+    /// When a stream's HTTP headers are sent.
+    pub headers: Headers,
+    /// What goes wrong, and for which requests. Of several that end a reply, the first written counts.
+    pub faults: Vec<Fault>,
+    /// Whether prefixes of prompts are remembered: what is found of them is counted and told as cached tokens.
+    pub prefix_cache: bool,
+    /// Further routes, of engines that are not spoken here. They stand before those that are.
+    pub routes: Vec<ScriptedRoute>,
+}
+
+/// What answers say. A token is one byte of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Says {
+    /// English words, the same for the same prompt, as many as are asked for.
+    #[default]
+    Words,
+    /// The prompt; of a chat, the last message.
+    Echo,
+    /// Always this.
+    Text(String),
+}
+
+/// The name of the field that reasoning stands in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum ReasoningField {
+    /// `reasoning`, as vLLM writes it.
+    #[default]
+    Reasoning,
+    /// `reasoning_content`, as SGLang, LMDeploy and llama.cpp write it.
+    ReasoningContent,
+}
+
+/// When the chunk that holds a role and no text is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum RoleChunk {
+    /// Just before the first token, as vLLM and SGLang do.
+    #[default]
+    FirstToken,
+    /// As soon as the request is complete, long before there is a token.
+    AtOnce,
+    /// Never.
+    None,
+}
+
+/// Where the OpenAI routes report usage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum UsageIn {
+    /// In an event after the last choice if the request asks with `stream_options.include_usage`, as vLLM
+    /// does; whole replies always hold it.
+    #[default]
+    Final,
+    /// The same, asked or not.
+    Always,
+    /// In the last event that holds a choice, asked or not.
+    LastChunk,
+    /// In every event, asked or not.
+    Continuous,
+    /// Nowhere, in whole replies neither.
+    None,
+}
+
+/// Whose `/generate` is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Generate {
+    /// SGLang's.
+    #[default]
+    Sglang,
+    /// LMDeploy's.
+    Lmdeploy,
+}
+
+/// When a stream's HTTP headers are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Headers {
+    /// As soon as the request is complete, as vLLM does.
+    #[default]
+    AtOnce,
+    /// With the first token.
+    FirstToken,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Script {
+            ttft: Span(Duration::from_millis(100)),
+            itl: Span(Duration::from_millis(10)),
+            spread: 0.0,
+            seed: 0,
+            tokens_per_chunk: NonZeroU32::MIN,
+            output_tokens: 128,
+            stop_after: None,
+            answer: Says::Words,
+            reasoning_tokens: 0,
+            reasoning_field: ReasoningField::default(),
+            role_chunk: RoleChunk::default(),
+            usage: UsageIn::default(),
+            generate: Generate::default(),
+            incremental: false,
+            api_key: None,
+            models: Vec::new(),
+            max_concurrency: None,
+            context_limit: CONTEXT_LIMIT,
+            headers: Headers::default(),
+            faults: Vec::new(),
+            prefix_cache: false,
+            routes: Vec::new(),
+        }
+    }
+}
+
+/// Why a script cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// The file could not be read.
+    #[error("the script {} cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is not a script that can be played.
+    #[error(transparent)]
+    Wrong(#[from] ScenarioError),
+    /// A value that cannot be played.
+    #[error("the script's `{key}` is wrong: {message}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What was expected.
+        message: String,
+    },
+}
+
+impl Script {
+    /// Reads a script from a TOML file.
+    pub fn read(path: &Path) -> Result<Self, ScriptError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ScriptError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Script::parse(&path.to_string_lossy(), &text)?)
+    }
+
+    /// Reads a script from TOML; `name` is what its mistakes are told under.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        read::read(name, text)
+    }
+
+    /// Says whether every value can be played.
+    pub fn check(&self) -> Result<(), ScriptError> {
+        let wrong = |key, message: String| Err(ScriptError::Value { key, message });
+        let spans = [("ttft", Some(self.ttft)), ("itl", Some(self.itl))];
+        let lasting = self
+            .faults
+            .iter()
+            .map(|fault| ("fault.for", fault.what.lasting()));
+        for (key, span) in spans.into_iter().chain(lasting) {
+            if let Some(span) = span
+                && let Err(message) = possible_span(span)
+            {
+                return wrong(key, message);
+            }
+        }
+        if let Err(message) = possible_spread(self.spread) {
+            return wrong("spread", message);
+        }
+        if self.context_limit > CONTEXT_LIMIT {
+            return wrong(
+                "context-limit",
+                format!("at most {CONTEXT_LIMIT} tokens are possible"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether requests for `model` are answered.
+    pub(super) fn serves(&self, model: &str) -> bool {
+        self.models.is_empty() || self.models.iter().any(|served| served == model)
+    }
+
+    /// The models that `/v1/models` lists.
+    pub(super) fn listed_models(&self) -> Vec<&str> {
+        if self.models.is_empty() {
+            return vec!["mock"];
+        }
+        self.models.iter().map(String::as_str).collect()
+    }
+}
+
+fn possible_spread(spread: f64) -> Result<(), String> {
+    if !(0.0..=2.0).contains(&spread) {
+        return Err(format!("expected a number from 0 to 2, found {spread}"));
+    }
+    Ok(())
+}
+
+fn possible_span(span: Span) -> Result<(), String> {
+    if span.0 > LONGEST {
+        return Err(format!("at most {} is possible", duration::format(LONGEST)));
+    }
+    Ok(())
+}
+
+impl FromStr for Script {
+    type Err = ScenarioError;
+
+    fn from_str(text: &str) -> Result<Self, ScenarioError> {
+        Script::parse("script", text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{Breakdown, On, What};
+
+    #[test]
+    fn a_script_is_read_from_toml() {
+        let script: Script = r#"
+            ttft = "120ms"
+            itl = "20ms"
+            tokens-per-chunk = 4
+            answer = { text = "42" }
+            usage = "last-chunk"
+            reasoning-field = "reasoning_content"
+            [[fault]]
+            kind = "cut"
+            after-tokens = 3
+            every = 2
+            "#
+        .parse()
+        .unwrap();
+        assert_eq!(script.ttft, Span(Duration::from_millis(120)));
+        assert_eq!(script.tokens_per_chunk.get(), 4);
+        assert_eq!(script.answer, Says::Text("42".to_owned()));
+        assert_eq!(script.usage, UsageIn::LastChunk);
+        assert_eq!(script.reasoning_field, ReasoningField::ReasoningContent);
+        let cut = What::Break {
+            after_tokens: 3,
+            how: Breakdown::Cut { reset: false },
+        };
+        let every = On::Every(2.try_into().unwrap());
+        assert_eq!(
+            script.faults,
+            [Fault {
+                what: cut,
+                on: every
+            }]
+        );
+        assert_eq!(script.output_tokens, Script::default().output_tokens);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, message) in [
+            (
+                "tftt = '1s'",
+                "script:1:1: unknown key `tftt`; did you mean `ttft`?",
+            ),
+            ("ttft = '1'", "a unit is missing"),
+            (
+                "ttft = 1",
+                "expected a time such as \"120ms\", found the integer 1",
+            ),
+            ("ttft = '9000h'", "at most"),
+            (
+                "tokens-per-chunk = 0",
+                "expected a whole number from 1 to 4294967295, found 0",
+            ),
+            ("answer = 'ecco'", "unknown variant `ecco`"),
+            ("usage = 'sometimes'", "expected one of `final`, `always`"),
+            ("models = 5", "`models`: expected a string"),
+            (
+                "[[fault]]\nkind = 'cut'",
+                "script:1:1: `fault`: a fault of kind `cut` needs `after-tokens`",
+            ),
+            (
+                "context-limit = 99999999",
+                "expected a whole number from 1 to 16777216, found 99999999",
+            ),
+        ] {
+            let error = text.parse::<Script>().expect_err(text).to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+        let all = "ttft = 1\nitl = 2\n[[fault]]\nkind = 'cutt'";
+        assert_eq!(all.parse::<Script>().unwrap_err().problems().len(), 3);
+        let error = Script {
+            ttft: Span(Duration::MAX),
+            ..Script::default()
+        }
+        .check();
+        assert!(error.unwrap_err().to_string().contains("`ttft`"));
+        let error = Script::read(Path::new("no-such-script.toml"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("no-such-script.toml"), "{error}");
+    }
+}

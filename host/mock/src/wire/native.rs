@@ -1,0 +1,164 @@
+//! The `/generate` routes: SGLang's, whose events repeat all text so far unless the server streams
+//! incrementally, and LMDeploy's, which share the path and little else.
+
+use super::{Head, Piece, Wire, put, put_string};
+use crate::answer::{Answer, Finish};
+use crate::ask::Ask;
+use crate::script::Script;
+
+/// The id that stands for the end of a text.
+const END_OF_TEXT: u32 = 2;
+
+/// Writes one reply of SGLang's `/generate`.
+pub(super) struct Sglang {
+    id: String,
+    prompt_tokens: u32,
+    cached_tokens: u32,
+    incremental: bool,
+}
+
+impl Sglang {
+    pub fn new(script: &Script, ask: &Ask, head: &Head<'_>) -> Self {
+        let incremental = script.incremental;
+        Sglang {
+            id: head.id(),
+            prompt_tokens: ask.prompt_tokens,
+            cached_tokens: head.cached_tokens,
+            incremental,
+        }
+    }
+
+    fn object(&self, answer: &Answer, from: u32, piece: Piece, out: &mut Vec<u8>) {
+        put_text_and_ids(answer, from, piece.to, out);
+        put(
+            out,
+            format_args!(r#","meta_info":{{"id":"{}","finish_reason":"#, self.id),
+        );
+        match (piece.last, answer.finish) {
+            (false, _) => out.extend_from_slice(b"null"),
+            (true, Finish::Stop) => put(
+                out,
+                format_args!(r#"{{"type":"stop","matched":{END_OF_TEXT}}}"#),
+            ),
+            (true, Finish::Length) => {
+                put(
+                    out,
+                    format_args!(r#"{{"type":"length","length":{}}}"#, answer.tokens),
+                );
+            }
+        }
+        let (prompt, completion) = (self.prompt_tokens, piece.to);
+        put(
+            out,
+            format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#),
+        );
+        put(
+            out,
+            format_args!(r#","cached_tokens":{}"#, self.cached_tokens),
+        );
+        out.extend_from_slice(br#","reasoning_tokens":0,"num_retractions":0"#);
+        out.extend_from_slice(br#","weight_version":"default""#);
+        if piece.last {
+            put(out, format_args!(r#","e2e_latency":{}"#, piece.seconds));
+        }
+        out.extend_from_slice(b"}}");
+    }
+}
+
+impl Wire for Sglang {
+    fn role(&self, _: &mut Vec<u8>) {}
+
+    fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"data: ");
+        self.object(
+            answer,
+            if self.incremental { piece.from } else { 0 },
+            piece,
+            out,
+        );
+        out.extend_from_slice(b"\n\n");
+    }
+
+    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
+
+    fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>) {
+        let all = Piece {
+            from: 0,
+            to: answer.tokens,
+            last: true,
+            seconds,
+        };
+        self.object(answer, 0, all, out);
+    }
+}
+
+/// Writes one reply of LMDeploy's `/generate`.
+pub(super) struct Lmdeploy {
+    prompt_tokens: u32,
+}
+
+impl Lmdeploy {
+    pub fn new(ask: &Ask) -> Self {
+        Lmdeploy {
+            prompt_tokens: ask.prompt_tokens,
+        }
+    }
+
+    fn object(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
+        put_text_and_ids(answer, piece.from, piece.to, out);
+        out.extend_from_slice(br#","meta_info":{"finish_reason":"#);
+        if piece.last {
+            put(
+                out,
+                format_args!(r#"{{"type":"{}"}}"#, answer.finish.name()),
+            );
+        } else {
+            out.extend_from_slice(b"null");
+        }
+        let (prompt, completion) = (self.prompt_tokens, piece.to);
+        put(
+            out,
+            format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#),
+        );
+        out.extend_from_slice(br#","output_token_logprobs":null}}"#);
+    }
+}
+
+impl Wire for Lmdeploy {
+    fn role(&self, _: &mut Vec<u8>) {}
+
+    fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"data: ");
+        self.object(answer, piece, out);
+        out.extend_from_slice(b"\n\n");
+    }
+
+    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
+
+    fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>) {
+        self.object(
+            answer,
+            Piece {
+                from: 0,
+                to: answer.tokens,
+                last: true,
+                seconds,
+            },
+            out,
+        );
+    }
+}
+
+/// `{"text":…,"output_ids":[…]` of tokens `from..to`.
+fn put_text_and_ids(answer: &Answer, from: u32, to: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"text":"#);
+    put_string(out, answer.piece(from, to));
+    out.extend_from_slice(br#","output_ids":["#);
+    for (i, id) in answer.ids(from, to).iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        put(out, format_args!("{id}"));
+    }
+    out.push(b']');
+}

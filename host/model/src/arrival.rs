@@ -1,0 +1,317 @@
+//! Arrival models: when requests are due, as pure functions of model, rate and seed.
+//!
+//! Neither the server, nor the number of workers, nor the machine has a say in it.
+//! Waiting for the due time is `pace`'s business.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::file::PlannedFile;
+use crate::units::Nanos;
+
+mod numpy;
+mod profile;
+#[cfg(test)]
+mod tests;
+mod think;
+mod trace;
+mod words;
+
+use numpy::Legacy;
+use profile::Profile;
+
+pub use profile::{Shape, Stage, length_for};
+pub use think::{Think, ThinkSpread};
+pub use trace::{Trace, TraceError};
+
+/// How requests arrive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    tag = "model",
+    deny_unknown_fields
+)]
+pub enum Arrival {
+    /// All at once.
+    Inf,
+    /// One every 1/rate seconds, the first at once.
+    Constant {
+        /// Requests a second.
+        rate: f64,
+    },
+    /// Independent exponential gaps of mean 1/rate, the first request at once.
+    Poisson {
+        /// Requests a second.
+        rate: f64,
+        /// Whether the first request comes after a gap too and all are scaled so that the last of
+        /// n is due at n/rate: [`Arrival::Gamma`] of burstiness 1, normalised.
+        #[serde(default, skip_serializing_if = "is_false")]
+        normalise: bool,
+    },
+    /// Independent gamma-distributed gaps of mean 1/rate, the first before the first request.
+    Gamma {
+        /// Requests a second.
+        rate: f64,
+        /// The distribution's shape: 1 is Poisson, less is in bursts, more is evener.
+        burstiness: f64,
+        /// Whether all are scaled so that the last of n is due at n/rate.
+        #[serde(default, skip_serializing_if = "is_false")]
+        normalise: bool,
+    },
+    /// A rate that goes from one value to another, and stays there.
+    Ramp {
+        /// How requests are spread over the area under the rate.
+        spread: Spread,
+        /// The way from the one to the other.
+        ramp: Stage,
+    },
+    /// Rates one after the other. Nothing is due after the last.
+    Stages {
+        /// How requests are spread over the area under the rate.
+        spread: Spread,
+        /// The rates.
+        stages: Vec<Stage>,
+    },
+    /// As a file says.
+    Trace {
+        /// The file.
+        file: PlannedFile,
+        /// How many times as fast it is played.
+        time_scale: f64,
+        /// How many instants it has; no request is due after the last.
+        timestamps: u64,
+        /// Seconds from the first to the last, as played.
+        length: f64,
+        /// The most within a second, as played.
+        peak: f64,
+    },
+    /// As the samples of the dataset say.
+    Dataset {
+        /// How many times as fast they are played.
+        time_scale: f64,
+        /// How many samples there are; no request is due after the last.
+        timestamps: u64,
+        /// How long after the beginning the first is due, in nanoseconds, as played.
+        first: Nanos,
+        /// Seconds from the beginning to the last, as played.
+        length: f64,
+        /// The most within a second, as played.
+        peak: f64,
+    },
+    /// So many users, each sending its next request when the last one is answered.
+    Closed {
+        /// How many users.
+        concurrency: u32,
+        /// How long a user thinks before its next request; absent where it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        think: Option<Think>,
+    },
+}
+
+/// How requests are spread over the area under a rate: the numbers at which one is due.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
+pub enum Spread {
+    /// 0, 1, 2 …
+    Constant,
+    /// A Poisson process of rate 1 that begins with a request.
+    Poisson,
+    /// Gamma-distributed gaps of mean 1, the first before the first request.
+    Gamma {
+        /// The distribution's shape.
+        burstiness: f64,
+    },
+}
+
+/// When a request is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// At this instant of its phase.
+    At(Nanos),
+    /// As soon as one of the users is free, and has thought.
+    WhenFree,
+}
+
+/// Due times in order.
+pub type DueTimes = Box<dyn Iterator<Item = Due> + Send>;
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl Arrival {
+    /// The due times of a phase, of which so many are wanted; without end but for
+    /// [`Arrival::Trace`], [`Arrival::Dataset`], [`Arrival::Stages`] and a ramp to zero. `trace` is the
+    /// contents of the file that [`Arrival::Trace`] names, or what the dataset plans for
+    /// [`Arrival::Dataset`]; the others take no notice of it.
+    ///
+    /// Random gaps are NumPy's legacy stream, `np.random.seed(seed)`: for Poisson one
+    /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy draw them; for
+    /// gamma one `np.random.gamma(burstiness, 1 / (rate * burstiness))` before each, as vLLM does.
+    /// Normalised, they are multiplied by n/rate over their sum, as vLLM does where its rate does
+    /// not change. Where the rate changes, a process of rate 1 is carried through the area under
+    /// it, which is exact over any change; vLLM's client instead gives each gap the rate of its
+    /// request's number, so that its rate is no function of time.
+    pub fn due_times(&self, seed: u64, requests: Option<u64>, trace: &Trace) -> DueTimes {
+        match *self {
+            Arrival::Inf => Box::new(std::iter::repeat(Due::At(Nanos::ZERO))),
+            Arrival::Closed { .. } => Box::new(std::iter::repeat(Due::WhenFree)),
+            Arrival::Constant { rate } => at((0u64..).map(move |i| i as f64 / rate)),
+            Arrival::Poisson {
+                rate,
+                normalise: false,
+            } => at(from_zero(gaps(seed, rate, 1.0))),
+            Arrival::Poisson {
+                rate,
+                normalise: true,
+            } => normalised(seed, rate, 1.0, requests),
+            Arrival::Gamma {
+                rate,
+                burstiness,
+                normalise: true,
+            } => normalised(seed, rate, burstiness, requests),
+            Arrival::Gamma {
+                rate,
+                burstiness,
+                normalise: false,
+            } => at(sums(gaps(seed, rate, burstiness))),
+            Arrival::Ramp { spread, ramp } => {
+                // Then it stays where it has come to, for longer than any run.
+                let hold = Stage {
+                    from: ramp.to,
+                    to: ramp.to,
+                    shape: Shape::Linear,
+                    length: Nanos(u64::MAX),
+                };
+                varying([ramp, hold].into_iter(), spread, seed)
+            }
+            Arrival::Stages { spread, ref stages } => {
+                varying(stages.clone().into_iter(), spread, seed)
+            }
+            Arrival::Trace { time_scale, .. } | Arrival::Dataset { time_scale, .. } => {
+                at(trace.seconds(time_scale))
+            }
+        }
+    }
+
+    /// Mean requests a second, where the model has such a thing; infinite where all are due at
+    /// once. Of a ramp, of stages and of a trace the mean from the beginning to their end.
+    pub fn rate(&self) -> Option<f64> {
+        match self {
+            Arrival::Inf => Some(f64::INFINITY),
+            Arrival::Constant { rate }
+            | Arrival::Poisson { rate, .. }
+            | Arrival::Gamma { rate, .. } => Some(*rate),
+            Arrival::Ramp { ramp, .. } => Some(ramp.area() / ramp.length.as_secs_f64()),
+            Arrival::Stages { stages, .. } => {
+                let area: f64 = stages.iter().map(Stage::area).sum();
+                let seconds: f64 = stages.iter().map(|stage| stage.length.as_secs_f64()).sum();
+                Some(area / seconds)
+            }
+            Arrival::Trace {
+                timestamps, length, ..
+            }
+            | Arrival::Dataset {
+                timestamps, length, ..
+            } => Some(*timestamps as f64 / length),
+            Arrival::Closed { .. } => None,
+        }
+    }
+
+    /// The highest rate that it comes to, in requests a second: what must lie ready for it.
+    pub fn peak_rate(&self) -> Option<f64> {
+        let higher = |stage: &Stage| stage.from.max(stage.to);
+        match self {
+            Arrival::Ramp { ramp, .. } => Some(higher(ramp)),
+            Arrival::Stages { stages, .. } => Some(stages.iter().map(higher).fold(0.0, f64::max)),
+            Arrival::Trace { peak, .. } | Arrival::Dataset { peak, .. } => Some(*peak),
+            _ => self.rate(),
+        }
+    }
+
+    /// Requests after which nothing is due any more, where that is known beforehand.
+    pub fn limit(&self) -> Option<u64> {
+        match self {
+            Arrival::Trace { timestamps, .. } => Some(*timestamps),
+            _ => None,
+        }
+    }
+
+    /// Whether requests come at one mean rate from the first to the last.
+    pub fn is_even(&self) -> bool {
+        matches!(
+            self,
+            Arrival::Constant { .. } | Arrival::Poisson { .. } | Arrival::Gamma { .. }
+        )
+    }
+
+    /// Whether due times are known beforehand, whatever the server does.
+    pub fn is_open(&self) -> bool {
+        !matches!(self, Arrival::Closed { .. })
+    }
+}
+
+impl Spread {
+    /// The areas at which a request is due.
+    fn areas(self, seed: u64) -> Box<dyn Iterator<Item = f64> + Send> {
+        match self {
+            Spread::Constant => Box::new((0u64..).map(|i| i as f64)),
+            Spread::Poisson => Box::new(from_zero(gaps(seed, 1.0, 1.0))),
+            Spread::Gamma { burstiness } => Box::new(sums(gaps(seed, 1.0, burstiness))),
+        }
+    }
+}
+
+/// Due times at so many seconds.
+fn at(seconds: impl Iterator<Item = f64> + Send + 'static) -> DueTimes {
+    Box::new(seconds.map(|seconds| Due::At(Nanos::from_secs_f64(seconds))))
+}
+
+/// `np.random.gamma(burstiness, 1 / (rate * burstiness))` again and again.
+fn gaps(seed: u64, rate: f64, burstiness: f64) -> impl Iterator<Item = f64> + Send {
+    let mut stream = Legacy::new(seed);
+    let scale = 1.0 / (rate * burstiness);
+    std::iter::repeat_with(move || scale * stream.gamma(burstiness))
+}
+
+/// The sum so far, each gap included.
+fn sums(gaps: impl Iterator<Item = f64> + Send) -> impl Iterator<Item = f64> + Send {
+    gaps.scan(0.0, |sum, gap| {
+        *sum += gap;
+        Some(*sum)
+    })
+}
+
+/// Zero, then the sum so far.
+fn from_zero(gaps: impl Iterator<Item = f64> + Send) -> impl Iterator<Item = f64> + Send {
+    std::iter::once(0.0).chain(sums(gaps))
+}
+
+/// Gamma-distributed gaps of which the first so many end where they would without chance. Drawn
+/// twice, because their sum must be known before the first is used.
+fn normalised(seed: u64, rate: f64, burstiness: f64, requests: Option<u64>) -> DueTimes {
+    let ends = requests.and_then(|requests| {
+        let last = usize::try_from(requests).ok()?.checked_sub(1)?;
+        let sum = sums(gaps(seed, rate, burstiness)).nth(last)?;
+        (sum > 0.0).then_some((requests as f64 / rate, sum))
+    });
+    let factor = ends.map_or(1.0, |(wanted, sum)| wanted / sum);
+    at(sums(gaps(seed, rate, burstiness)).map(move |sum| sum * factor))
+}
+
+/// Requests spread over the area under a rate that changes.
+fn varying(
+    stages: impl Iterator<Item = Stage> + Send + 'static,
+    spread: Spread,
+    seed: u64,
+) -> DueTimes {
+    let mut profile = Profile::new(stages);
+    at(spread
+        .areas(seed)
+        .map_while(move |area| profile.seconds_until(area)))
+}

@@ -1,0 +1,27 @@
+//! What every part of the runner speaks of: units, durations, instants, exchanges, arrivals, frames, targets, and
+//! the settings that a plan shares with whoever acts on it.
+//!
+//! This crate owns these types and the pure functions over them. It leaves connecting, sending and reading to
+//! `load`, the definitions of metrics to `result`, and the format of a scenario to `scenario`. [`clock`] is the one
+//! place that reads the clock of a run.
+#![forbid(unsafe_code)]
+
+pub mod about;
+pub mod adapter;
+pub mod arrival;
+pub mod clock;
+pub mod connection;
+pub mod duration;
+pub mod exchange;
+pub mod file;
+pub mod frame;
+mod hex;
+mod nearest;
+pub mod plugin;
+pub mod redact;
+pub mod target;
+pub mod timings;
+pub mod units;
+
+pub use hex::hex;
+pub use nearest::nearest;

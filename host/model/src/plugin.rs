@@ -1,0 +1,91 @@
+//! What a plan says of plugins: their kinds, and what they may use up.
+
+/// What a plugin does.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Makes samples.
+    Dataset,
+    /// Writes requests and reads replies.
+    Backend,
+    /// Judges answers.
+    Scorer,
+}
+
+impl Kind {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Dataset => "dataset",
+            Kind::Backend => "backend",
+            Kind::Scorer => "scorer",
+        }
+    }
+
+    /// The folder such plugins ship in.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Kind::Dataset => "datasets",
+            Kind::Backend => "backends",
+            Kind::Scorer => "scorers",
+        }
+    }
+
+    /// All kinds.
+    pub const ALL: [Kind; 3] = [Kind::Dataset, Kind::Backend, Kind::Scorer];
+}
+
+/// What a plugin may use.
+#[derive(
+    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Limits {
+    /// Size of the component's file, in bytes.
+    pub component_bytes: u64,
+    /// Functions in the component, those of all its modules together.
+    pub functions: u64,
+    /// Elements of all tables of one instance together.
+    pub table_elements: u64,
+    /// How deep modules and components may lie in each other.
+    pub nesting: u64,
+    /// Time to compile the component, in milliseconds.
+    pub compile_ms: u64,
+    /// Linear memory of one instance, all its memories together, in bytes.
+    pub memory_bytes: u64,
+    /// Data that may cross the boundary in one call, in bytes.
+    pub returned_bytes: u64,
+    /// Time of one call to a backend, in milliseconds.
+    pub backend_call_ms: u64,
+    /// Time of one call to a dataset, in milliseconds.
+    pub dataset_call_ms: u64,
+    /// Time of one call to a scorer, in milliseconds.
+    pub scorer_call_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            component_bytes: 64 << 20,
+            functions: 200_000,
+            table_elements: 100_000,
+            nesting: 8,
+            compile_ms: 120_000,
+            memory_bytes: 256 << 20,
+            returned_bytes: 64 << 20,
+            backend_call_ms: 1_000,
+            dataset_call_ms: 120_000,
+            scorer_call_ms: 10_000,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The target: where requests go, and what of them is secret.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// Stands where a secret stood.
+pub const REDACTED: &str = "[redacted]";
+
+/// An HTTP origin and the path below which the engine's routes lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    tls: bool,
+    host: String,
+    port: u16,
+    prefix: String,
+}
+
+/// Why a URL cannot be a target.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Not a URL of the kind expected.
+    #[error("`{url}` is no base URL: expected something like http://127.0.0.1:8000")]
+    NotUrl {
+        /// The URL as given.
+        url: String,
+    },
+    /// Credentials in the URL would end up in results.
+    #[error(
+        "the base URL holds a user name or password; give the key in the variable named by `api-key-env` instead"
+    )]
+    Credentials,
+}
+
+impl Target {
+    /// Reads a base URL such as `http://127.0.0.1:8000` or `http://gateway/tenant`.
+    ///
+    /// # Errors
+    /// Where it is no HTTP URL, or holds credentials.
+    pub fn parse(url: &str) -> Result<Self, TargetError> {
+        let not_url = || TargetError::NotUrl {
+            url: url.to_owned(),
+        };
+        // First, for the other refusals repeat the URL.
+        let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(TargetError::Credentials);
+        }
+        let uri: http::Uri = url.parse().map_err(|_| not_url())?;
+        let authority = uri.authority().ok_or_else(not_url)?;
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(not_url()),
+        };
+        if uri.query().is_some() {
+            return Err(not_url());
+        }
+        Ok(Target {
+            tls,
+            host: authority.host().to_owned(),
+            port: authority.port_u16().unwrap_or(default_port(tls)),
+            prefix: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// The path on the server for a backend's path.
+    ///
+    /// People give the base URL of OpenAI-like engines with and without `/v1`; both work.
+    pub fn path(&self, path: &str) -> String {
+        let prefix = match self.prefix.strip_suffix("/v1") {
+            Some(shorter) if path.starts_with("/v1/") => shorter,
+            _ => &self.prefix,
+        };
+        format!("{prefix}{path}")
+    }
+
+    /// Whether it is spoken to through TLS.
+    pub fn is_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    /// The host's name or address, without brackets.
+    pub fn host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// The value of the `host` header.
+    pub fn authority(&self) -> String {
+        if self.port == default_port(self.tls) {
+            self.host.clone()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// Looks the host's addresses up.
+    ///
+    /// # Errors
+    /// What the resolver said.
+    pub fn resolve(&self) -> std::io::Result<Vec<SocketAddr>> {
+        Ok((self.host(), self.port).to_socket_addrs()?.collect())
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = self.scheme();
+        write!(f, "{scheme}://{}{}", self.authority(), self.prefix)
+    }
+}
+
+/// The targets of a run, for messages.
+pub fn told(targets: &[Target]) -> String {
+    let told: Vec<String> = targets.iter().map(Target::to_string).collect();
+    told.join(", ")
+}
+
+fn default_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
+}
+
+/// What must appear in requests and nowhere else.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// Sent as a bearer token.
+    pub api_key: Option<String>,
+    /// Further header fields that the user gave.
+    pub headers: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets(…)")
+    }
+}
+
+impl Secrets {
+    /// Takes secret values out of a text that a server or a plugin wrote.
+    pub fn redact(&self, text: &str) -> String {
+        self.secrets().fold(text.to_owned(), |text, secret| {
+            text.replace(secret, REDACTED)
+        })
+    }
+
+    /// As [`Secrets::redact`], of bytes that need not be text where nothing is secret in them.
+    pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let is_there = |secret: &str| memchr::memmem::find(bytes, secret.as_bytes()).is_some();
+        if self.secrets().any(is_there) {
+            return Cow::Owned(self.redact(&String::from_utf8_lossy(bytes)).into_bytes());
+        }
+        Cow::Borrowed(bytes)
+    }
+
+    /// The values that are secret; what is shorter is found in texts by chance.
+    fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.api_key
+            .iter()
+            .chain(self.headers.iter().map(|(_, value)| value))
+            .map(String::as_str)
+            .filter(|secret| secret.len() >= 4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_urls() {
+        let target = Target::parse("http://localhost:8000/").unwrap();
+        assert_eq!(target.to_string(), "http://localhost:8000");
+        assert_eq!(target.path("/v1/models"), "/v1/models");
+        let gateway = Target::parse("http://gateway/tenant/v1").unwrap();
+        assert_eq!(gateway.path("/v1/models"), "/tenant/v1/models");
+        assert_eq!(gateway.path("/generate"), "/tenant/v1/generate");
+        assert_eq!(gateway.authority(), "gateway");
+        let secure = Target::parse("https://[::1]").unwrap();
+        assert_eq!(
+            (secure.host(), secure.to_string()),
+            ("::1", "https://[::1]".to_owned())
+        );
+        assert_eq!(Target::parse("https://h:80").unwrap().authority(), "h:80");
+    }
+
+    #[test]
+    fn what_is_no_base_url() {
+        for url in ["localhost:8000", "ftp://x", "", "http://", "http://h?q=1"] {
+            assert!(
+                matches!(Target::parse(url), Err(TargetError::NotUrl { .. })),
+                "{url}"
+            );
+        }
+        for url in [
+            "http://me:pw@h",
+            "https://me:pw@h",
+            "me:pw@h",
+            "ftp://me:pw@h/x",
+        ] {
+            assert_eq!(Target::parse(url), Err(TargetError::Credentials), "{url}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_taken_out_of_other_peoples_words() {
+        let secrets = Secrets {
+            api_key: Some("sk-12345".into()),
+            headers: vec![("x-tenant".into(), "t0p".into())],
+        };
+        assert_eq!(
+            secrets.redact("bad key sk-12345 at t0p"),
+            "bad key [redacted] at t0p"
+        );
+        assert_eq!(&*secrets.redact_bytes(b"key sk-12345"), b"key [redacted]");
+        assert_eq!(&*secrets.redact_bytes(b"\xff t0p"), b"\xff t0p");
+        assert_eq!(format!("{secrets:?}"), "Secrets(…)");
+    }
+}

@@ -1,0 +1,159 @@
+//! Cases: folders that say what a plugin must give, run in the sandbox under the limits of a run.
+//!
+//! [`find`] looks for them, [`Suite::read`] reads them and tells all their mistakes, [`Suite::check`] runs one
+//! and reports as types. What a folder holds stands at the top of `case/given.rs`. Printing is left to `cli`.
+
+mod backend;
+mod damage;
+mod dataset;
+mod dice;
+mod expect;
+mod files;
+pub mod find;
+mod format;
+mod given;
+mod reply;
+mod report;
+mod scorer;
+mod seen;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use files::Mistake;
+pub use given::Case;
+pub use report::{CaseReport, Checks, Failure, SuiteReport, Tested, TimedReport, Written};
+
+use super::backend::Backend;
+use super::dataset::Dataset;
+use super::instance::{Configured, World};
+use super::sandbox::{Grants, LogBook};
+use super::scorer::Scorer;
+use super::{Info, Plugin, PluginError};
+use given::Given;
+use model::plugin::Kind;
+use model::plugin::Limits;
+use seen::Seen;
+use tokenizer::Tokenizer;
+
+/// A plugin and its cases.
+pub struct Suite {
+    plugin: Plugin,
+    limits: Limits,
+    /// The cases, by name.
+    pub cases: Vec<Case>,
+}
+
+impl Suite {
+    /// Reads cases.
+    ///
+    /// # Errors
+    /// Every mistake of every case.
+    pub fn read(plugin: Plugin, limits: Limits, folders: &[PathBuf]) -> Result<Self, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        let cases = folders
+            .iter()
+            .filter_map(|folder| given::read(plugin.kind, folder, &mut mistakes))
+            .collect();
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        Ok(Suite {
+            plugin,
+            limits,
+            cases,
+        })
+    }
+
+    /// What the plugin says of itself.
+    ///
+    /// # Errors
+    /// Where it cannot be instantiated or traps.
+    pub fn describe(&self) -> Result<Info, PluginError> {
+        let plugin = self.plugin.clone();
+        let (config, grants) = (serde_json::json!({}), self.grants(None));
+        match plugin.kind {
+            Kind::Backend => Backend::new(plugin, &config, grants)?.describe(),
+            Kind::Dataset => Dataset::new(plugin, &config, grants)?.describe(),
+            Kind::Scorer => Scorer::new(plugin, &config, grants)?.describe(),
+        }
+    }
+
+    /// The limits that its calls are made under.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The plugin.
+    pub fn plugin(&self) -> &Plugin {
+        &self.plugin
+    }
+
+    /// Runs a case. With `bless`, expectations that do not hold are written anew; what the plugin does wrong
+    /// stays wrong, and what it gives unsteadily is not written.
+    pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
+        let mut seen = Seen::new();
+        if let Err(error) = self.run(case, &mut seen) {
+            seen.misbehaved("opening it", &error);
+        }
+        let mut found: Vec<(&'static str, Option<String>)> = seen
+            .found
+            .into_iter()
+            .map(|(file, text)| (file, Some(text)))
+            .collect();
+        if seen.settled {
+            for file in given::expectations(self.plugin.kind) {
+                if !found.iter().any(|(known, _)| known == file) {
+                    found.push((file, None));
+                }
+            }
+        }
+        let (differing, written) = expect::compare(&case.folder, &found, bless);
+        let mut failures = seen.failures;
+        failures.extend(differing);
+        CaseReport {
+            name: case.name.clone(),
+            failures,
+            written,
+            checks: seen.checks,
+        }
+    }
+
+    fn run(&self, case: &Case, seen: &mut Seen) -> Result<(), PluginError> {
+        match &case.given {
+            Given::Ask(ask) => backend::ask(&self.configured(case, None)?, ask, seen),
+            Given::Control(what, body) => {
+                let plugin = self.configured(case, None)?;
+                backend::control(&plugin, *what, body.as_deref(), seen);
+            }
+            Given::Draw(draw) => dataset::draw(&self.configured(case, Some(draw))?, draw, seen),
+            Given::Judge(exchanges) => {
+                scorer::judge(&self.configured(case, None)?, exchanges, seen);
+            }
+        }
+        Ok(())
+    }
+
+    fn configured<W: World>(
+        &self,
+        case: &Case,
+        draw: Option<&given::Draw>,
+    ) -> Result<Configured<W>, PluginError> {
+        Configured::new(self.plugin.clone(), &case.config, self.grants(draw))
+    }
+
+    fn grants(&self, draw: Option<&given::Draw>) -> Grants {
+        Grants {
+            limits: self.limits.clone(),
+            log: LogBook::default(),
+            files: Arc::new(draw.map(|draw| draw.files.clone()).unwrap_or_default()),
+            tokenizer: draw.map_or_else(
+                || Arc::new(Tokenizer::bytes()),
+                |draw| Arc::clone(&draw.tokenizer),
+            ),
+            seed: draw.map_or(0, |draw| draw.seed),
+        }
+    }
+}

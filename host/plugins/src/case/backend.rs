@@ -1,0 +1,440 @@
+//! What a backend undergoes: its request written again and again, its reply decoded in every way in which a
+//! run could hand it over, and replies that no server should send.
+
+use super::damage;
+use super::dice::Dice;
+use super::format;
+use super::given::{Ask, Reply};
+use super::reply::{self, Misdeed, Reading};
+use super::seen::{Seen, TOLERATED};
+use crate::PluginError;
+use crate::backend::{Backend, Control, Dialect};
+use model::frame::{Frames, Framing};
+
+/// Ways to batch, and to cut.
+const ROUNDS: u64 = 8;
+/// Beginnings of a reply, frame by frame, that are decoded for themselves.
+const PREFIXES: usize = 32;
+/// Replies cut at random bytes.
+const CUTS: u64 = 24;
+/// Replies damaged at random.
+const DAMAGED: u64 = 120;
+/// Other bodies damaged at random.
+const DAMAGED_BODIES: u64 = 40;
+/// Bytes of damaged replies a case, after which larger replies have fewer.
+const DAMAGED_BYTES: usize = 16 << 20;
+/// Instances that a reply's batches go round.
+const INSTANCES: usize = 3;
+
+/// Writes a request and reads its reply.
+pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
+    let Some(mut dialect) = open(plugin, seen) else {
+        return;
+    };
+    let doing = "writing the request";
+    let request = |dialect: &mut Dialect, seen: &mut Seen| {
+        seen.checks.requests += 1;
+        let written = dialect.encode(&ask.sample, &ask.settings);
+        written.map(|request| format::request(&request))
+    };
+    let first = match request(&mut dialect, seen) {
+        Ok(request) => request,
+        Err(error) => return seen.ended(doing, &error),
+    };
+    if !again(plugin, &mut dialect, seen, doing, &first, request) {
+        return;
+    }
+    seen.found("request.http", first);
+    match &ask.reply {
+        None => {}
+        Some(Reply::Error(status, body)) => explain(plugin, dialect, *status, body, seen),
+        Some(Reply::Body(ending, body)) => {
+            let framing = match dialect.framing(ask.settings.streaming) {
+                Ok(framing) => framing,
+                Err(error) => return seen.ended("asking for the framing", &error),
+            };
+            let framing = Framing::from(framing);
+            let (said, expected) = ending_of(framing);
+            if !expected.contains(ending) {
+                return seen.misfit(format!(
+                    "the backend asks for replies cut as {said}, so this one belongs in reply.{}, not in reply.{ending}; or its framing is wrong",
+                    expected[0]
+                ));
+            }
+            read(plugin, dialect, framing, body, seen);
+        }
+    }
+}
+
+/// The contract's word for a framing, and the endings of its replies' files.
+fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
+    match framing {
+        Framing::EventStream => ("event-stream", &["sse"]),
+        Framing::Lines => ("lines", &["lines"]),
+        Framing::LengthPrefixed(_) => ("length-prefixed", &["bin"]),
+        Framing::Whole => ("whole", &["json", "txt"]),
+        Framing::Raw => ("raw", &["bin"]),
+    }
+}
+
+/// Asks for something beside answers and reads what comes.
+pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut Seen) {
+    let Some(mut dialect) = open(plugin, seen) else {
+        return;
+    };
+    let doing = "writing the request";
+    let request = |dialect: &mut Dialect, seen: &mut Seen| {
+        seen.checks.requests += 1;
+        let request = dialect.control(what)?;
+        Ok(request.as_ref().map(format::request).unwrap_or_default())
+    };
+    let first = match request(&mut dialect, seen) {
+        Ok(request) => request,
+        Err(error) => return seen.ended(doing, &error),
+    };
+    if !again(plugin, &mut dialect, seen, doing, &first, request) {
+        return;
+    }
+    if !first.is_empty() {
+        seen.found("request.http", first);
+    }
+    let Some(body) = body else {
+        return;
+    };
+    let (file, doing) = match what {
+        Control::Metrics => ("metrics.json", "reading the metrics"),
+        _ => ("models.json", "reading the models"),
+    };
+    let read = |dialect: &mut Dialect, seen: &mut Seen, body: &[u8]| {
+        seen.checks.decodings += 1;
+        match what {
+            Control::Metrics => dialect
+                .read_metrics(body)
+                .map(|readings| format::readings(&readings)),
+            _ => dialect
+                .read_models(body)
+                .map(|models| format::list(models.into_iter().map(Into::into))),
+        }
+    };
+    let first = match read(&mut dialect, seen, body) {
+        Ok(read) => read,
+        Err(error) => {
+            seen.ended(doing, &error);
+            return damaged_bodies(&mut dialect, seen, doing, body, read);
+        }
+    };
+    let mut whole = |dialect: &mut Dialect, seen: &mut Seen| read(dialect, seen, body);
+    if again(plugin, &mut dialect, seen, doing, &first, &mut whole) {
+        seen.found(file, first);
+    }
+    damaged_bodies(&mut dialect, seen, doing, body, read);
+}
+
+fn open(plugin: &Backend, seen: &mut Seen) -> Option<Dialect> {
+    match plugin.open() {
+        Ok(dialect) => Some(dialect),
+        Err(error) => {
+            seen.ended("opening it with the configuration", &error);
+            None
+        }
+    }
+}
+
+/// Whether the same call gives the same in the same instance and in a fresh one.
+fn again(
+    plugin: &Backend,
+    dialect: &mut Dialect,
+    seen: &mut Seen,
+    doing: &str,
+    first: &str,
+    mut call: impl FnMut(&mut Dialect, &mut Seen) -> Result<String, PluginError>,
+) -> bool {
+    let second = call(dialect, seen);
+    let fresh = plugin.open().and_then(|mut fresh| call(&mut fresh, seen));
+    for (result, place) in [(second, "the same instance"), (fresh, "a fresh instance")] {
+        match result {
+            Ok(text) => {
+                let what = || format!("{doing} a second time, in {place}, gives something else");
+                if !seen.same(what, first, &text) {
+                    return false;
+                }
+            }
+            Err(error) => {
+                let doing = format!("{doing} a second time, in {place}");
+                seen.misbehaved(&doing, &error);
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn explain(plugin: &Backend, mut dialect: Dialect, status: u16, body: &[u8], seen: &mut Seen) {
+    let doing = "explaining the error reply";
+    let explain = |dialect: &mut Dialect, seen: &mut Seen, body: &[u8]| {
+        seen.checks.decodings += 1;
+        dialect
+            .explain(status, body)
+            .map(|said| format::refusal(&said))
+    };
+    let first = match explain(&mut dialect, seen, body) {
+        Ok(said) => said,
+        Err(error) => return seen.ended(doing, &error),
+    };
+    let mut whole = |dialect: &mut Dialect, seen: &mut Seen| explain(dialect, seen, body);
+    if again(plugin, &mut dialect, seen, doing, &first, &mut whole) {
+        seen.found("explained.json", first);
+    }
+    damaged_bodies(&mut dialect, seen, doing, body, explain);
+}
+
+/// Gives bodies that are damaged; an error is an answer, a trap is none.
+fn damaged_bodies(
+    dialect: &mut Dialect,
+    seen: &mut Seen,
+    doing: &str,
+    body: &[u8],
+    mut call: impl FnMut(&mut Dialect, &mut Seen, &[u8]) -> Result<String, PluginError>,
+) {
+    let mut spoilt = 0;
+    for seed in 0..DAMAGED_BODIES {
+        let (what, body) = damage::body(body, &mut Dice::new(seed));
+        seen.checks.damaged += 1;
+        if let Err(error) = call(dialect, seen, &body)
+            && error.is_misbehaviour()
+        {
+            seen.misbehaved(&format!("{doing}, damaged ({what})"), &error);
+            spoilt += 1;
+            if spoilt == TOLERATED {
+                return;
+            }
+        }
+    }
+}
+
+/// A reply, and the instances that read it.
+struct Trial<'a> {
+    plugin: &'a Backend,
+    framing: Framing,
+    body: &'a [u8],
+    frames: Frames,
+    /// Whether frames are the server's, so that events can be told by them.
+    by_frame: bool,
+    seen: &'a mut Seen,
+}
+
+fn read(plugin: &Backend, dialect: Dialect, framing: Framing, body: &[u8], seen: &mut Seen) {
+    let frames = match reply::batches(framing, &[body]) {
+        Ok(batches) => reply::together(&batches),
+        Err(what) => return seen.misfit(what),
+    };
+    let mut trial = Trial {
+        plugin,
+        framing,
+        body,
+        frames,
+        by_frame: framing != Framing::Raw,
+        seen,
+    };
+    let mut one = [dialect];
+    let whole = [trial.frames.clone()];
+    let whole = if trial.frames.is_empty() {
+        &[][..]
+    } else {
+        &whole
+    };
+    let Some(first) = trial.decode(&mut one, "in one batch", whole) else {
+        return;
+    };
+    if trial.is_stable(&mut one, &first, whole) && trial.prefixes(&mut one, &first) {
+        let events = format::events(&first.events, trial.by_frame);
+        trial.seen.found("events.json", events);
+        if let Some(error) = first.error {
+            trial.seen.found("error.txt", error);
+        }
+    }
+    trial.damaged(&mut one);
+}
+
+impl Trial<'_> {
+    fn decode(
+        &mut self,
+        dialects: &mut [Dialect],
+        how: &str,
+        batches: &[Frames],
+    ) -> Option<Reading> {
+        self.seen.checks.decodings += 1;
+        match reply::decode(dialects, batches) {
+            Ok(reading) => Some(reading),
+            Err(mut misdeed) => {
+                let all = reply::together(batches);
+                // Frame by frame it may show on which one.
+                if misdeed.on.len() > 1
+                    && let Err(closer) = reply::decode(dialects, &reply::singly(&all))
+                {
+                    misdeed = closer;
+                }
+                self.misdeed(&format!("decoding the reply {how}"), &all, &misdeed);
+                None
+            }
+        }
+    }
+
+    fn misdeed(&mut self, doing: &str, frames: &Frames, misdeed: &Misdeed) {
+        let on = &misdeed.on;
+        let place = match on.len() {
+            1 => format!("frame {}: `{}`", on.start, reply::excerpt(frames, on.start)),
+            _ => format!("frames {} to {}", on.start, on.end.saturating_sub(1)),
+        };
+        self.seen
+            .misbehaved(&format!("{doing}, at {place}"), &misdeed.error);
+    }
+
+    /// Whether the reply means the same however it is handed over, and to whichever instance.
+    fn is_stable(&mut self, one: &mut [Dialect], first: &Reading, whole: &[Frames]) -> bool {
+        let singly = reply::singly(&self.frames);
+        let mut pool = Vec::new();
+        for _ in 0..INSTANCES {
+            match self.plugin.open() {
+                Ok(dialect) => pool.push(dialect),
+                Err(error) => {
+                    self.seen.misbehaved("opening it once more", &error);
+                    return false;
+                }
+            }
+        }
+        if !(self.agrees(one, first, "in one batch a second time", whole)
+            && self.agrees(one, first, "frame by frame", &singly)
+            && self.agrees(&mut pool[..1], first, "in a fresh instance", whole))
+        {
+            return false;
+        }
+        let round = "frame by frame, each frame in another instance than the one before";
+        if !self.agrees(&mut pool, first, round, &singly) {
+            return false;
+        }
+        for seed in 0..ROUNDS {
+            let dice = &mut Dice::new(seed);
+            let grouped = reply::grouped(&self.frames, dice);
+            let reads = reply::reads(self.body, dice);
+            let Ok(read) = reply::batches(self.framing, &reads) else {
+                return false;
+            };
+            let sizes: Vec<String> = grouped
+                .iter()
+                .map(|batch| batch.len().to_string())
+                .collect();
+            let batched = format!("in batches of {} frames", sizes.join(", "));
+            let cut = "as a network that cuts it at random bytes would bring it";
+            if !(self.agrees(one, first, &batched, &grouped)
+                && self.agrees(one, first, cut, &read)
+                && self.agrees(
+                    &mut pool,
+                    first,
+                    &format!("{batched}, each batch in another instance"),
+                    &grouped,
+                ))
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn agrees(
+        &mut self,
+        dialects: &mut [Dialect],
+        first: &Reading,
+        how: &str,
+        batches: &[Frames],
+    ) -> bool {
+        let Some(reading) = self.decode(dialects, how, batches) else {
+            return false;
+        };
+        let what = || format!("decoding the reply {how} gives other events than in one batch");
+        let (first, second) = (first.shown(self.by_frame), reading.shown(self.by_frame));
+        self.seen.same(what, &first, &second)
+    }
+
+    /// Whether a reply's beginning means what it means as a part of the whole.
+    fn prefixes(&mut self, one: &mut [Dialect], first: &Reading) -> bool {
+        if !self.by_frame {
+            return true;
+        }
+        let singly = reply::singly(&self.frames);
+        let step = singly.len().div_ceil(PREFIXES).max(1);
+        for end in (1..singly.len()).step_by(step) {
+            self.seen.checks.damaged += 1;
+            let beginning = [reply::together(&singly[..end])];
+            let how = format!("up to frame {}", end - 1);
+            let Some(reading) = self.decode(one, &how, &beginning) else {
+                return false;
+            };
+            let expected = Reading {
+                events: first
+                    .events
+                    .iter()
+                    .filter(|(frame, _)| *frame < end)
+                    .cloned()
+                    .collect(),
+                error: first.error.clone().filter(|_| first.frames < end),
+                frames: end,
+            };
+            let what = || {
+                format!(
+                    "decoding the reply {how} gives other events than these frames have in the whole reply"
+                )
+            };
+            if !self
+                .seen
+                .same(what, &expected.shown(true), &reading.shown(true))
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives replies that are cut or damaged: an error or events, the same in one batch and frame by frame.
+    fn damaged(&mut self, one: &mut [Dialect]) {
+        if self.frames.is_empty() {
+            return;
+        }
+        let affordable = (DAMAGED_BYTES / self.body.len().max(1)).max(8) as u64;
+        let seeds = |count: u64| 0..count.min(affordable);
+        let mut damaged = Vec::new();
+        for seed in seeds(CUTS) {
+            damaged.extend(damage::cut(self.framing, self.body, &mut Dice::new(seed)));
+        }
+        for seed in seeds(DAMAGED) {
+            let dice = &mut Dice::new(seed);
+            damaged.extend(damage::reply(self.framing, self.body, &self.frames, dice));
+        }
+        let mut spoilt = 0;
+        for (what, frames) in damaged {
+            if frames.is_empty() {
+                continue;
+            }
+            self.seen.checks.damaged += 1;
+            let how = format!("damaged ({what})");
+            let singly = reply::singly(&frames);
+            let by_frame = self.decode(one, &how, &singly);
+            let same = by_frame.is_some_and(|by_frame| {
+                let Some(whole) = self.decode(one, &how, &[frames]) else {
+                    return false;
+                };
+                let what = || {
+                    format!("decoding the reply {how} gives other events frame by frame than in one batch")
+                };
+                let (whole, by_frame) = (whole.shown(self.by_frame), by_frame.shown(self.by_frame));
+                self.seen.same(what, &whole, &by_frame)
+            });
+            if !same {
+                spoilt += 1;
+                if spoilt == TOLERATED {
+                    return;
+                }
+            }
+        }
+    }
+}

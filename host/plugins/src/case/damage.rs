@@ -1,0 +1,201 @@
+//! Replies as no server should send them: cut short, with bits flipped, frames lost, repeated or swapped, numbers
+//! too large, brackets without end, bytes that are no text. A plugin may answer them with an error or with
+//! events; it may not trap.
+
+use super::dice::Dice;
+use super::reply;
+use model::frame::{Frames, Framing};
+use model::units::Nanos;
+
+/// How deep brackets are nested: far deeper than any parser that calls itself can go on a guest's stack.
+const DEPTH: usize = 10_000;
+
+/// Numbers beyond what programs hold them in.
+const NUMBERS: [&str; 7] = [
+    "1e999",
+    "-1",
+    "4294967296",
+    "18446744073709551616",
+    "-9223372036854775809",
+    "0.1e-400",
+    "99999999999999999999999999999999999999999",
+];
+
+/// Bytes that are no UTF-8: never a byte of it, a lone continuation, an overlong form, a surrogate, an end too early.
+const NO_TEXT: [&[u8]; 5] = [
+    b"\xff\xfe",
+    b"\x80",
+    b"\xc0\xaf",
+    b"\xed\xa0\x80",
+    b"\xf0\x9f\x98",
+];
+
+/// A reply's beginning, cut at a random byte.
+pub fn cut(framing: Framing, body: &[u8], dice: &mut Dice) -> Option<(String, Frames)> {
+    let end = dice.below(body.len());
+    let frames = framed(framing, &body[..end])?;
+    Some((format!("cut after {end} bytes"), frames))
+}
+
+/// A damaged reply, and what was done to it.
+pub fn reply(
+    framing: Framing,
+    body: &[u8],
+    frames: &Frames,
+    dice: &mut Dice,
+) -> Option<(String, Frames)> {
+    match dice.below(3) {
+        // The framer sees it too.
+        0 => {
+            let (what, body) = bytes(body, dice);
+            Some((what, framed(framing, &body)?))
+        }
+        // One frame's content.
+        1 => {
+            let at = dice.below(frames.len());
+            let (what, data) = bytes(frames.iter().nth(at)?.data, dice);
+            let changed = rebuilt(frames, |position, data_was, put| {
+                put(if position == at { &data } else { data_was });
+            });
+            Some((format!("frame {at} with {what}"), changed))
+        }
+        _ => Some(order(frames, dice)),
+    }
+}
+
+/// A body of another kind, damaged.
+pub fn body(body: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
+    match dice.below(4) {
+        0 => {
+            let end = dice.below(body.len());
+            (format!("cut after {end} bytes"), body[..end].to_vec())
+        }
+        _ => bytes(body, dice),
+    }
+}
+
+fn framed(framing: Framing, body: &[u8]) -> Option<Frames> {
+    let batches = reply::batches(framing, &[body]).ok()?;
+    Some(reply::together(&batches))
+}
+
+/// Frames lost, repeated, swapped or empty.
+fn order(frames: &Frames, dice: &mut Dice) -> (String, Frames) {
+    let (one, other) = (dice.below(frames.len()), dice.below(frames.len()));
+    let all: Vec<&[u8]> = frames.iter().map(|frame| frame.data).collect();
+    match dice.below(4) {
+        0 => (
+            format!("frame {one} lost"),
+            rebuilt(frames, |position, data, put| {
+                if position != one {
+                    put(data);
+                }
+            }),
+        ),
+        1 => (
+            format!("frame {one} twice"),
+            rebuilt(frames, |position, data, put| {
+                put(data);
+                if position == one {
+                    put(data);
+                }
+            }),
+        ),
+        2 => (
+            format!("frames {one} and {other} swapped"),
+            rebuilt(frames, |position, data, put| {
+                put(match position {
+                    _ if position == one => all[other],
+                    _ if position == other => all[one],
+                    _ => data,
+                });
+            }),
+        ),
+        _ => (
+            format!("frame {one} empty"),
+            rebuilt(frames, |position, data, put| {
+                put(if position == one { b"" } else { data });
+            }),
+        ),
+    }
+}
+
+fn rebuilt(frames: &Frames, mut change: impl FnMut(usize, &[u8], &mut dyn FnMut(&[u8]))) -> Frames {
+    let mut rebuilt = Frames::default();
+    for (position, frame) in frames.iter().enumerate() {
+        change(position, frame.data, &mut |data| {
+            rebuilt.push(Nanos::ZERO, frame.name.map(str::to_owned), data);
+        });
+    }
+    rebuilt
+}
+
+/// Bytes, damaged in one way.
+fn bytes(bytes: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
+    let at = dice.below(bytes.len());
+    match dice.below(7) {
+        0 => {
+            let mut flipped = bytes.to_vec();
+            let flips = 1 + dice.below(4);
+            for _ in 0..flips {
+                let at = dice.below(bytes.len());
+                if let Some(byte) = flipped.get_mut(at) {
+                    *byte ^= 1 << dice.below(8);
+                }
+            }
+            (format!("{flips} bits flipped"), flipped)
+        }
+        1 => {
+            let garbage: Vec<u8> = (0..1 + dice.below(48)).map(|_| dice.draw() as u8).collect();
+            let what = format!("{} bytes of garbage at byte {at}", garbage.len());
+            (what, spliced(bytes, at..at, &garbage))
+        }
+        2 => {
+            let end = (at + 1 + dice.below(64)).min(bytes.len());
+            let what = format!("bytes {at} to {end} lost");
+            (what, spliced(bytes, at..end, b""))
+        }
+        3 => {
+            let none = dice.of(&NO_TEXT).copied().unwrap_or_default();
+            let what = format!("bytes that are no UTF-8 at byte {at}");
+            (what, spliced(bytes, at..at, none))
+        }
+        4 | 5 => {
+            let number = dice.of(&NUMBERS).copied().unwrap_or_default();
+            let Some(digits) = digits(bytes, at) else {
+                return (format!("only {number}"), number.as_bytes().to_vec());
+            };
+            let what = format!("{number} in place of the number at byte {}", digits.start);
+            (what, spliced(bytes, digits, number.as_bytes()))
+        }
+        _ => {
+            let (open, close) = *dice
+                .of(&[("[", "]"), ("{\"a\":", "}"), ("[", "")])
+                .unwrap_or(&("[", "]"));
+            let nest = open.repeat(DEPTH) + "1" + &close.repeat(DEPTH);
+            let what = format!("{DEPTH} nested brackets");
+            match digits(bytes, at).filter(|_| dice.below(2) == 0) {
+                Some(digits) => (what, spliced(bytes, digits, nest.as_bytes())),
+                None => (format!("only {what}"), nest.into_bytes()),
+            }
+        }
+    }
+}
+
+/// The next run of digits from a byte on, or else the first.
+fn digits(bytes: &[u8], from: usize) -> Option<std::ops::Range<usize>> {
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let start = match bytes[from..].iter().position(is_digit) {
+        Some(offset) => from + offset,
+        None => bytes.iter().position(is_digit)?,
+    };
+    let length = bytes[start..]
+        .iter()
+        .position(|byte| !is_digit(byte))
+        .unwrap_or(bytes.len() - start);
+    Some(start..start + length)
+}
+
+fn spliced(bytes: &[u8], range: std::ops::Range<usize>, with: &[u8]) -> Vec<u8> {
+    [&bytes[..range.start], with, &bytes[range.end..]].concat()
+}

@@ -1,0 +1,147 @@
+//! What a dataset undergoes: its sequence drawn in steps of several sizes, each time in a fresh instance, and
+//! what holds for every sequence.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::dice::Dice;
+use super::format;
+use super::given::Draw;
+use super::seen::Seen;
+use crate::PluginError;
+use crate::backend::Sample;
+use crate::dataset::Dataset;
+use model::hex;
+
+/// How many samples the digest covers.
+const DIGESTED: usize = 1000;
+/// How many samples are written out.
+const SHOWN: usize = 3;
+/// Samples to ask for at once, first: no size of a block that a plugin would use itself, so that blocks begin
+/// within a call.
+const STEP: usize = 37;
+
+/// What was drawn.
+struct Drawn {
+    spare: Vec<Sample>,
+    samples: Vec<Sample>,
+}
+
+impl Drawn {
+    /// One line of JSON a sample.
+    fn lines(&self) -> String {
+        let lines = |samples: &[Sample]| -> String {
+            let lines = samples
+                .iter()
+                .map(|sample| format::sample(sample).to_string() + "\n");
+            lines.collect()
+        };
+        lines(&self.samples)
+    }
+
+    fn spare_lines(&self) -> String {
+        let lines = self
+            .spare
+            .iter()
+            .map(|sample| format::sample(sample).to_string() + "\n");
+        lines.collect()
+    }
+}
+
+/// Draws samples.
+pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Seen) {
+    let most = draw.count.map_or(DIGESTED, |count| {
+        DIGESTED.min(usize::try_from(count).unwrap_or(DIGESTED))
+    });
+    let first = match drawn(plugin, draw, most, seen, &mut || STEP) {
+        Ok(drawn) => drawn,
+        Err(error) => return seen.ended("drawing samples", &error),
+    };
+    let (lines, spare) = (first.lines(), first.spare_lines());
+    let dice = &mut Dice::new(0);
+    let mut random = || 1 + dice.below(STEP);
+    let steps: [(&str, &mut dyn FnMut() -> usize); 4] = [
+        ("in the same steps", &mut || STEP),
+        ("one by one", &mut || 1),
+        ("all at once", &mut || DIGESTED),
+        ("in steps of random sizes", &mut random),
+    ];
+    for (how, step) in steps {
+        let doing = format!("drawing samples again, {how}, in a fresh instance");
+        match drawn(plugin, draw, most, seen, step) {
+            Ok(drawn) => {
+                let what = || format!("{doing}, gives other samples");
+                if !seen.same(what, &spare, &drawn.spare_lines())
+                    || !seen.same(what, &lines, &drawn.lines())
+                {
+                    return;
+                }
+            }
+            Err(error) => return seen.misbehaved(&doing, &error),
+        }
+    }
+    check(&first, seen);
+    let shown = |samples: &[Sample]| -> Vec<Value> {
+        samples.iter().take(SHOWN).map(format::sample).collect()
+    };
+    let shown = json!({ "spare": shown(&first.spare), "samples": shown(&first.samples) });
+    seen.found("samples.json", format!("{shown:#}\n"));
+    let digest = hex(&Sha256::digest(lines.trim_end_matches('\n')));
+    let digest = format!("{digest}  {} samples\n", first.samples.len());
+    seen.found("digest.txt", digest);
+}
+
+fn drawn(
+    plugin: &Dataset,
+    draw: &Draw,
+    most: usize,
+    seen: &mut Seen,
+    step: &mut dyn FnMut() -> usize,
+) -> Result<Drawn, PluginError> {
+    seen.checks.draws += 1;
+    let mut sequence = plugin.open(draw.seed, draw.count)?;
+    let spare = match draw.spare {
+        0 => Vec::new(),
+        spare => sequence.spare(spare)?,
+    };
+    let mut samples = Vec::new();
+    while samples.len() < most {
+        let limit = (most - samples.len()).min(step().max(1));
+        let more = sequence.next(u32::try_from(limit).unwrap_or(u32::MAX))?;
+        if more.is_empty() {
+            break;
+        }
+        samples.extend(more);
+    }
+    Ok(Drawn { spare, samples })
+}
+
+/// What holds for every dataset.
+fn check(drawn: &Drawn, seen: &mut Seen) {
+    let mut ids = BTreeSet::new();
+    for sample in drawn.spare.iter().chain(&drawn.samples) {
+        if !ids.insert(&sample.id) {
+            seen.breach(format!(
+                "two samples have the id `{}`; ids are unique within a run",
+                sample.id
+            ));
+            break;
+        }
+    }
+    let measured: BTreeSet<String> = drawn
+        .samples
+        .iter()
+        .map(|sample| format::prompt(&sample.prompt).to_string())
+        .collect();
+    for sample in &drawn.spare {
+        if measured.contains(&format::prompt(&sample.prompt).to_string()) {
+            seen.breach(format!(
+                "the prompt of the spare sample `{}` is measured too; no prompt of `spare` may come from `next`",
+                sample.id
+            ));
+            break;
+        }
+    }
+}

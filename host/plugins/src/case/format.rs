@@ -1,0 +1,268 @@
+//! The contract's types as the files of a case have them: one place, so that a change of the contract is a
+//! change of this one. What is given stands in `input`, what is expected here.
+
+mod input;
+
+pub use input::{CONTROLS, ExchangeFile, SampleFile, SettingsFile};
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::PluginError;
+use crate::backend::ServerMetric;
+use crate::backend::{
+    Meaning, Media, Message, Output, Part, Prompt, Reading, Reason, Refusal, Request, Role, Sample,
+};
+use model::hex;
+
+/// `request.http`: method and path, header fields, an empty line, the body.
+pub fn request(request: &Request) -> String {
+    let mut text = format!("{} {}\n", request.method, request.path);
+    for (name, value) in &request.headers {
+        text += &format!("{name}: {value}\n");
+    }
+    if !request.body.is_empty() {
+        text += &format!("\n{}\n", String::from_utf8_lossy(&request.body));
+    }
+    text
+}
+
+/// `events.json`: a list, one event a line. Without frames, the pieces of one kind that follow each other
+/// are one: for framings whose frames are cut by chance.
+pub fn events(events: &[(usize, Meaning)], frames: bool) -> String {
+    let shown = events.iter().map(|(frame, meaning)| {
+        let mut shown = Map::new();
+        if frames {
+            shown.insert("frame".to_owned(), (*frame).into());
+        }
+        event(meaning, &mut shown);
+        shown
+    });
+    let mut joined: Vec<Map<String, Value>> = Vec::new();
+    for event in shown {
+        match joined.last_mut() {
+            Some(last) if !frames && is_piece(last) && last["kind"] == event["kind"] => {
+                join(last, &event);
+            }
+            _ => joined.push(event),
+        }
+    }
+    list(joined.into_iter().map(Value::Object))
+}
+
+fn is_piece(event: &Map<String, Value>) -> bool {
+    ["text", "reasoning", "tool-call"]
+        .iter()
+        .any(|kind| event["kind"] == *kind)
+}
+
+fn join(last: &mut Map<String, Value>, next: &Map<String, Value>) {
+    let text = |event: &Map<String, Value>| event["text"].as_str().unwrap_or_default().to_owned();
+    let tokens = |event: &Map<String, Value>| event.get("tokens").and_then(Value::as_u64);
+    let sum = match (tokens(last), tokens(next)) {
+        (None, None) => None,
+        (first, second) => Some(first.unwrap_or_default() + second.unwrap_or_default()),
+    };
+    last["text"] = (text(last) + &text(next)).into();
+    if let Some(sum) = sum {
+        last.insert("tokens".to_owned(), sum.into());
+    }
+}
+
+fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
+    let mut set = |key: &str, value: Value| {
+        event.insert(key.to_owned(), value);
+    };
+    match meaning {
+        Meaning::Opened => set("kind", "opened".into()),
+        Meaning::Text(Output { text, tokens })
+        | Meaning::Reasoning(Output { text, tokens })
+        | Meaning::ToolCall(Output { text, tokens }) => {
+            let kind = match meaning {
+                Meaning::Text(_) => "text",
+                Meaning::Reasoning(_) => "reasoning",
+                _ => "tool-call",
+            };
+            set("kind", kind.into());
+            set("text", text.as_str().into());
+            if let Some(tokens) = tokens {
+                set("tokens", (*tokens).into());
+            }
+        }
+        Meaning::Usage(usage) => {
+            set("kind", "usage".into());
+            let counts = [
+                ("input-tokens", usage.input_tokens),
+                ("cached-input-tokens", usage.cached_input_tokens),
+                ("output-tokens", usage.output_tokens),
+                ("reasoning-tokens", usage.reasoning_tokens),
+            ];
+            for (key, count) in counts {
+                if let Some(count) = count {
+                    set(key, json!(count));
+                }
+            }
+        }
+        Meaning::Finish(reason) => {
+            set("kind", "finish".into());
+            set("text", reason.as_str().into());
+        }
+        Meaning::Failure(refusal) => {
+            set("kind", "failure".into());
+            set("reason", reason(refusal.reason).into());
+            set("message", refusal.message.as_str().into());
+        }
+        Meaning::End => set("kind", "end".into()),
+    }
+}
+
+/// A list with one entry a line.
+pub fn list(entries: impl Iterator<Item = Value>) -> String {
+    let lines: Vec<String> = entries.map(|entry| format!("  {entry}")).collect();
+    match lines.as_slice() {
+        [] => "[]\n".to_owned(),
+        lines => format!("[\n{}\n]\n", lines.join(",\n")),
+    }
+}
+
+/// `error.txt`: an error that a plugin returned; `None` of one that it caused.
+pub fn error(error: &PluginError) -> Option<String> {
+    let (kind, said) = match error {
+        PluginError::Config { said, .. } => ("invalid-config", said),
+        PluginError::Input { said, .. } => ("invalid-input", said),
+        PluginError::Protocol { said, .. } => ("protocol", said),
+        PluginError::Said { said, .. } => ("other", said),
+        _ => return None,
+    };
+    Some(format!("{kind}: {said}\n"))
+}
+
+/// A sample as JSON, absent fields left out.
+pub fn sample(sample: &Sample) -> Value {
+    let mut json = json!({ "id": sample.id, "prompt": prompt(&sample.prompt) });
+    if let Some(tokens) = sample.input_tokens {
+        json["input-tokens"] = tokens.into();
+    }
+    if let Some(tokens) = sample.output_tokens {
+        json["output-tokens"] = tokens.into();
+    }
+    if let Some(reference) = &sample.reference {
+        json["reference"] = any(reference);
+    }
+    if let Some(turn) = &sample.turn {
+        json["turn"] = json!({ "session": turn.session, "index": turn.index });
+    }
+    if let Some(class) = &sample.class {
+        json["class"] = class.as_str().into();
+    }
+    if let Some(arrival) = sample.arrival {
+        json["arrival"] = arrival.into();
+    }
+    if let Some(adapter) = &sample.adapter {
+        json["adapter"] = adapter.as_str().into();
+    }
+    if let Some(parameters) = &sample.parameters {
+        json["parameters"] = any(parameters);
+    }
+    json
+}
+
+/// A prompt as JSON.
+pub fn prompt(prompt: &Prompt) -> Value {
+    match prompt {
+        Prompt::Text(text) => json!({ "text": text }),
+        Prompt::Tokens(tokens) => json!({ "tokens": tokens }),
+        Prompt::Messages(messages) => {
+            let messages: Vec<Value> = messages.iter().map(message).collect();
+            json!({ "messages": messages })
+        }
+    }
+}
+
+fn message(message: &Message) -> Value {
+    let content = match message.parts.as_slice() {
+        [Part::Text(text)] => json!(text),
+        parts => parts.iter().map(part).collect(),
+    };
+    let mut json = json!({ "role": role(message.role), "content": content });
+    if let Some(extra) = &message.extra {
+        json["extra"] = any(extra);
+    }
+    json
+}
+
+/// Of content that is no text, its size and digest tell enough.
+fn part(part: &Part) -> Value {
+    let media = |media: &Media| {
+        json!({
+            "media-type": media.media_type,
+            "bytes": media.bytes.len(),
+            "sha256": hex(&Sha256::digest(&media.bytes)),
+        })
+    };
+    match part {
+        Part::Text(text) => json!({ "text": text }),
+        Part::Image(image) => json!({ "image": media(image) }),
+        Part::Audio(audio) => json!({ "audio": media(audio) }),
+    }
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+/// `explained.json`.
+pub fn refusal(refusal: &Refusal) -> String {
+    let json = json!({ "reason": reason(refusal.reason), "message": refusal.message });
+    format!("{json:#}\n")
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Overloaded => "overloaded",
+        Reason::Unavailable => "unavailable",
+        Reason::TooLong => "too-long",
+        Reason::UnknownModel => "unknown-model",
+        Reason::Unauthorised => "unauthorised",
+        Reason::Invalid => "invalid",
+        Reason::Internal => "internal",
+        Reason::Other => "other",
+    }
+}
+
+/// `metrics.json`: a list, one figure a line.
+pub fn readings(readings: &[Reading]) -> String {
+    list(readings.iter().map(|reading| {
+        let metric = match reading.metric {
+            ServerMetric::FinishedRequests => "finished-requests",
+            ServerMetric::RunningRequests => "running-requests",
+            ServerMetric::WaitingRequests => "waiting-requests",
+            ServerMetric::InputTokens => "input-tokens",
+            ServerMetric::OutputTokens => "output-tokens",
+            ServerMetric::PrefixCacheQueries => "prefix-cache-queries",
+            ServerMetric::PrefixCacheHits => "prefix-cache-hits",
+            ServerMetric::KvCacheUsage => "kv-cache-usage",
+            ServerMetric::Preemptions => "preemptions",
+        };
+        json!({ "metric": metric, "value": reading.value })
+    }))
+}
+
+/// JSON text as a value; text that is none, which the host refuses elsewhere, as a string.
+fn any(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
+/// Scores by name, in the plugin's order.
+pub fn scores(scores: &[(String, f64)]) -> Value {
+    let scores = scores
+        .iter()
+        .map(|(name, value)| (name.clone(), json!(value)));
+    Value::Object(scores.collect())
+}

@@ -1,0 +1,380 @@
+//! What a case's folder gives: its files, read and checked. All mistakes are collected, none is passed over: a
+//! file that nobody reads would hold without ever being looked at.
+//!
+//! | file | of | holds |
+//! | --- | --- | --- |
+//! | `config.toml` | all | the plugin's configuration; without it there is none |
+//! | `sample.json` | backend | what is asked |
+//! | `settings.json` | backend | what the run asks of every request; may be left out, whole or in part |
+//! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache` or `metrics` |
+//! | `reply.sse`, `.lines`, `.json` or `.txt`, `.bin` | backend | a reply's body as received; which, the framing decides |
+//! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
+//! | `case.toml` | dataset | what it is opened with: see [`Draw`] |
+//! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are judged |
+//! | `README.md` | all | words for people |
+//! | expectations | all | see [`expectations`] |
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::files::{Files, Mistake};
+use super::format::{CONTROLS, ExchangeFile, SampleFile, SettingsFile};
+use crate::backend::Settings;
+use crate::backend::{Control, Sample};
+use crate::scorer::Exchange;
+use model::plugin::Kind;
+use tokenizer::Tokenizer;
+
+/// A case, read.
+pub struct Case {
+    /// Its name: that of its folder.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The plugin's configuration.
+    pub config: Value,
+    /// The rest.
+    pub given: Given,
+}
+
+/// What a plugin is given, beside its configuration.
+pub enum Given {
+    /// A backend: a sample to ask, and perhaps a reply.
+    Ask(Box<Ask>),
+    /// A backend: something to ask a server beside answers, and perhaps the answer.
+    Control(Control, Option<Vec<u8>>),
+    /// A dataset: how it is opened.
+    Draw(Draw),
+    /// A scorer: exchanges.
+    Judge(Vec<Exchange>),
+}
+
+/// A request to write and a reply to read.
+pub struct Ask {
+    /// What is asked.
+    pub sample: Sample,
+    /// What the run asks of every request.
+    pub settings: Settings,
+    /// The reply.
+    pub reply: Option<Reply>,
+}
+
+/// What a server sent.
+pub enum Reply {
+    /// With a status of success: the ending of its file, and the body.
+    Body(&'static str, Vec<u8>),
+    /// With an error status.
+    Error(u16, Vec<u8>),
+}
+
+/// What a dataset is opened with.
+pub struct Draw {
+    /// The run's seed.
+    pub seed: u64,
+    /// How many samples the run measures; absent where that is not known beforehand.
+    pub count: Option<u64>,
+    /// How many samples are asked for that are not measured.
+    pub spare: u32,
+    /// Input files by the name that a scenario would give them.
+    pub files: BTreeMap<String, PathBuf>,
+    /// The tokenizer.
+    pub tokenizer: Arc<Tokenizer>,
+}
+
+/// `case.toml`.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct DrawFile {
+    #[serde(default)]
+    seed: u64,
+    count: Option<u64>,
+    #[serde(default)]
+    spare: u32,
+    #[serde(default)]
+    files: BTreeMap<String, PathBuf>,
+    /// `bytes`, `pairs`, or the path of a `tokenizer.json`.
+    #[serde(default = "bytes")]
+    tokenizer: String,
+}
+
+fn bytes() -> String {
+    "bytes".to_owned()
+}
+
+/// The files that say what a plugin must give.
+pub fn expectations(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Backend => &[
+            "request.http",
+            "events.json",
+            "explained.json",
+            "models.json",
+            "metrics.json",
+            "error.txt",
+        ],
+        Kind::Dataset => &["samples.json", "digest.txt", "error.txt"],
+        Kind::Scorer => &["scores.json", "error.txt"],
+    }
+}
+
+/// Files that a case of this kind is made of, beside its expectations and replies.
+fn inputs(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Backend => &["config.toml", "sample.json", "settings.json", "control.txt"],
+        Kind::Dataset => &["config.toml", "case.toml"],
+        Kind::Scorer => &["config.toml", "exchanges.json", "exchanges.jsonl"],
+    }
+}
+
+/// Endings of a reply's file; the framing decides which.
+const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
+
+/// Whether a folder that holds such a file is a case, of whatever kind.
+pub fn tells_a_case(name: &str) -> bool {
+    const TELLING: [&str; 6] = [
+        "config.toml",
+        "sample.json",
+        "control.txt",
+        "case.toml",
+        "exchanges.json",
+        "exchanges.jsonl",
+    ];
+    TELLING.contains(&name)
+}
+
+/// Reads a case of a plugin of this kind; adds what is wrong with it to `mistakes`.
+pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {
+    let before = mistakes.len();
+    let mut reading = Files::new(folder, mistakes);
+    let config = reading.config();
+    let given = match kind {
+        Kind::Backend => reading.backend(),
+        Kind::Dataset => reading.draw().map(Given::Draw),
+        Kind::Scorer => reading.exchanges().map(Given::Judge),
+    };
+    reading.others(kind);
+    let name = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let name = name.file_name().unwrap_or_default();
+    let case = Case {
+        name: name.to_string_lossy().into_owned(),
+        folder: folder.to_owned(),
+        config,
+        given: given?,
+    };
+    (mistakes.len() == before).then_some(case)
+}
+
+impl Files<'_> {
+    fn backend(&mut self) -> Option<Given> {
+        let sample: Option<SampleFile> = self.json("sample.json");
+        let control = self.text("control.txt");
+        let settings: SettingsFile = self.json("settings.json").unwrap_or_default();
+        let reply = self.reply();
+        let sample = match sample {
+            Some(file) => Some(file.sample(&mut |name| self.beside(name))?),
+            None => None,
+        };
+        match (sample, control) {
+            (Some(_), Some(_)) => {
+                let what = "a case has a sample.json or a control.txt, this one has both";
+                self.mistake("control.txt", what);
+                None
+            }
+            (Some(sample), None) => Some(Given::Ask(Box::new(Ask {
+                sample,
+                settings: settings.settings(),
+                reply,
+            }))),
+            (None, Some(word)) => {
+                let known = CONTROLS.iter().find(|(name, _)| *name == word.trim());
+                let Some((word, control)) = known else {
+                    let words: Vec<&str> = CONTROLS.iter().map(|(name, _)| *name).collect();
+                    self.mistake(
+                        "control.txt",
+                        format!("expected one of {}", words.join(", ")),
+                    );
+                    return None;
+                };
+                let is_read = matches!(control, Control::ListModels | Control::Metrics);
+                match reply {
+                    None => Some(Given::Control(*control, None)),
+                    Some(Reply::Body(_, body)) if is_read => {
+                        Some(Given::Control(*control, Some(body)))
+                    }
+                    Some(Reply::Body(..)) => {
+                        let what = format!(
+                            "holds a reply, but of an answer to `{word}` a backend reads nothing"
+                        );
+                        self.mistake("", what);
+                        None
+                    }
+                    Some(Reply::Error(status, _)) => {
+                        let what = format!(
+                            "holds the reply with status {status} of a case with a control.txt; error replies are explained in cases with a sample.json"
+                        );
+                        self.mistake("", what);
+                        None
+                    }
+                }
+            }
+            (None, None) => {
+                // One that cannot be read has been told already.
+                let missing = |file| !self.folder.join(file).is_file();
+                if missing("sample.json") && missing("control.txt") {
+                    let what = "a backend's case needs a sample.json, which says what is asked, or a control.txt";
+                    self.mistake("", what);
+                }
+                None
+            }
+        }
+    }
+
+    /// The one reply of a case, if it has one.
+    fn reply(&mut self) -> Option<Reply> {
+        let mut replies = Vec::new();
+        for name in self.names() {
+            let parts: Vec<&str> = name.split('.').collect();
+            match parts.as_slice() {
+                ["reply", ending] => match REPLIES.iter().find(|known| *known == ending) {
+                    Some(ending) => {
+                        if let Some(body) = self.bytes(&name) {
+                            replies.push(Reply::Body(ending, body));
+                        }
+                    }
+                    None => self.mistake(
+                        &name,
+                        format!("a reply's file ends in .{}", REPLIES.join(", .")),
+                    ),
+                },
+                ["reply", status, _] => match status.parse::<u16>() {
+                    Ok(status @ 300..=599) => {
+                        if let Some(body) = self.bytes(&name) {
+                            replies.push(Reply::Error(status, body));
+                        }
+                    }
+                    _ => self.mistake(
+                        &name,
+                        format!(
+                            "`{status}` is no status of an error; expected a name such as reply.404.json"
+                        ),
+                    ),
+                },
+                _ => {}
+            }
+        }
+        if replies.len() > 1 {
+            self.mistake("", "a case has one reply, this one has several");
+        }
+        replies.pop()
+    }
+
+    fn draw(&mut self) -> Option<Draw> {
+        if !self.folder.join("case.toml").is_file() {
+            let what = "a dataset's case needs a case.toml, which says with which seed, count, spare, files and tokenizer it is opened";
+            self.mistake("", what);
+            return None;
+        }
+        let file: DrawFile = self.toml("case.toml")?;
+        let mut files = BTreeMap::new();
+        for (name, path) in file.files {
+            let path = self.folder.join(path);
+            if !path.is_file() {
+                let what = format!("files.{name}: there is no file {}", path.display());
+                self.mistake("case.toml", what);
+            }
+            self.named.push(path.clone());
+            files.insert(name, path);
+        }
+        let tokenizer = match file.tokenizer.as_str() {
+            "bytes" => Tokenizer::bytes(),
+            "pairs" => Tokenizer::pairs(),
+            path => {
+                let path = self.folder.join(path);
+                self.named.push(path.clone());
+                match Tokenizer::open(&path) {
+                    Ok(tokenizer) => tokenizer,
+                    Err(cause) => {
+                        let what = format!(
+                            "tokenizer: expected `bytes`, `pairs` or the path of a tokenizer.json, but {cause}"
+                        );
+                        self.mistake("case.toml", what);
+                        return None;
+                    }
+                }
+            }
+        };
+        Some(Draw {
+            seed: file.seed,
+            count: file.count,
+            spare: file.spare,
+            files,
+            tokenizer: Arc::new(tokenizer),
+        })
+    }
+
+    fn exchanges(&mut self) -> Option<Vec<Exchange>> {
+        const NAMES: [&str; 2] = ["exchanges.json", "exchanges.jsonl"];
+        let there = NAMES.map(|name| self.folder.join(name).is_file());
+        let files: Vec<ExchangeFile> = match there {
+            [true, false] => self.json(NAMES[0])?,
+            [false, true] => {
+                let text = self.text(NAMES[1])?;
+                let mut read = Vec::new();
+                for (number, line) in text.lines().enumerate() {
+                    match serde_json::from_str(line) {
+                        _ if line.trim().is_empty() => {}
+                        Ok(exchange) => read.push(exchange),
+                        Err(cause) => {
+                            self.mistake(NAMES[1], format!("line {}: {cause}", number + 1));
+                        }
+                    }
+                }
+                read
+            }
+            [true, true] => {
+                self.mistake(
+                    NAMES[1],
+                    "a case has an exchanges.json or an exchanges.jsonl, this one has both",
+                );
+                return None;
+            }
+            [false, false] => {
+                self.mistake(
+                    "",
+                    "a scorer's case needs an exchanges.json or an exchanges.jsonl",
+                );
+                return None;
+            }
+        };
+        Some(files.into_iter().map(ExchangeFile::exchange).collect())
+    }
+
+    /// Finds files that no case of this kind has.
+    fn others(&mut self, kind: Kind) {
+        for name in self.names() {
+            let is_reply = kind == Kind::Backend && name.starts_with("reply.");
+            let is_named = self.named.contains(&self.folder.join(&name));
+            let is_known = expectations(kind).contains(&name.as_str())
+                || inputs(kind).contains(&name.as_str())
+                || name == "README.md";
+            if is_reply || is_named || is_known {
+                continue;
+            }
+            let known = inputs(kind).iter().chain(expectations(kind));
+            let nearest = known
+                .map(|known| (strsim::jaro_winkler(known, &name), known))
+                .filter(|(closeness, _)| *closeness > 0.85)
+                .max_by(|a, b| a.0.total_cmp(&b.0));
+            let hint = match nearest {
+                Some((_, known)) => format!("; did you mean {known}?"),
+                None => String::new(),
+            };
+            let what = format!("no case of a {} has such a file{hint}", kind.name());
+            self.mistake(&name, what);
+        }
+    }
+}

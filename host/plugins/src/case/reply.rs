@@ -1,0 +1,179 @@
+//! Cutting a reply's body into batches of frames and decoding them as a run does: batch by batch, the state
+//! carried as bytes, and a batch that fails frame by frame.
+
+use std::ops::Range;
+
+use super::dice::Dice;
+use super::format;
+use crate::PluginError;
+use crate::backend::{Dialect, Meaning};
+use model::frame::{Framer, Frames, Framing};
+use model::units::Nanos;
+
+/// What a reply meant.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// Events with the position of their frame in the reply.
+    pub events: Vec<(usize, Meaning)>,
+    /// The error that ended it, as in `error.txt`.
+    pub error: Option<String>,
+    /// How many frames were read before that.
+    pub frames: usize,
+}
+
+impl Reading {
+    /// It as text, to be compared: `events.json`, and the error. Where frames are cut by chance, what came
+    /// before an error depends on the cut.
+    pub fn shown(&self, by_frame: bool) -> String {
+        match &self.error {
+            Some(error) if !by_frame => error.clone(),
+            error => format::events(&self.events, by_frame) + error.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+/// A plugin's trap or breach of contract, and the frames that it happened on.
+#[derive(Debug)]
+pub struct Misdeed {
+    /// What happened.
+    pub error: PluginError,
+    /// Positions of the frames it was given.
+    pub on: Range<usize>,
+}
+
+/// Cuts a body that comes in such reads: the frames that each completes are a batch.
+///
+/// # Errors
+/// Where a frame is larger than a run allows.
+pub fn batches(framing: Framing, reads: &[&[u8]]) -> Result<Vec<Frames>, String> {
+    let mut framer = Framer::new(framing);
+    let mut batches = Vec::new();
+    for read in reads {
+        let mut batch = Frames::default();
+        framer
+            .push(Nanos::ZERO, read, &mut batch)
+            .map_err(|cause| cause.to_string())?;
+        batches.push(batch);
+    }
+    let mut last = Frames::default();
+    framer.finish(Nanos::ZERO, &mut last);
+    batches.push(last);
+    batches.retain(|batch| !batch.is_empty());
+    Ok(batches)
+}
+
+/// A body cut at random places.
+pub fn reads<'b>(body: &'b [u8], dice: &mut Dice) -> Vec<&'b [u8]> {
+    let pieces = 1 + dice.below(body.len().min(24));
+    let mut cuts: Vec<usize> = (0..pieces).map(|_| dice.below(body.len() + 1)).collect();
+    cuts.extend([0, body.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2)
+        .map(|cut| &body[cut[0]..cut[1]])
+        .filter(|read| !read.is_empty())
+        .collect()
+}
+
+/// Each frame alone.
+pub fn singly(frames: &Frames) -> Vec<Frames> {
+    frames.each().collect()
+}
+
+/// Frames in batches of random sizes.
+pub fn grouped(frames: &Frames, dice: &mut Dice) -> Vec<Frames> {
+    let mut batches: Vec<Frames> = Vec::new();
+    let mut room = 0;
+    for frame in frames.each() {
+        match batches.last_mut() {
+            Some(batch) if room > 0 => batch.append(&frame),
+            _ => {
+                room = 1 + dice.below(7);
+                batches.push(frame);
+            }
+        }
+        room -= 1;
+    }
+    batches
+}
+
+/// All batches as one.
+pub fn together(batches: &[Frames]) -> Frames {
+    let mut all = Frames::default();
+    for batch in batches {
+        all.append(batch);
+    }
+    all
+}
+
+/// Decodes a reply, each batch by the next of these instances in turn.
+///
+/// # Errors
+/// Where an instance traps or breaks its contract.
+pub fn decode(dialects: &mut [Dialect], batches: &[Frames]) -> Result<Reading, Misdeed> {
+    let mut reading = Reading::default();
+    let mut state = Vec::new();
+    let mut turn = 0;
+    for batch in batches {
+        if !take(dialects, &mut turn, &mut state, batch, &mut reading)? {
+            return Ok(reading);
+        }
+    }
+    Ok(reading)
+}
+
+/// Decodes one batch; says whether the reply goes on.
+fn take(
+    dialects: &mut [Dialect],
+    turn: &mut usize,
+    state: &mut Vec<u8>,
+    batch: &Frames,
+    reading: &mut Reading,
+) -> Result<bool, Misdeed> {
+    let start = reading.frames;
+    let which = *turn % dialects.len();
+    *turn += 1;
+    match dialects[which].decode(state, batch) {
+        Ok(decoded) => {
+            let events = decoded.events.into_iter();
+            reading
+                .events
+                .extend(events.map(|(frame, meaning)| (start + frame, meaning)));
+            reading.frames += batch.len();
+            *state = decoded.state;
+            Ok(true)
+        }
+        Err(error) => match format::error(&error) {
+            None => Err(Misdeed {
+                error,
+                on: start..start + batch.len(),
+            }),
+            Some(said) if batch.len() == 1 => {
+                reading.error = Some(said);
+                Ok(false)
+            }
+            // What stood before the faulty frame is not lost.
+            Some(_) => {
+                for frame in batch.each() {
+                    if !take(dialects, turn, state, &frame, reading)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        },
+    }
+}
+
+/// A frame's beginning, for people.
+pub fn excerpt(frames: &Frames, position: usize) -> String {
+    const SHOWN: usize = 120;
+    let Some(frame) = frames.iter().nth(position) else {
+        return String::new();
+    };
+    let shown = String::from_utf8_lossy(&frame.data[..frame.data.len().min(SHOWN)]);
+    let more = match frame.data.len() > SHOWN {
+        true => format!("… ({} bytes)", frame.data.len()),
+        false => String::new(),
+    };
+    format!("{}{more}", shown.escape_debug())
+}

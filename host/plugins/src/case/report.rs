@@ -1,0 +1,259 @@
+//! What came of running cases, as types: `cli` draws them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Suite;
+use crate::Info;
+use model::plugin::Kind;
+use model::plugin::Limits;
+
+/// What came of all cases of a plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct SuiteReport {
+    /// What was tested.
+    pub plugin: Tested,
+    /// Its limits in the sandbox.
+    pub limits: Limits,
+    /// Each case.
+    pub cases: Vec<TimedReport>,
+    /// How many cases hold.
+    pub held: usize,
+    /// How many do not.
+    pub failed: usize,
+    /// What was done to the plugin in all cases together.
+    pub checks: Checks,
+    /// How long the cases took, in seconds.
+    pub seconds: f64,
+}
+
+/// A plugin under test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Tested {
+    /// The file as it was asked for.
+    pub file: String,
+    /// The file's SHA-256 in hexadecimal.
+    pub digest: String,
+    /// What it does.
+    pub kind: Kind,
+    /// Its name, in its own words.
+    pub name: String,
+    /// Its version, in its own words.
+    pub version: String,
+}
+
+/// What came of one case, and how long it took.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct TimedReport {
+    /// What came of it.
+    #[serde(flatten)]
+    pub report: CaseReport,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+impl SuiteReport {
+    /// Of no case yet.
+    pub fn new(suite: &Suite, said: &Info) -> Self {
+        let plugin = suite.plugin();
+        SuiteReport {
+            plugin: Tested {
+                file: plugin.asked.clone(),
+                digest: plugin.digest.clone(),
+                kind: plugin.kind,
+                name: said.name.clone(),
+                version: said.version.clone(),
+            },
+            limits: suite.limits().clone(),
+            cases: Vec::new(),
+            held: 0,
+            failed: 0,
+            checks: Checks::default(),
+            seconds: 0.0,
+        }
+    }
+
+    /// Adds a case.
+    pub fn add(&mut self, case: TimedReport) {
+        match case.report.holds() {
+            true => self.held += 1,
+            false => self.failed += 1,
+        }
+        self.checks += case.report.checks;
+        self.seconds += case.seconds;
+        self.cases.push(case);
+    }
+
+    /// Whether writing expectations anew would mend anything.
+    pub fn can_be_blessed(&self) -> bool {
+        let mut failures = self.cases.iter().flat_map(|case| &case.report.failures);
+        failures.any(Failure::can_be_blessed)
+    }
+}
+
+/// What came of one case.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct CaseReport {
+    /// The case's name: that of its folder.
+    pub name: String,
+    /// What does not hold; nothing where the case holds.
+    pub failures: Vec<Failure>,
+    /// Expectations that were written because the user asked for it.
+    pub written: Vec<Written>,
+    /// What was done to the plugin.
+    pub checks: Checks,
+}
+
+impl CaseReport {
+    /// Whether everything was as it must be.
+    pub fn holds(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// How often something was done to a plugin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Checks {
+    /// Requests written.
+    pub requests: u64,
+    /// Replies decoded from their beginning to their end, damaged ones among them.
+    pub decodings: u64,
+    /// Replies that were cut or damaged before they were given to the plugin.
+    pub damaged: u64,
+    /// Sequences of samples drawn.
+    pub draws: u64,
+    /// Exchanges scored.
+    pub scored: u64,
+}
+
+impl Checks {
+    /// All together.
+    pub fn sum(&self) -> u64 {
+        self.requests + self.decodings + self.draws + self.scored
+    }
+}
+
+impl std::ops::AddAssign for Checks {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.decodings += other.decodings;
+        self.damaged += other.damaged;
+        self.draws += other.draws;
+        self.scored += other.scored;
+    }
+}
+
+/// An expectation that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Written {
+    /// The file in the case's folder.
+    pub file: String,
+    /// Whether it was removed, because nothing comes of the case that it could hold.
+    pub removed: bool,
+}
+
+/// One thing that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case"
+)]
+pub enum Failure {
+    /// The plugin gives something else than an expectation says.
+    Differs {
+        /// The expectation's file.
+        file: String,
+        /// Whether the file is there.
+        expected: bool,
+        /// Whether the plugin gave anything of the kind.
+        found: bool,
+        /// From what was expected to what was found, as a unified diff.
+        diff: String,
+    },
+    /// The plugin gives one thing once and another thing another time.
+    Unstable {
+        /// What of, and under which circumstances.
+        what: String,
+        /// From the first to the second, as a unified diff.
+        diff: String,
+    },
+    /// The plugin trapped, or broke its contract.
+    Misbehaved {
+        /// While doing what.
+        doing: String,
+        /// How it ended.
+        error: String,
+    },
+    /// What the plugin gave is not as its contract says.
+    Breach {
+        /// How.
+        what: String,
+    },
+    /// The case and the plugin do not fit each other.
+    Misfit {
+        /// How, and what to do.
+        what: String,
+    },
+    /// An expectation could not be written.
+    Unwritable {
+        /// Its file.
+        file: String,
+        /// What the system said.
+        cause: String,
+    },
+}
+
+impl Failure {
+    /// It in one line.
+    pub fn headline(&self) -> String {
+        match self {
+            Failure::Differs {
+                file,
+                expected: false,
+                ..
+            } => format!("there is no {file} for what the plugin gives"),
+            Failure::Differs {
+                file, found: false, ..
+            } => format!("the plugin gives nothing that {file} could be about"),
+            Failure::Differs { file, .. } => {
+                format!("the plugin gives something else than {file} says")
+            }
+            Failure::Unstable { what, .. } => what.clone(),
+            Failure::Misbehaved { doing, error } => format!("{doing}: {error}"),
+            Failure::Breach { what } | Failure::Misfit { what } => what.clone(),
+            Failure::Unwritable { file, cause } => format!("cannot write {file}: {cause}"),
+        }
+    }
+
+    /// The word for its kind, as in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Failure::Differs { .. } => "differs",
+            Failure::Unstable { .. } => "unstable",
+            Failure::Misbehaved { .. } => "misbehaved",
+            Failure::Breach { .. } => "breach",
+            Failure::Misfit { .. } => "misfit",
+            Failure::Unwritable { .. } => "unwritable",
+        }
+    }
+
+    /// Its diff, where it has one.
+    pub fn diff(&self) -> Option<&str> {
+        match self {
+            Failure::Differs { diff, .. } | Failure::Unstable { diff, .. } => Some(diff),
+            _ => None,
+        }
+    }
+
+    /// Whether writing the expectations anew would mend it.
+    pub fn can_be_blessed(&self) -> bool {
+        matches!(self, Failure::Differs { .. })
+    }
+}

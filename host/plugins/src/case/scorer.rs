@@ -1,0 +1,136 @@
+//! What a scorer undergoes: exchanges judged in their order, twice, and exchanges such as failed engines leave.
+
+use serde_json::{Map, Value};
+
+use super::format;
+use super::seen::{Seen, TOLERATED};
+use crate::PluginError;
+use crate::scorer::{Exchange, Judge, Scorer};
+
+/// References that a plugin may not expect.
+const REFERENCES: [&str; 7] = [
+    "null",
+    "true",
+    "-1e300",
+    "\"\"",
+    "[]",
+    "{}",
+    "[[{\"a\":[null]}]]",
+];
+/// Answers that a plugin may not expect.
+const OUTPUTS: [&str; 4] = ["", "\u{0}", "\u{1f1e9}\u{301}\u{202e} \u{2028}", "NaN"];
+
+/// Judges exchanges.
+pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
+    let doing = "judging the exchanges";
+    let first = match judged(plugin, exchanges, seen) {
+        Ok(scores) => scores,
+        Err(error) => return seen.ended(doing, &error),
+    };
+    match judged(plugin, exchanges, seen) {
+        Ok(second) => {
+            let what = || format!("{doing} again, in a fresh instance, gives other scores");
+            if seen.same(what, &first, &second) {
+                seen.found("scores.json", first);
+            }
+        }
+        Err(error) => seen.misbehaved(&format!("{doing} again, in a fresh instance"), &error),
+    }
+    odd(plugin, exchanges, seen);
+}
+
+/// `scores.json`.
+fn judged(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) -> Result<String, PluginError> {
+    let mut judge = plugin.open()?;
+    let mut lines = Vec::new();
+    for exchange in exchanges {
+        let mut line = Map::new();
+        line.insert("id".to_owned(), exchange.id.as_str().into());
+        seen.checks.scored += 1;
+        match judge.score(exchange) {
+            Ok(scores) => line.insert("scores".to_owned(), format::scores(&scores)),
+            Err(error) => match format::error(&error) {
+                Some(said) => line.insert("error".to_owned(), said.trim_end().into()),
+                None => return Err(error),
+            },
+        };
+        lines.push(format!("    {}", Value::Object(line)));
+    }
+    let run = format::scores(&judge.finish()?);
+    Ok(match lines.as_slice() {
+        [] => format!("{{\n  \"exchanges\": [],\n  \"run\": {run}\n}}\n"),
+        lines => format!(
+            "{{\n  \"exchanges\": [\n{}\n  ],\n  \"run\": {run}\n}}\n",
+            lines.join(",\n")
+        ),
+    })
+}
+
+/// Gives exchanges that are not as the plugin may expect: an error or scores, finite ones.
+fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
+    let Some(example) = exchanges.first() else {
+        return;
+    };
+    let mut odd = Vec::new();
+    for reference in REFERENCES {
+        odd.push((
+            format!("the reference {reference}"),
+            Exchange {
+                reference: Some(reference.to_owned()),
+                ..example.clone()
+            },
+        ));
+    }
+    for output in OUTPUTS {
+        odd.push((
+            format!("the answer {output:?}"),
+            Exchange {
+                output: output.to_owned(),
+                ..example.clone()
+            },
+        ));
+    }
+    odd.push((
+        "nothing but an id".to_owned(),
+        Exchange {
+            reference: None,
+            turn: None,
+            class: None,
+            requested_tokens: None,
+            output_tokens: None,
+            finish: None,
+            output: String::new(),
+            reasoning: String::new(),
+            tool_calls: String::new(),
+            id: example.id.clone(),
+        },
+    ));
+    let mut judge = match plugin.open() {
+        Ok(judge) => judge,
+        Err(error) => return seen.misbehaved("opening it once more", &error),
+    };
+    let mut spoilt = 0;
+    let mut tried = |what: String, result: Result<(), PluginError>, seen: &mut Seen| {
+        if let Err(error) = result
+            && error.is_misbehaviour()
+        {
+            seen.misbehaved(&format!("judging an exchange with {what}"), &error);
+            spoilt += 1;
+        }
+        spoilt < TOLERATED
+    };
+    for (what, exchange) in odd {
+        seen.checks.scored += 1;
+        let result = judge.score(&exchange).map(drop);
+        if !tried(what, result, seen) {
+            return;
+        }
+    }
+    let finished = judge.finish().map(drop);
+    tried("the like before the end".to_owned(), finished, seen);
+    let finished = plugin
+        .open()
+        .and_then(|mut judge: Judge| judge.finish())
+        .map(drop);
+    tried("nothing before the end".to_owned(), finished, seen);
+}

@@ -1,0 +1,156 @@
+//! What needs no plugin: damage, batches, texts of expectations. The rest is tested with the built binary, in
+//! `tests/plugin_cases`.
+
+use super::dice::Dice;
+use super::report::Failure;
+use super::{damage, expect, format, reply};
+use crate::backend::{Meaning, Output, Request};
+use model::frame::{Frames, Framing, LengthPrefix};
+
+const BODY: &[u8] = b"data: {\"n\": 12}\n\nevent: e\ndata: {\"n\": 345}\n\ndata: [DONE]\n\n";
+
+fn frames(framing: Framing, body: &[u8]) -> Frames {
+    reply::together(&reply::batches(framing, &[body]).unwrap())
+}
+
+fn shown(frames: &Frames) -> Vec<(Option<String>, Vec<u8>)> {
+    frames
+        .iter()
+        .map(|frame| (frame.name.map(str::to_owned), frame.data.to_vec()))
+        .collect()
+}
+
+#[test]
+fn however_a_reply_is_batched_its_frames_are_the_same() {
+    let whole = frames(Framing::EventStream, BODY);
+    assert_eq!(whole.len(), 3);
+    for seed in 0..200 {
+        let dice = &mut Dice::new(seed);
+        let grouped = reply::grouped(&whole, dice);
+        let reads = reply::reads(BODY, dice);
+        assert_eq!(reads.concat(), BODY);
+        let read = reply::batches(Framing::EventStream, &reads).unwrap();
+        for batches in [grouped, read] {
+            assert!(batches.iter().all(|batch| !batch.is_empty()));
+            assert_eq!(shown(&reply::together(&batches)), shown(&whole));
+        }
+    }
+}
+
+#[test]
+fn damage_is_of_many_kinds_the_same_each_time_and_never_of_nothing() {
+    let whole = frames(Framing::EventStream, BODY);
+    let mut kinds = std::collections::BTreeSet::new();
+    for seed in 0..400 {
+        let damaged = || {
+            let dice = &mut Dice::new(seed);
+            damage::reply(Framing::EventStream, BODY, &whole, dice).unwrap()
+        };
+        let (what, once) = damaged();
+        assert_eq!(shown(&once), shown(&damaged().1), "{what}");
+        let word = |word: &str| !word.starts_with(|first: char| first.is_ascii_digit());
+        kinds.insert(
+            what.split(' ')
+                .filter(|part| word(part))
+                .collect::<String>(),
+        );
+    }
+    for kind in [
+        "lost", "twice", "swapped", "empty", "flipped", "garbage", "nested", "UTF", "number",
+    ] {
+        assert!(
+            kinds.iter().any(|known| known.contains(kind)),
+            "{kind}: {kinds:?}"
+        );
+    }
+}
+
+#[test]
+fn bodies_of_every_size_can_be_damaged() {
+    for size in 0..40 {
+        let body = &BODY[..size];
+        for seed in 0..200 {
+            damage::body(body, &mut Dice::new(seed));
+            for framing in [
+                Framing::EventStream,
+                Framing::Lines,
+                Framing::Whole,
+                Framing::Raw,
+                Framing::LengthPrefixed(LengthPrefix {
+                    skip: 0,
+                    width: 1,
+                    little_endian: false,
+                }),
+            ] {
+                let whole = frames(framing, body);
+                damage::cut(framing, body, &mut Dice::new(seed));
+                if !whole.is_empty() {
+                    damage::reply(framing, body, &whole, &mut Dice::new(seed));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn where_frames_are_chance_events_have_none_and_pieces_are_joined() {
+    let piece = |text: &str, tokens| {
+        let text = text.to_owned();
+        Meaning::Text(Output { text, tokens })
+    };
+    let events = [
+        (0, Meaning::Opened),
+        (0, piece("a", Some(1))),
+        (1, piece("b", None)),
+        (2, Meaning::End),
+    ];
+    assert_eq!(
+        format::events(&events, false),
+        "[\n  {\"kind\":\"opened\"},\n  {\"kind\":\"text\",\"text\":\"ab\",\"tokens\":1},\n  {\"kind\":\"end\"}\n]\n"
+    );
+    assert_eq!(format::events(&events, true).lines().count(), 6);
+    assert_eq!(format::events(&[], true), "[]\n");
+}
+
+#[test]
+fn a_request_is_written_as_it_goes_on_the_wire() {
+    let mut request = Request {
+        method: "POST".to_owned(),
+        path: "/a?b=c".to_owned(),
+        headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
+        body: Vec::new(),
+    };
+    assert_eq!(
+        format::request(&request),
+        "POST /a?b=c\ncontent-type: text/plain\n"
+    );
+    request.body = b"x\n".to_vec();
+    assert_eq!(
+        format::request(&request),
+        "POST /a?b=c\ncontent-type: text/plain\n\nx\n\n"
+    );
+}
+
+#[test]
+fn an_editors_newlines_are_no_difference_and_everything_else_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.json");
+    let found = [("events.json", Some("a\nb\n".to_owned()))];
+    for same in ["a\nb\n", "a\nb", "a\r\nb\r\n"] {
+        std::fs::write(&path, same).unwrap();
+        assert_eq!(
+            expect::compare(folder.path(), &found, false),
+            (vec![], vec![])
+        );
+    }
+    for other in ["a\nb\n\n", "a\n b\n", ""] {
+        std::fs::write(&path, other).unwrap();
+        let (failures, _) = expect::compare(folder.path(), &found, false);
+        assert!(
+            matches!(failures.as_slice(), [Failure::Differs { .. }]),
+            "{other:?}"
+        );
+    }
+    let (failures, written) = expect::compare(folder.path(), &[("events.json", None)], true);
+    assert!(failures.is_empty() && written[0].removed && !path.exists());
+}

@@ -1,0 +1,86 @@
+//! From a component's bytes to machine code: taken from where this process or an earlier one left it, or
+//! compiled, within a limit of time.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use wasmtime::component::Component;
+
+use super::artifacts::{Found, Shelf};
+use super::error::PluginError;
+use super::load::{Loading, not_valid};
+use super::sandbox;
+use model::clock;
+use model::plugin::Limits;
+
+/// The stack of the thread that compiles, in bytes: code that is deeply nested takes more than the usual one.
+const STACK: usize = 16 << 20;
+
+/// A component as machine code, and how it came to be that. In one process each is compiled once: the scenarios
+/// of a folder share their plugins.
+pub(super) fn component(
+    asked: &str,
+    digest: &str,
+    bytes: Vec<u8>,
+    limits: &Limits,
+) -> Result<(Component, Loading), PluginError> {
+    static COMPILED: Mutex<BTreeMap<String, Component>> = Mutex::new(BTreeMap::new());
+    let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut loading = Loading::default();
+    let known = compiled().get(digest).cloned();
+    if let Some(component) = known {
+        return Ok((component, loading));
+    }
+    let shelf = Shelf::opened().unwrap_or_else(|fault| {
+        loading.warnings.push(fault);
+        None
+    });
+    let component = match shelf.as_ref().map(|shelf| shelf.find(digest)) {
+        Some(Found::Whole(component)) => {
+            loading.kept = true;
+            component
+        }
+        found => {
+            if let Some(Found::Wrong(what)) = found {
+                loading
+                    .warnings
+                    .push(format!("plugin `{asked}` was compiled anew: {what}"));
+            }
+            let began = clock::since_process_began();
+            let component = within(asked, bytes, Duration::from_millis(limits.compile_ms))?;
+            let took = clock::since_process_began().since(began);
+            loading.compiled_in = Some(took.into());
+            loading.kept = shelf.is_some_and(|shelf| shelf.put(digest, &component).is_ok());
+            component
+        }
+    };
+    compiled().insert(digest.to_owned(), component.clone());
+    Ok((component, loading))
+}
+
+/// Compiles on a thread of its own. Nothing can stop a compiler; one that takes too long is left to itself, and
+/// ends with the process.
+fn within(asked: &str, bytes: Vec<u8>, limit: Duration) -> Result<Component, PluginError> {
+    let (done, compiled) = mpsc::sync_channel(1);
+    std::thread::Builder::new()
+        .name("compiler".into())
+        .stack_size(STACK)
+        .spawn(move || {
+            let _ = done.send(Component::new(sandbox::engine(), bytes));
+        })
+        .expect("a thread can be started");
+    match compiled.recv_timeout(limit) {
+        Ok(Ok(component)) => Ok(component),
+        Ok(Err(cause)) => Err(not_valid(asked, &cause.root_cause().to_string())),
+        Err(RecvTimeoutError::Timeout) => Err(PluginError::Excessive {
+            plugin: asked.to_owned(),
+            what: format!(
+                "compiling it takes longer than the {} s allowed (raise `compile` under [sandbox] if you trust it)",
+                limit.as_secs_f64()
+            ),
+        }),
+        Err(RecvTimeoutError::Disconnected) => Err(not_valid(asked, "the compiler gave up on it")),
+    }
+}

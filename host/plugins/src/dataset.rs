@@ -1,0 +1,201 @@
+//! Calling a dataset: one instance, which yields samples until it is empty.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use wasmtime::Store;
+use wasmtime::component::{Linker, ResourceAny};
+
+use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
+use super::bindings::types::{self, Sample};
+use super::bindings::v0_1::{dataset_world as v0_1, types as v0_1_types};
+use super::contract::v0_1 as older;
+use super::error::PluginError;
+use super::instance::{Configured, Live, Said, World, of_each_version, words};
+use super::sandbox::{Guest, GuestData};
+use model::plugin::Kind;
+use model::plugin::Limits;
+
+/// A dataset plugin with its configuration: what sequences are opened from.
+pub type Dataset = Configured<DatasetWorld>;
+
+/// An open sequence of samples.
+pub struct Samples {
+    live: Live<DatasetWorld>,
+    generator: ResourceAny,
+    plugin: String,
+    /// Of each id that was given a hash, which takes 8 bytes; of a million ids, two have the same once in
+    /// forty million runs.
+    given: HashSet<u64>,
+}
+
+/// A dataset's instance, in the version of the contract that it was built for.
+pub enum DatasetWorld {
+    /// Of 0.1.0.
+    V0_1(v0_1::DatasetPlugin),
+    /// Of 0.2.0.
+    V0_2(DatasetPlugin),
+}
+
+impl World for DatasetWorld {
+    const KIND: Kind = Kind::Dataset;
+
+    of_each_version!(v0_1::DatasetPluginPre<Guest>, DatasetPluginPre<Guest>);
+
+    fn limit_ms(limits: &Limits) -> u64 {
+        limits.dataset_call_ms
+    }
+
+    fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+        older::link(linker)?;
+        DatasetPlugin::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
+    }
+}
+
+/// The calls of `generator`, each as the contract has it.
+impl DatasetWorld {
+    fn open(
+        &self,
+        store: &mut Store<Guest>,
+        from: &Configured<Self>,
+        seed: u64,
+        count: Option<u64>,
+    ) -> Said<ResourceAny> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                let said = interface.call_open(store, &from.config, seed, count)?;
+                Ok(said.map_err(Into::into))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                interface.call_open(store, &from.config, seed, count)
+            }
+        }
+    }
+
+    fn next(&self, store: &mut Store<Guest>, from: ResourceAny, limit: u32) -> Said<Vec<Sample>> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                Ok(newer(interface.call_next(store, from, limit)?))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                interface.call_next(store, from, limit)
+            }
+        }
+    }
+
+    fn spare(&self, store: &mut Store<Guest>, from: ResourceAny, limit: u32) -> Said<Vec<Sample>> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                Ok(newer(interface.call_spare(store, from, limit)?))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                interface.call_spare(store, from, limit)
+            }
+        }
+    }
+}
+
+fn newer(
+    said: Result<Vec<v0_1_types::Sample>, v0_1_types::Error>,
+) -> Result<Vec<Sample>, types::Error> {
+    let samples = said?;
+    Ok(samples.into_iter().map(Into::into).collect())
+}
+
+impl Configured<DatasetWorld> {
+    /// Opens the sequence; `count` is how many samples will be measured, where that is known.
+    ///
+    /// # Errors
+    /// Where the plugin refuses its configuration or an input, cannot be instantiated or traps.
+    pub fn open(&self, seed: u64, count: Option<u64>) -> Result<Samples, PluginError> {
+        let mut live = self.instantiate()?;
+        let generator = live
+            .call("open", |world, store| world.open(store, self, seed, count))?
+            .map_err(|error| PluginError::said(&self.plugin.asked, error))?;
+        Ok(Samples {
+            live,
+            generator,
+            plugin: self.plugin.asked.clone(),
+            given: HashSet::new(),
+        })
+    }
+}
+
+impl Samples {
+    /// At most `limit` further samples to measure; an empty list ends the sequence.
+    ///
+    /// # Errors
+    /// Where the plugin finds fault with its input, breaks its contract or traps.
+    pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
+        let samples = self.call("next", |world, store, generator| {
+            world.next(store, generator, limit)
+        })?;
+        self.checked("next", limit, samples)
+    }
+
+    /// At most `limit` samples whose prompts are never measured.
+    ///
+    /// # Errors
+    /// As [`Samples::next`].
+    pub fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
+        let samples = self.call("spare", |world, store, generator| {
+            world.spare(store, generator, limit)
+        })?;
+        self.checked("spare", limit, samples)
+    }
+
+    fn call<T>(
+        &mut self,
+        call: &'static str,
+        make: impl FnOnce(&DatasetWorld, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
+    ) -> Result<T, PluginError> {
+        let generator = self.generator;
+        self.live
+            .call(call, |world, store| make(world, store, generator))
+    }
+
+    fn checked(
+        &mut self,
+        call: &'static str,
+        limit: u32,
+        samples: Result<Vec<Sample>, types::Error>,
+    ) -> Result<Vec<Sample>, PluginError> {
+        let samples = samples.map_err(|error| PluginError::said(&self.plugin, error))?;
+        let contract = |what: String| PluginError::Contract {
+            plugin: self.plugin.clone(),
+            call,
+            what: words(&what),
+        };
+        if samples.len() > limit as usize {
+            return Err(contract(format!(
+                "it gave {} samples, at most {limit} were asked for",
+                samples.len()
+            )));
+        }
+        for sample in &samples {
+            let mut hasher = DefaultHasher::new();
+            sample.id.hash(&mut hasher);
+            if !self.given.insert(hasher.finish()) {
+                return Err(contract(format!(
+                    "it gave two samples the id `{}`; records and scores are keyed by ids, so each must be unique within a run",
+                    sample.id
+                )));
+            }
+            if let Some(reference) = &sample.reference
+                && let Err(cause) = serde_json::from_str::<serde::de::IgnoredAny>(reference)
+            {
+                return Err(contract(format!(
+                    "the reference of sample `{}` is no JSON: {cause}",
+                    sample.id
+                )));
+            }
+        }
+        Ok(samples)
+    }
+}

@@ -1,0 +1,29 @@
+//! Plugins: finding, loading and calling them. The only part that knows wasmtime.
+//!
+//! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
+//! What a plugin may use is the [`sandbox`]'s business, what its answers mean is the caller's.
+
+pub mod artifacts;
+pub mod backend;
+pub mod case;
+pub mod dataset;
+pub mod examine;
+pub mod imports;
+pub mod load;
+pub mod outline;
+pub mod sandbox;
+pub mod scorer;
+
+mod bindings;
+mod compile;
+mod contract;
+mod error;
+mod instance;
+mod limits;
+mod locate;
+mod wasi;
+
+pub use contract::Contract;
+pub use error::PluginError;
+pub use instance::Info;
+pub use load::Plugin;

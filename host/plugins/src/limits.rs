@@ -1,0 +1,141 @@
+//! What a plugin may use up: the limits of a run, and the tally of an instance's memory and tables.
+
+use model::plugin::Limits;
+use std::fmt;
+
+use wasmtime::ResourceLimiter;
+
+/// Core instances, linear memories and tables of one plugin's instance. Components are made of many modules
+/// (a Python guest has some forty), but not of many memories: each reserves address space.
+const INSTANCES: usize = 1_000;
+const MEMORIES: usize = 16;
+const TABLES: usize = 200;
+
+/// A limit that an instance ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exceeded {
+    /// That on memory, in bytes.
+    Memory(u64),
+    /// That on elements of tables.
+    Tables(u64),
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exceeded::Memory(bytes) => write!(
+                out,
+                "it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)",
+                mebibytes(*bytes)
+            ),
+            Exceeded::Tables(elements) => write!(
+                out,
+                "it asked for tables of more than the {elements} elements allowed (raise `table` under [sandbox] if it really needs more)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Exceeded {}
+
+/// What an instance has taken of one thing, and how much it may.
+struct Share {
+    taken: u64,
+    limit: u64,
+    /// The error of going beyond it.
+    exceeded: fn(u64) -> Exceeded,
+}
+
+impl Share {
+    /// Takes what growing needs; `false` where the guest's own maximum is in the way, which is its business.
+    fn grow(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = desired.saturating_sub(current) as u64;
+        let taken = self.taken.saturating_add(more);
+        if taken > self.limit {
+            return Err((self.exceeded)(self.limit).into());
+        }
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.taken = taken;
+        Ok(true)
+    }
+}
+
+/// What an instance has taken, of what it may.
+pub(super) struct Tally {
+    memory: Share,
+    tables: Share,
+}
+
+impl Tally {
+    /// Nothing taken yet.
+    pub fn new(limits: &Limits) -> Self {
+        let none = |limit, exceeded| Share {
+            taken: 0,
+            limit,
+            exceeded,
+        };
+        Tally {
+            memory: none(limits.memory_bytes, Exceeded::Memory),
+            tables: none(limits.table_elements, Exceeded::Tables),
+        }
+    }
+
+    /// Linear memory taken, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.taken
+    }
+}
+
+/// A guest that is denied memory would often go on as if nothing had been; so going beyond a limit ends the
+/// call, with the limit's name.
+impl ResourceLimiter for Tally {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        self.memory.grow(current, desired, maximum)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(error)
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        self.tables.grow(current, desired, maximum)
+    }
+
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(error)
+    }
+
+    fn instances(&self) -> usize {
+        INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES
+    }
+}
+
+/// A number of bytes, for people.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}

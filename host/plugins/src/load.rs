@@ -1,0 +1,171 @@
+//! From a plugin's name as the user gives it to a compiled component whose kind and
+//! version are known.
+
+use model::hex;
+use model::plugin::Kind;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use super::contract::Contract;
+use super::error::PluginError;
+use super::locate::{self, Reference};
+use super::outline::Outline;
+use super::{compile, imports, sandbox};
+use model::plugin::Limits;
+
+pub use super::locate::SearchPath;
+
+/// A component that was found, checked and compiled.
+#[derive(Clone)]
+pub struct Plugin {
+    /// The name it was asked for by.
+    pub asked: String,
+    /// Where it was found: a path, or `shipped`.
+    pub origin: String,
+    /// SHA-256 of the file, in hexadecimal.
+    pub digest: String,
+    /// Size of the file in bytes.
+    pub size: u64,
+    /// What it does.
+    pub kind: Kind,
+    /// How it came to be compiled.
+    pub loading: Loading,
+    /// The version of the contract that it is spoken to in.
+    pub contract: Contract,
+    pub(super) component: Component,
+}
+
+/// How a component came to be compiled, and what its user should know of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loading {
+    /// How long compiling took; absent where it had been compiled before.
+    pub compiled_in: Option<Duration>,
+    /// Whether the next process will find it compiled.
+    pub kept: bool,
+    /// What was found wrong on the way, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Finds, reads and compiles a plugin, under the default limits.
+///
+/// Looked for in this order: the path as given, the scenario's folder, the folders of the
+/// search path, the components that ship inside the runner.
+///
+/// # Errors
+/// As [`load_within`].
+pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
+    load_within(asked, search, &Limits::default())
+}
+
+/// Finds, reads and compiles a plugin. What is asked for is a name, or a name and the digest that it must have:
+/// `NAME@sha256:HEX`.
+///
+/// # Errors
+/// Where it is not found, not readable, not what was pinned, no component, of another world or version, beyond
+/// the limits, or imports what a plugin may not.
+pub fn load_within(
+    asked: &str,
+    search: &SearchPath,
+    limits: &Limits,
+) -> Result<Plugin, PluginError> {
+    let reference = Reference::parse(asked)?;
+    let asked = reference.name;
+    let (origin, bytes) = locate::bytes(asked, search, limits)?;
+    let digest = hex(&Sha256::digest(&bytes));
+    if let Some(pinned) = reference.digest.filter(|pinned| *pinned != digest) {
+        return Err(PluginError::OtherDigest {
+            plugin: asked.to_owned(),
+            origin,
+            pinned,
+            found: digest,
+        });
+    }
+    let size = bytes.len() as u64;
+    check_container(asked, &bytes)?;
+    let outline = Outline::read(&bytes).map_err(|cause| not_valid(asked, &cause))?;
+    if let Some(what) = outline.beyond(limits) {
+        let plugin = asked.to_owned();
+        return Err(PluginError::Excessive { plugin, what });
+    }
+    let refused = |ours_too| match imports::refused(&outline, ours_too) {
+        Some(what) => Err(PluginError::WrongWorld {
+            plugin: asked.to_owned(),
+            what,
+        }),
+        None => Ok(()),
+    };
+    refused(false)?;
+    let (component, loading) = compile::component(asked, &digest, bytes, limits)?;
+    let (kind, contract) = kind_of(asked, &component)?;
+    refused(true)?;
+    Ok(Plugin {
+        asked: asked.to_owned(),
+        origin,
+        digest,
+        size,
+        kind,
+        loading,
+        contract,
+        component,
+    })
+}
+
+/// What is said of a component that the parser or the compiler does not take.
+pub(super) fn not_valid(asked: &str, cause: &str) -> PluginError {
+    PluginError::NotComponent {
+        plugin: asked.to_owned(),
+        what: format!("is not a valid WebAssembly component: {cause}"),
+    }
+}
+
+/// Tells apart the ways a file can be no component, before the compiler is asked.
+fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
+    let what = match bytes {
+        [b'\0', b'a', b's', b'm', 0x01, 0, 0, 0, ..] => {
+            "is a core WebAssembly module, not a component; wrap it with `wasm-tools component new`"
+        }
+        [b'\0', b'a', b's', b'm', _, _, 1, 0, ..] => return Ok(()),
+        [] => "is an empty file",
+        _ => "is not a WebAssembly file",
+    };
+    Err(PluginError::NotComponent {
+        plugin: asked.to_owned(),
+        what: what.to_owned(),
+    })
+}
+
+/// What it does, and in which version of the contract: it says so by its exports.
+fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), PluginError> {
+    let engine = sandbox::engine();
+    let exports: Vec<String> = component
+        .component_type()
+        .exports(engine)
+        .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentInstance(_)))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let wrong = |what: String| PluginError::WrongWorld {
+        plugin: asked.to_owned(),
+        what,
+    };
+    for kind in Kind::ALL {
+        let interface = format!("runner:plugin/{}@", kind.name());
+        let version = exports
+            .iter()
+            .find_map(|name| name.strip_prefix(&interface));
+        if let Some(version) = version {
+            return Ok((kind, Contract::serving(version).map_err(wrong)?));
+        }
+    }
+    Err(wrong(format!(
+        "is a component, but no runner plugin: it exports {}, expected one of runner:plugin/dataset, backend or scorer@{}",
+        if exports.is_empty() {
+            "no interface".to_owned()
+        } else {
+            exports.join(", ")
+        },
+        Contract::NEWEST.version()
+    )))
+}

@@ -1,0 +1,148 @@
+//! From how a plugin is referred to, to its bytes.
+//!
+//! A reference is a name, and the digest that it must have where one is pinned: `NAME@sha256:HEX`. What a
+//! name stands for is decided in one place, [`bytes`]: other sources than files and what ships are added there.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::error::PluginError;
+use model::plugin::Limits;
+
+/// What stands between name and digest.
+const PIN: &str = "@sha256:";
+/// Hexadecimal digits of a SHA-256.
+const DIGITS: usize = 64;
+
+/// How a plugin is referred to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The SHA-256 that it must have, in lower-case hexadecimal.
+    pub digest: Option<String>,
+}
+
+impl<'a> Reference<'a> {
+    /// Takes a reference apart.
+    ///
+    /// # Errors
+    /// Where a digest is pinned that is none.
+    pub fn parse(text: &'a str) -> Result<Self, PluginError> {
+        let Some((name, digest)) = text.rsplit_once(PIN) else {
+            return Ok(Reference {
+                name: text,
+                digest: None,
+            });
+        };
+        let malformed = |what: String| PluginError::Pin {
+            plugin: name.to_owned(),
+            what,
+        };
+        if let Some(other) = digest.chars().find(|digit| !digit.is_ascii_hexdigit()) {
+            return Err(malformed(format!(
+                "holds {other:?}, which is no such digit"
+            )));
+        }
+        if digest.len() != DIGITS {
+            return Err(malformed(format!("has {}", digest.len())));
+        }
+        Ok(Reference {
+            name,
+            digest: Some(digest.to_ascii_lowercase()),
+        })
+    }
+}
+
+/// Components inside the program: names such as `backends/sglang.wasm`, and their bytes.
+pub type Shipped = &'static [(&'static str, &'static [u8])];
+
+/// Where plugins are looked for, beside the path as given.
+#[derive(Clone, Debug, Default)]
+pub struct SearchPath {
+    /// The scenario's folder, if it came from a file.
+    pub scenario: Option<PathBuf>,
+    /// Folders named by the user, in order.
+    pub folders: Vec<PathBuf>,
+    /// The components that ship inside the program, by name.
+    pub shipped: Shipped,
+}
+
+/// The bytes that a name stands for, and where they were found: the path as given, the scenario's folder, the
+/// folders of the search path, or what ships inside the runner, in this order.
+pub(super) fn bytes(
+    name: &str,
+    search: &SearchPath,
+    limits: &Limits,
+) -> Result<(String, Vec<u8>), PluginError> {
+    let candidates = std::iter::once(PathBuf::from(name))
+        .chain(search.scenario.iter().map(|folder| folder.join(name)))
+        .chain(search.folders.iter().map(|folder| folder.join(name)));
+    for path in candidates {
+        match read(&path, limits.component_bytes) {
+            Ok(Some(bytes)) => return Ok((path.display().to_string(), bytes)),
+            Ok(None) => return Err(too_large(&path, limits.component_bytes)),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+            Err(cause) => {
+                return Err(PluginError::Unreadable {
+                    plugin: path.display().to_string(),
+                    cause,
+                });
+            }
+        }
+    }
+    if let Some((_, bytes)) = search.shipped.iter().find(|(own, _)| *own == name) {
+        return Ok(("shipped".to_owned(), bytes.to_vec()));
+    }
+    Err(not_found(name, search))
+}
+
+/// Reads a file; gives nothing where it is larger than it may be.
+fn read(path: &Path, limit: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= limit).then_some(bytes))
+}
+
+fn too_large(path: &Path, limit: u64) -> PluginError {
+    PluginError::Excessive {
+        plugin: path.display().to_string(),
+        what: format!(
+            "its file is larger than the {limit} bytes allowed (raise `component` under [sandbox] if you trust it)"
+        ),
+    }
+}
+
+fn not_found(asked: &str, search: &SearchPath) -> PluginError {
+    let folders: Vec<String> = search
+        .scenario
+        .iter()
+        .chain(&search.folders)
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(|folder| format!("`{}`", folder.display()))
+        .collect();
+    let searched = if folders.is_empty() {
+        String::new()
+    } else {
+        format!(" or in {}", folders.join(", "))
+    };
+    let names: Vec<&str> = search.shipped.iter().map(|(name, _)| *name).collect();
+    let nearest = names
+        .iter()
+        .map(|name| (strsim::jaro_winkler(name, asked), name))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let nearest = match nearest {
+        _ if names.is_empty() => {
+            " (this runner was built without plugins; `cargo xtask plugins` builds them)".to_owned()
+        }
+        Some((closeness, name)) if closeness > 0.8 => format!("; did you mean `{name}`?"),
+        _ => format!("; shipped are {}", names.join(", ")),
+    };
+    PluginError::NotFound {
+        asked: asked.to_owned(),
+        searched,
+        nearest,
+    }
+}

@@ -1,0 +1,407 @@
+//! The sandbox every plugin runs in: one engine with a ticker for deadlines, and for each
+//! instance a store with limits on memory, time, returned data and log lines.
+//!
+//! It offers the imports of `wit/`, beside them `wasi` offers WASI with nothing in it; which files and which tokenizer a plugin
+//! sees is decided by whoever makes the [`Guest`].
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+
+use wasmtime::component::{HasSelf, Resource, ResourceTable};
+use wasmtime::{Config, Engine, Store, Trap};
+
+use super::bindings::{files, log, tokenizer, types};
+use super::error::PluginError;
+use super::limits::{Exceeded, Tally, mebibytes};
+use super::wasi::Output;
+use ::tokenizer::Tokenizer;
+
+pub use model::plugin::Limits;
+
+/// How often deadlines are looked at; a call may overrun its limit by this much.
+const TICK: Duration = Duration::from_millis(10);
+/// Log lines kept of one plugin, all its instances together; the rest are counted.
+const LOG_LINES: usize = 1000;
+/// Longest log line kept, in bytes.
+const LOG_LINE_BYTES: usize = 4096;
+/// Most things of the host that an instance may hold at the same time.
+const HANDLES: usize = 64;
+/// Most bytes a plugin may read from a file in one call.
+const READ_BYTES: u32 = 4 << 20;
+
+/// The engine all plugins of this process share.
+pub fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let mut config = Config::new();
+        config
+            .concurrency_support(false)
+            .epoch_interruption(true)
+            .max_wasm_stack(512 << 10)
+            .cranelift_nan_canonicalization(true);
+        let engine = Engine::new(&config).expect("a fixed configuration is valid or never was");
+        let ticker = engine.weak();
+        std::thread::Builder::new()
+            .name("sandbox-ticker".into())
+            .spawn(move || {
+                while let Some(engine) = ticker.upgrade() {
+                    engine.increment_epoch();
+                    drop(engine);
+                    std::thread::sleep(TICK);
+                }
+            })
+            .expect("a thread can be started");
+        engine
+    })
+}
+
+/// Where plugins' log lines go: a bounded number of each plugin's.
+#[derive(Clone, Debug, Default)]
+pub struct LogBook(Arc<Mutex<Lines>>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    kept: Vec<String>,
+    /// How many lines each plugin wrote.
+    written: BTreeMap<String, usize>,
+}
+
+impl LogBook {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Counts a line of a plugin, and keeps it unless there are too many.
+    fn write(&self, plugin: &str, line: impl FnOnce() -> String) {
+        let mut lines = self.lines();
+        let written = match lines.written.get_mut(plugin) {
+            Some(written) => written,
+            None => lines.written.entry(plugin.to_owned()).or_default(),
+        };
+        *written += 1;
+        if *written <= LOG_LINES {
+            lines.kept.push(line());
+        }
+    }
+
+    /// Takes the lines written so far, and says how many were left out.
+    pub fn drain(&self) -> Vec<String> {
+        let Lines { mut kept, written } = std::mem::take(&mut *self.lines());
+        for (plugin, written) in written {
+            if let Some(more @ 1..) = written.checked_sub(LOG_LINES) {
+                kept.push(format!(
+                    "warn {plugin}: it wrote {more} more lines, which are left out"
+                ));
+            }
+        }
+        kept
+    }
+}
+
+/// What one instance is given.
+#[derive(Clone)]
+pub struct Grants {
+    /// Limits of this run.
+    pub limits: Limits,
+    /// Where its log lines go.
+    pub log: LogBook,
+    /// The files it may open, by the names the scenario gives them.
+    pub files: Arc<BTreeMap<String, PathBuf>>,
+    /// The tokenizer it may use.
+    pub tokenizer: Arc<Tokenizer>,
+    /// The run's seed: where it asks for random numbers, they follow from this. Each instance gets the same.
+    pub seed: u64,
+}
+
+/// The host's side of one instance.
+pub struct Guest {
+    plugin: String,
+    grants: Grants,
+    tally: Tally,
+    table: ResourceTable,
+    /// What of this call it wrote as an error: a panic's message.
+    last_error: Option<String>,
+    /// What it wrote to standard output and error, where a line is not yet complete.
+    unfinished: [Vec<u8>; 2],
+    random: u64,
+}
+
+impl Guest {
+    /// Linear memory that the instance has taken, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.tally.memory_bytes()
+    }
+
+    /// The next random number, by SplitMix64.
+    pub(super) fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// Takes what it prints, line by line.
+    pub(super) fn print(&mut self, to: Output, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let line = &mut self.unfinished[to as usize];
+            // One more than is kept, so that a longer line is known to be one.
+            let room = (LOG_LINE_BYTES + 1).saturating_sub(line.len());
+            line.extend(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                self.finish_line(to);
+            }
+        }
+    }
+
+    fn finish_line(&mut self, to: Output) {
+        let line = std::mem::take(&mut self.unfinished[to as usize]);
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        if line.is_empty() {
+            return;
+        }
+        let name = match to {
+            Output::Standard => "info",
+            Output::Error => "error",
+        };
+        if to == Output::Error {
+            let said = self.last_error.get_or_insert_default();
+            if said.len() < LOG_LINE_BYTES {
+                said.push_str(if said.is_empty() { "" } else { " | " });
+                said.push_str(&one_line(line));
+            }
+        }
+        self.grants.log.write(&self.plugin, || {
+            format!("{name} {}: {}", self.plugin, one_line(line))
+        });
+    }
+
+    /// Ends the lines that it began to print.
+    fn finish_lines(&mut self) {
+        for to in [Output::Standard, Output::Error] {
+            if !self.unfinished[to as usize].is_empty() {
+                self.finish_line(to);
+            }
+        }
+    }
+}
+
+/// What it printed last is not lost with it.
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.finish_lines();
+    }
+}
+
+/// A file opened by a plugin.
+pub struct OpenFile {
+    file: File,
+    size: u64,
+}
+
+/// A store for one instance of `plugin`.
+pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(HANDLES);
+    let guest = Guest {
+        plugin: plugin.to_owned(),
+        grants: grants.clone(),
+        tally: Tally::new(&grants.limits),
+        table,
+        last_error: None,
+        unfinished: Default::default(),
+        random: grants.seed,
+    };
+    let mut store = Store::new(engine(), guest);
+    store.limiter(|guest| &mut guest.tally);
+    store
+}
+
+/// Sets the limits of the next call.
+pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
+    let ticks = Duration::from_millis(limit_ms)
+        .as_millis()
+        .div_ceil(TICK.as_millis());
+    store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2) + 1);
+    let guest = store.data_mut();
+    guest.finish_lines();
+    guest.last_error = None;
+    let returned = guest.grants.limits.returned_bytes;
+    store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
+}
+
+/// Says in words what stopped a call.
+pub fn trapped(
+    store: &mut Store<Guest>,
+    call: &'static str,
+    limit_ms: u64,
+    error: &wasmtime::Error,
+) -> PluginError {
+    store.data_mut().finish_lines();
+    let guest = store.data();
+    let limits = &guest.grants.limits;
+    let cause = match error.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => format!(
+            "it ran longer than the {limit_ms} ms allowed for a call (an endless loop, or raise the limit under [sandbox])"
+        ),
+        Some(Trap::UnreachableCodeReached) => match &guest.last_error {
+            Some(message) => format!("it panicked: {message}"),
+            None => "it aborted without a message".to_owned(),
+        },
+        Some(Trap::StackOverflow) => "its stack overflowed (endless recursion)".to_owned(),
+        Some(trap) => format!("it trapped: {trap}"),
+        None => {
+            let text = error.root_cause().to_string();
+            if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
+                exceeded.to_string()
+            } else if text.contains("too much data") {
+                format!(
+                    "it returned more data than the {} allowed in one call",
+                    mebibytes(limits.returned_bytes)
+                )
+            } else if text.contains("handle limit exceeded") {
+                "it holds more handles than any plugin needs (a leak)".to_owned()
+            } else {
+                text
+            }
+        }
+    };
+    PluginError::Trapped {
+        plugin: guest.plugin.clone(),
+        call,
+        cause,
+    }
+}
+
+/// For `add_to_linker`: the guest is its own data.
+pub type GuestData = HasSelf<Guest>;
+
+impl types::Host for Guest {}
+
+impl log::Host for Guest {
+    fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        let name = match level {
+            log::Level::Debug => "debug",
+            log::Level::Info => "info",
+            log::Level::Warn => "warn",
+            log::Level::Error => "error",
+        };
+        if level == log::Level::Error {
+            self.last_error = Some(one_line(&message));
+        }
+        self.grants.log.write(&self.plugin, || {
+            format!("{name} {}: {}", self.plugin, one_line(&message))
+        });
+        Ok(())
+    }
+}
+
+/// A message as a line of the log: no control characters, and not too long.
+fn one_line(message: &str) -> String {
+    let end = message.floor_char_boundary(LOG_LINE_BYTES.min(message.len()));
+    let mut line: String = message[..end]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if end < message.len() {
+        line.push('…');
+    }
+    line
+}
+
+impl files::Host for Guest {}
+
+impl files::HostFile for Guest {
+    fn open(&mut self, name: String) -> wasmtime::Result<Option<Resource<OpenFile>>> {
+        let Some(path) = self.grants.files.get(&name) else {
+            return Ok(None);
+        };
+        let file = File::open(path)
+            .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?;
+        let size = file
+            .metadata()
+            .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?
+            .len();
+        let handle = (self.table.push(OpenFile { file, size })).map_err(|_| {
+            let words = format!("it holds more than {HANDLES} files open");
+            wasmtime::Error::msg(words)
+        })?;
+        Ok(Some(handle))
+    }
+
+    fn size(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&file)?.size)
+    }
+
+    fn read(
+        &mut self,
+        file: Resource<OpenFile>,
+        offset: u64,
+        length: u32,
+    ) -> wasmtime::Result<Result<Vec<u8>, String>> {
+        let open = self.table.get(&file)?;
+        Ok(
+            read_at(&open.file, open.size, offset, length.min(READ_BYTES))
+                .map_err(|cause| format!("reading at byte {offset}: {cause}")),
+        )
+    }
+
+    fn drop(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<()> {
+        self.table.delete(file)?;
+        Ok(())
+    }
+}
+
+fn read_at(file: &File, size: u64, offset: u64, length: u32) -> std::io::Result<Vec<u8>> {
+    use std::io::{Read, Seek, SeekFrom};
+    let left = size.saturating_sub(offset);
+    let length = u64::from(length).min(left);
+    if length == 0 {
+        // Systems refuse to seek far past the end.
+        return Ok(Vec::new());
+    }
+    let mut bytes = Vec::with_capacity(length as usize);
+    let mut file = file;
+    file.seek(SeekFrom::Start(offset))?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl tokenizer::Host for Guest {
+    fn describe(&mut self) -> wasmtime::Result<tokenizer::Facts> {
+        let facts = self.grants.tokenizer.facts();
+        Ok(tokenizer::Facts {
+            vocabulary_size: facts.vocabulary_size,
+            base_size: facts.base_size,
+            added_tokens: facts.added_tokens,
+            special: facts.special.clone(),
+            approximate: facts.approximate,
+        })
+    }
+
+    fn encode(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<Vec<u32>>> {
+        self.grants
+            .tokenizer
+            .encode(&texts, special)
+            .map_err(wasmtime::Error::msg)
+    }
+
+    fn count(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<u32>> {
+        self.grants
+            .tokenizer
+            .count(&texts, special)
+            .map_err(wasmtime::Error::msg)
+    }
+
+    fn decode(&mut self, tokens: Vec<Vec<u32>>) -> wasmtime::Result<Vec<String>> {
+        self.grants
+            .tokenizer
+            .decode(&tokens)
+            .map_err(wasmtime::Error::msg)
+    }
+}

@@ -1,0 +1,171 @@
+//! Calling a scorer: one instance over all exchanges of a run, in order.
+
+use wasmtime::Store;
+use wasmtime::component::{Linker, ResourceAny};
+
+use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
+use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
+use super::bindings::v0_1::{scorer_world as v0_1, types as v0_1_types};
+use super::bindings::{log, tokenizer, types};
+use super::contract::v0_1 as older;
+use super::error::PluginError;
+use super::instance::{Configured, Opened, Reopen, Said, World, of_each_version, words};
+use super::sandbox::{Guest, GuestData};
+use model::plugin::Kind;
+use model::plugin::Limits;
+
+pub use super::bindings::types::Turn;
+pub use wit::{Count, CountSource, Exchange, Score};
+
+/// A scorer plugin with its configuration: what instances are made from.
+pub type Scorer = Configured<ScorerWorld>;
+
+/// An open scorer. A trap ends the instance; the next call gets a fresh one.
+pub struct Judge(Opened<ScorerWorld>);
+
+/// A scorer's instance, in the version of the contract that it was built for.
+pub enum ScorerWorld {
+    /// Of 0.1.0.
+    V0_1(v0_1::ScorerPlugin),
+    /// Of 0.2.0.
+    V0_2(ScorerPlugin),
+}
+
+impl World for ScorerWorld {
+    const KIND: Kind = Kind::Scorer;
+
+    of_each_version!(v0_1::ScorerPluginPre<Guest>, ScorerPluginPre<Guest>);
+
+    fn limit_ms(limits: &Limits) -> u64 {
+        limits.scorer_call_ms
+    }
+
+    fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+        older::link(linker)?;
+        types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
+        log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
+        tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
+    }
+}
+
+impl Reopen for ScorerWorld {
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Said<ResourceAny> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                Ok(interface
+                    .call_open(store, &from.config)?
+                    .map_err(Into::into))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                interface.call_open(store, &from.config)
+            }
+        }
+    }
+}
+
+/// The calls of `judge`, each as the contract has it.
+impl ScorerWorld {
+    fn score(
+        &self,
+        store: &mut Store<Guest>,
+        judge: ResourceAny,
+        exchange: &Exchange,
+    ) -> Said<Vec<Score>> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                Ok(newer(interface.call_score(
+                    store,
+                    judge,
+                    &exchange.into(),
+                )?))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                interface.call_score(store, judge, exchange)
+            }
+        }
+    }
+
+    fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Said<Vec<Score>> {
+        match self {
+            Self::V0_1(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                Ok(newer(interface.call_finish(store, judge)?))
+            }
+            Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                interface.call_finish(store, judge)
+            }
+        }
+    }
+}
+
+fn newer(
+    said: Result<Vec<v0_1::exports::runner::plugin::scorer::Score>, v0_1_types::Error>,
+) -> Result<Vec<Score>, types::Error> {
+    let scores = said?;
+    Ok(scores.into_iter().map(Into::into).collect())
+}
+
+impl Configured<ScorerWorld> {
+    /// A fresh instance, opened with the configuration.
+    ///
+    /// # Errors
+    /// Where the plugin refuses the configuration, cannot be instantiated or traps.
+    pub fn open(&self) -> Result<Judge, PluginError> {
+        Opened::new(self).map(Judge)
+    }
+}
+
+impl Judge {
+    /// Scores of one exchange.
+    ///
+    /// # Errors
+    /// Where the plugin says so, gives a value that is not finite, or traps.
+    pub fn score(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
+        let scores = self.0.call("score", |world, store, judge| {
+            world.score(store, judge, exchange)
+        })?;
+        self.checked("score", scores)
+    }
+
+    /// Scores of the run as a whole.
+    ///
+    /// # Errors
+    /// As [`Judge::score`].
+    pub fn finish(&mut self) -> Result<Vec<(String, f64)>, PluginError> {
+        let scores = self
+            .0
+            .call("finish", |world, store, judge| world.finish(store, judge))?;
+        self.checked("finish", scores)
+    }
+
+    fn checked(
+        &self,
+        call: &'static str,
+        scores: Result<Vec<Score>, types::Error>,
+    ) -> Result<Vec<(String, f64)>, PluginError> {
+        let plugin = &self.0.from.plugin.asked;
+        scores
+            .map_err(|error| PluginError::said(plugin, error))?
+            .into_iter()
+            .map(|score| {
+                if score.value.is_finite() && !score.name.is_empty() {
+                    return Ok((words(&score.name), score.value));
+                }
+                Err(PluginError::Contract {
+                    plugin: plugin.clone(),
+                    call,
+                    what: format!(
+                        "the score `{}` is {}; scores have a name and a finite value",
+                        words(&score.name),
+                        score.value
+                    ),
+                })
+            })
+            .collect()
+    }
+}

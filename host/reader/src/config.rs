@@ -1,0 +1,268 @@
+//! Free-form tables: what a plugin or the server is told in its own terms.
+//!
+//! Keeps the order and the place of every key; what the keys mean is the plugin's business,
+//! see [`check_config`](super::check_config).
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::Value;
+
+use crate::said::{Place, Said};
+
+/// A table of free form, such as `[backend.config]`, in the order in which it was said.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigTable {
+    /// Where the table begins, if it stands in a text.
+    pub place: Option<Place>,
+    entries: Vec<ConfigEntry>,
+}
+
+/// One key and its value.
+#[derive(Clone, Debug)]
+pub struct ConfigEntry {
+    /// The key and where it stands.
+    pub key: Said<String>,
+    /// Its value.
+    pub value: ConfigValue,
+}
+
+/// A value and where it stands.
+pub type ConfigValue = Said<Config>;
+
+/// What a value can be. It says nothing but what JSON can say.
+#[derive(Clone, Debug)]
+pub enum Config {
+    /// A string, a number or a truth value.
+    Scalar(Value),
+    /// A list.
+    List(Vec<ConfigValue>),
+    /// A table within.
+    Table(ConfigTable),
+}
+
+impl Config {
+    /// From JSON, all of which was said in one place, as a flag says it. JSON's `null` stays a scalar.
+    pub fn from_json(value: Value, place: &Place) -> Self {
+        match value {
+            Value::Array(items) => Config::List(
+                items
+                    .into_iter()
+                    .map(|item| Said::new(Config::from_json(item, place), place.clone()))
+                    .collect(),
+            ),
+            Value::Object(map) => Config::Table(ConfigTable::from_json(map, place)),
+            scalar => Config::Scalar(scalar),
+        }
+    }
+
+    /// The same in JSON.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Config::Scalar(scalar) => scalar.clone(),
+            Config::List(items) => items.iter().map(|item| item.value.to_json()).collect(),
+            Config::Table(table) => Value::Object(table.to_json()),
+        }
+    }
+}
+
+impl ConfigTable {
+    /// An empty table that begins there.
+    pub fn new(place: Option<Place>) -> Self {
+        ConfigTable {
+            place,
+            entries: Vec::new(),
+        }
+    }
+
+    /// From a JSON object, all of which was said in one place.
+    pub fn from_json(map: serde_json::Map<String, Value>, place: &Place) -> Self {
+        let entries = map
+            .into_iter()
+            .map(|(key, value)| ConfigEntry {
+                key: Said::new(key, place.clone()),
+                value: Said::new(Config::from_json(value, place), place.clone()),
+            })
+            .collect();
+        ConfigTable {
+            place: Some(place.clone()),
+            entries,
+        }
+    }
+
+    /// Says `key`, in place of what was said of it before.
+    pub fn set(&mut self, key: &str, value: Said<Value>) {
+        let Said { value, place } = value;
+        let value = Said::new(Config::from_json(value, &place), place.clone());
+        self.put(ConfigEntry {
+            key: Said::new(key.to_owned(), place),
+            value,
+        });
+    }
+
+    /// Adds an entry, in place of one with the same key.
+    pub fn put(&mut self, entry: ConfigEntry) {
+        match self
+            .entries
+            .iter_mut()
+            .find(|known| known.key.value == entry.key.value)
+        {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    /// The entry of that key.
+    pub fn get(&self, key: &str) -> Option<&ConfigEntry> {
+        self.entries.iter().find(|entry| entry.key.value == key)
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, ConfigEntry> {
+        self.entries.iter()
+    }
+
+    /// Whether nothing is said in it.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The same as a JSON object.
+    pub fn to_json(&self) -> serde_json::Map<String, Value> {
+        self.iter()
+            .map(|entry| (entry.key.value.clone(), entry.value.value.to_json()))
+            .collect()
+    }
+
+    /// This table with `over` laid on it, key by key; tables within are merged likewise, and
+    /// anything else is replaced whole.
+    #[must_use]
+    pub fn overlay(mut self, over: ConfigTable) -> Self {
+        for entry in over.entries {
+            let below = self
+                .entries
+                .iter_mut()
+                .find(|below| below.key.value == entry.key.value);
+            match (below, entry) {
+                (
+                    Some(ConfigEntry {
+                        value:
+                            Said {
+                                value: Config::Table(below),
+                                ..
+                            },
+                        ..
+                    }),
+                    ConfigEntry {
+                        value:
+                            Said {
+                                value: Config::Table(over),
+                                ..
+                            },
+                        ..
+                    },
+                ) => *below = std::mem::take(below).overlay(over),
+                (Some(below), entry) => *below = entry,
+                (None, entry) => self.entries.push(entry),
+            }
+        }
+        self.place = self.place.or(over.place);
+        self
+    }
+
+    /// Where the value at the path stands; list items go by their position. The empty path is the table itself.
+    pub fn place_of(&self, path: &[&str]) -> Option<&Place> {
+        let [first, rest @ ..] = path else {
+            return self.place.as_ref();
+        };
+        place_within(&self.get(first)?.value, rest)
+    }
+}
+
+fn place_within<'a>(value: &'a ConfigValue, path: &[&str]) -> Option<&'a Place> {
+    match (path, &value.value) {
+        ([], _) => Some(&value.place),
+        (path, Config::Table(table)) => table.place_of(path),
+        ([first, rest @ ..], Config::List(items)) => {
+            place_within(items.get(first.parse::<usize>().ok()?)?, rest)
+        }
+        (_, Config::Scalar(_)) => None,
+    }
+}
+
+impl Serialize for ConfigTable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
+        for entry in &self.entries {
+            map.serialize_entry(&entry.key.value, &entry.value.value)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Config::Scalar(scalar) => scalar.serialize(serializer),
+            Config::Table(table) => table.serialize(serializer),
+            Config::List(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for item in items {
+                    list.serialize_element(&item.value)?;
+                }
+                list.end()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn table(value: Value, flag: &str) -> ConfigTable {
+        let Value::Object(map) = value else {
+            panic!("a table is expected")
+        };
+        ConfigTable::from_json(map, &Place::Flag(flag.to_owned()))
+    }
+
+    #[test]
+    fn lays_tables_over_each_other_key_by_key() {
+        let below = table(
+            json!({"z": 1, "deep": {"x": 1, "y": [1, 2]}, "a": 1}),
+            "--below",
+        );
+        let over = table(
+            json!({"deep": {"y": [3], "w": 4}, "a": {"b": 2}, "new": true}),
+            "--over",
+        );
+        let both = below.overlay(over);
+        assert_eq!(
+            serde_json::to_string(&both).unwrap(),
+            r#"{"z":1,"deep":{"x":1,"y":[3],"w":4},"a":{"b":2},"new":true}"#
+        );
+        assert_eq!(
+            Value::Object(both.to_json()),
+            serde_json::to_value(&both).unwrap()
+        );
+        let told = |path: &[&str]| both.place_of(path).map(ToString::to_string);
+        assert_eq!(told(&["deep", "x"]).as_deref(), Some("--below"));
+        assert_eq!(told(&["deep", "y", "0"]).as_deref(), Some("--over"));
+        assert_eq!(told(&["deep", "y", "1"]), None);
+        assert_eq!(told(&["z", "no"]), None);
+    }
+
+    #[test]
+    fn a_key_is_said_once() {
+        let mut config = table(json!({"input-len": 64, "like": "vllm"}), "--file");
+        config.set("input-len", Said::flag("--random-input-len", json!(1024)));
+        assert_eq!(
+            Value::Object(config.to_json()),
+            json!({"input-len": 1024, "like": "vllm"})
+        );
+        assert_eq!(
+            config.get("input-len").unwrap().key.place.to_string(),
+            "--random-input-len"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! Reads TOML key by key. It collects every mistake with its place instead of stopping at the first one, and
+//! suggests the nearest known name for an unknown key.
+//!
+//! This crate owns the reading, the located values that it gives ([`Said`]), and the problems. It leaves which keys
+//! exist and which values make sense to its callers: `scenario` for scenarios, `mock` for scripts.
+#![forbid(unsafe_code)]
+
+mod config;
+mod problem;
+mod reader;
+mod reading;
+mod said;
+mod size;
+mod table;
+mod value;
+pub mod words;
+
+pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
+pub use problem::{Problem, ScenarioError};
+pub use reader::Reader;
+pub use reading::Reading;
+pub use said::{Place, Said, Source};
+pub use size::Size;
+pub use table::parse_table;

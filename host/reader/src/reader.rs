@@ -1,0 +1,314 @@
+//! Reads a TOML table key by key and collects everything that is wrong with it instead of stopping.
+//!
+//! Responsible for types, places and unknown keys; which keys there are and what values make
+//! sense is [`read`](super::read)'s.
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::config::ConfigTable;
+use crate::problem::Problem;
+use crate::reading::Reading;
+use crate::said::{Place, Said};
+use crate::value::{config_table, deserialized, integer, number, take_value};
+use crate::words::list;
+use model::duration;
+
+/// One table on its way into a scenario. Ask for every key it may have; the others are unknown.
+pub struct Reader<'a, 'i> {
+    reading: &'a Reading,
+    table: Option<&'a DeTable<'i>>,
+    path: String,
+    known: Vec<&'static str>,
+}
+
+type Entry<'a, 'i> = (
+    &'a Spanned<toml::de::DeString<'i>>,
+    &'a Spanned<DeValue<'i>>,
+);
+
+impl<'a, 'i> Reader<'a, 'i> {
+    /// Reads the whole text's table.
+    pub fn new(reading: &'a Reading, table: &'a DeTable<'i>) -> Self {
+        Reader {
+            reading,
+            table: Some(table),
+            path: String::new(),
+            known: Vec::new(),
+        }
+    }
+
+    fn entry(&mut self, key: &'static str) -> Option<Entry<'a, 'i>> {
+        self.known.push(key);
+        self.reading.ask(&self.path, key);
+        self.table?.get_key_value(key)
+    }
+
+    /// The key's full name for messages: `load.requests`.
+    fn name(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    /// A value of which `take` makes something, or says what is wrong with it. `expected` goes into
+    /// the message where the value is not even of the right type, for which `take` gives no reason.
+    fn value<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        take: impl FnOnce(&'a DeValue<'i>) -> Result<T, Option<String>>,
+    ) -> Option<Said<T>> {
+        let (_, value) = self.entry(key)?;
+        let name = self.name(key);
+        take_value(self.reading, &name, value, expected, take)
+    }
+
+    /// A string of which `parse` makes something; its error says what is wrong with it.
+    pub fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<Said<T>> {
+        self.value(key, expected, |value| {
+            parse(value.as_str().ok_or(None)?).map_err(Some)
+        })
+    }
+
+    /// A string that is not empty.
+    pub fn string(&mut self, key: &'static str) -> Option<Said<String>> {
+        self.parsed(key, "a string", |text| match text {
+            "" => Err("it is empty".to_owned()),
+            text => Ok(text.to_owned()),
+        })
+    }
+
+    /// A string, or a list of strings; none of them empty.
+    pub fn one_or_more(&mut self, key: &'static str) -> Option<Said<Vec<Said<String>>>> {
+        let name = self.name(key);
+        let reading = self.reading;
+        let (_, value) = self.entry(key)?;
+        let string = |item: &'a Spanned<DeValue<'i>>| {
+            take_value(reading, &name, item, "a string", |value| {
+                match value.as_str().ok_or(None)? {
+                    "" => Err(Some("it is empty".to_owned())),
+                    text => Ok(text.to_owned()),
+                }
+            })
+        };
+        let Some(items) = value.get_ref().as_array() else {
+            return string(value).map(|said| Said {
+                place: said.place.clone(),
+                value: vec![said],
+            });
+        };
+        take_value(reading, &name, value, "at least one", |_| {
+            match items.is_empty() {
+                true => Err(Some("an empty list".to_owned())),
+                false => Ok(items.iter().filter_map(string).collect()),
+            }
+        })
+    }
+
+    /// One of the words that a type has for its values.
+    pub fn word<T: clap::ValueEnum>(&mut self, key: &'static str) -> Option<Said<T>> {
+        let words: Vec<String> = (T::value_variants().iter())
+            .filter_map(|value| Some(value.to_possible_value()?.get_name().to_owned()))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.parsed(key, &format!("one of {}", list(&words)), |text| {
+            T::from_str(text, false).map_err(|_| format!("found {text:?}"))
+        })
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self, key: &'static str) -> Option<Said<bool>> {
+        self.value(key, "`true` or `false`", |value| {
+            value.as_bool().ok_or(None)
+        })
+    }
+
+    /// A whole number, zero or more.
+    pub fn integer(&mut self, key: &'static str) -> Option<Said<u64>> {
+        self.value(key, "a whole number of at least 0", |value| {
+            let number = u64::try_from(integer(value).ok_or(None)?);
+            number.map_err(|_| {
+                value
+                    .as_integer()
+                    .filter(|n| !n.as_str().starts_with('-'))
+                    .map(|_| "it is too large".to_owned())
+            })
+        })
+    }
+
+    /// A number, whole or not, possibly infinite.
+    pub fn number(&mut self, key: &'static str, expected: &str) -> Option<Said<f64>> {
+        self.value(key, expected, |value| number(value).ok_or(None))
+    }
+
+    /// A time in milliseconds: a number of them, or a text with a unit.
+    pub fn milliseconds(&mut self, key: &'static str) -> Option<Said<f64>> {
+        let expected = "a time such as \"200ms\", or a number of milliseconds";
+        self.value(key, expected, |value| match value.as_str() {
+            Some(text) => duration::milliseconds(text).map_err(Some),
+            None => number(value).ok_or(None),
+        })
+    }
+
+    /// A list of numbers.
+    pub fn numbers(&mut self, key: &'static str) -> Option<Said<Vec<Said<f64>>>> {
+        let name = self.name(key);
+        let reading = self.reading;
+        let items = self.value(key, "a list of numbers", |value| {
+            value.as_array().ok_or(None)
+        })?;
+        Some(items.map(|items| {
+            let number = |item| {
+                take_value(reading, &name, item, "a number", |value| {
+                    number(value).ok_or(None)
+                })
+            };
+            items.iter().filter_map(number).collect()
+        }))
+    }
+
+    /// A value whose type knows how it is read.
+    pub fn own<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Said<T>> {
+        let (_, value) = self.entry(key)?;
+        deserialized(self.reading, &self.name(key), value)
+    }
+
+    /// A list of tables whose type knows how they are read.
+    pub fn own_tables<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Vec<Said<T>>> {
+        let (_, value) = self.entry(key)?;
+        let path = self.name(key);
+        let expected = format!("a list of tables, each under [[{path}]]");
+        let items = take_value(self.reading, &path, value, &expected, |value| {
+            value.as_array().ok_or(None)
+        })?;
+        let own = |item| deserialized(self.reading, &path, item);
+        Some(items.value.iter().filter_map(own).collect())
+    }
+
+    /// Whether the key is there, whatever its value.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
+    /// Adds a mistake that shows only in several values together.
+    pub fn report(&self, problem: Problem) {
+        self.reading.report(problem);
+    }
+
+    /// A table of known keys. It is read even if it is not there: all keys are then absent.
+    pub fn table<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Reader<'a, 'i>) -> T,
+    ) -> T {
+        let table = self.table_at(key);
+        let path = self.name(key);
+        let mut reader = Reader {
+            reading: self.reading,
+            table,
+            path,
+            known: Vec::new(),
+        };
+        let read = read(&mut reader);
+        reader.done();
+        read
+    }
+
+    /// A list of tables with the same known keys, if it is there. `read` is told where each stands.
+    pub fn tables<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&mut Reader<'a, 'i>, Place) -> T,
+    ) -> Option<Vec<T>> {
+        let (_, value) = self.entry(key)?;
+        let path = self.name(key);
+        let expected = format!("a list of tables, each under [[{path}]]");
+        let items = take_value(self.reading, &path, value, &expected, |value| {
+            value.as_array().ok_or(None)
+        })?;
+        let mut all = Vec::new();
+        for item in items.value.iter() {
+            let taken = take_value(self.reading, &path, item, "a table", |value| {
+                value.as_table().ok_or(None)
+            });
+            let Some(Said {
+                value: table,
+                place,
+            }) = taken
+            else {
+                continue;
+            };
+            let mut reader = Reader {
+                reading: self.reading,
+                table: Some(table),
+                path: path.clone(),
+                known: Vec::new(),
+            };
+            all.push(read(&mut reader, place));
+            reader.done();
+        }
+        Some(all)
+    }
+
+    /// A table whose keys are the user's and whose values are strings of which `parse` makes something.
+    pub fn strings<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> impl Iterator<Item = (String, Said<T>)> {
+        let path = self.name(key);
+        let reading = self.reading;
+        let table = self.table_at(key);
+        table.into_iter().flatten().filter_map(move |(key, value)| {
+            let key = key.get_ref().as_ref();
+            let said = take_value(
+                reading,
+                &format!("{path}.{key}"),
+                value,
+                "a string",
+                |value| parse(value.as_str().ok_or(None)?).map_err(Some),
+            )?;
+            Some((key.to_owned(), said))
+        })
+    }
+
+    /// A table of free form; absent and empty are the same.
+    pub fn config(&mut self, key: &'static str) -> ConfigTable {
+        let Some(table) = self.table_at(key) else {
+            return ConfigTable::default();
+        };
+        let path = self.name(key);
+        let place = self.reading.sections().get(&path).cloned();
+        config_table(self.reading, &path, table, place)
+    }
+
+    /// The table of that key, whose place is noted.
+    fn table_at(&mut self, key: &'static str) -> Option<&'a DeTable<'i>> {
+        let (at, value) = self.entry(key)?;
+        let path = self.name(key);
+        let DeValue::Table(table) = value.get_ref() else {
+            let expected = format!("a table, under [{path}]");
+            take_value::<()>(self.reading, &path, value, &expected, |_| Err(None));
+            return None;
+        };
+        self.reading.begin(path, at.span());
+        Some(table)
+    }
+
+    /// Notes every key that was not asked for.
+    pub fn done(self) {
+        let keys = self.table.into_iter().flat_map(|table| table.keys());
+        for key in keys.filter(|key| !self.known.contains(&key.get_ref().as_ref())) {
+            self.reading.leave(&self.path, key, &self.known);
+        }
+    }
+}

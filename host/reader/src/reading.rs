@@ -1,0 +1,126 @@
+//! What reading one text gathers: its problems, the keys that were asked for, and those that nobody asked for.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::DeString;
+
+use crate::problem::Problem;
+use crate::said::{Place, Said, Source};
+use crate::words::list;
+use model::nearest;
+
+/// What all readers of one text share: the text, and the problems found so far.
+pub struct Reading {
+    source: Source,
+    problems: RefCell<Vec<Problem>>,
+    /// Every key that was asked for, with its table's path, so that a misplaced one can be sent home.
+    asked: RefCell<Vec<(String, &'static str)>>,
+    unknown: RefCell<Vec<Unknown>>,
+    sections: RefCell<BTreeMap<String, Place>>,
+}
+
+struct Unknown {
+    table: String,
+    key: Said<String>,
+    known: Vec<&'static str>,
+}
+
+impl Reading {
+    /// Nothing read yet.
+    pub fn new(source: Source) -> Self {
+        Reading {
+            source,
+            problems: RefCell::default(),
+            asked: RefCell::default(),
+            unknown: RefCell::default(),
+            sections: RefCell::default(),
+        }
+    }
+
+    /// The place of a part of the text.
+    pub fn place(&self, span: std::ops::Range<usize>) -> Place {
+        Place::Text {
+            source: self.source.clone(),
+            span: span.into(),
+        }
+    }
+
+    /// Adds a problem.
+    pub fn report(&self, problem: Problem) {
+        self.problems.borrow_mut().push(problem);
+    }
+
+    /// Notes that a table may have a key.
+    pub fn ask(&self, table: &str, key: &'static str) {
+        let mut asked = self.asked.borrow_mut();
+        if !asked
+            .iter()
+            .any(|(in_table, known)| in_table == table && *known == key)
+        {
+            asked.push((table.to_owned(), key));
+        }
+    }
+
+    /// Notes where a table begins.
+    pub fn begin(&self, table: String, at: std::ops::Range<usize>) {
+        self.sections.borrow_mut().insert(table, self.place(at));
+    }
+
+    /// Notes that nobody asked for a key; these were asked for in its table.
+    pub fn leave(&self, table: &str, key: &Spanned<DeString<'_>>, known: &[&'static str]) {
+        self.unknown.borrow_mut().push(Unknown {
+            table: table.to_owned(),
+            key: Said::new(key.get_ref().to_string(), self.place(key.span())),
+            known: known.to_vec(),
+        });
+    }
+
+    /// Where the tables that were read begin, by path.
+    pub fn sections(&self) -> BTreeMap<String, Place> {
+        self.sections.borrow().clone()
+    }
+
+    /// All problems. `aliases` are names that other tools use, with ours.
+    pub fn finish(self, aliases: &[(&str, &str)]) -> Vec<Problem> {
+        let asked = self.asked.into_inner();
+        let mut problems = self.problems.into_inner();
+        for Unknown { table, key, known } in self.unknown.into_inner() {
+            let ours = aliases
+                .iter()
+                .find(|(theirs, _)| *theirs == key.value)
+                .map(|(_, ours)| *ours);
+            let home = |name: &str| {
+                let found = asked.iter().find(|(_, asked)| *asked == name);
+                found.map(|(home, name)| (in_table(home), *name))
+            };
+            let (written, here) = (&key.value, in_table(&table));
+            let meant_here = ours.filter(|ours| known.contains(ours));
+            let near = || nearest(written, known.iter().copied());
+            let problem = if let Some((home, _)) = home(written) {
+                Problem::new(format!("unknown key `{written}` {here}; it belongs {home}"))
+            } else if let Some(meant) = meant_here.or_else(near) {
+                Problem::new(format!("unknown key `{written}`; did you mean `{meant}`?"))
+            } else if let Some((home, name)) = ours.and_then(home) {
+                Problem::new(format!(
+                    "unknown key `{written}`; did you mean `{name}` {home}?"
+                ))
+            } else {
+                Problem::new(format!("unknown key `{written}`"))
+                    .help(format!("the keys {here} are {}", list(&known)))
+            };
+            problems.push(problem.at(key.place, "not a key here"));
+        }
+        problems
+    }
+}
+
+/// A table's name in a message.
+fn in_table(path: &str) -> String {
+    if path.is_empty() {
+        "at the top".to_owned()
+    } else {
+        format!("in [{path}]")
+    }
+}

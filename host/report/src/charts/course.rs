@@ -1,0 +1,246 @@
+//! The course of runs over time: throughput, requests in flight, those that wait for the cap, failures.
+
+use super::{Shown, keys, seconds, told};
+use crate::chart::number::{count, short, significant};
+use crate::chart::{
+    Axis, Band, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
+    Ticks, Tone, scale,
+};
+use crate::view::Course;
+use result::summary::SteadyState;
+
+/// So many that wait, on average over a span, are worth a panel: each request waits for the moment that the
+/// pacer takes.
+const SEEN: f64 = 0.05;
+
+/// What a panel tells of a run's spans of time; absent where that is not known of the run.
+type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
+
+/// The chart; nothing where no run took any time.
+pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
+    let alone = runs.len() == 1;
+    let mut keys = keys(runs);
+    if alone {
+        keys[0].label = "throughput and load".to_owned();
+        keys.push(Key {
+            label: "failures".to_owned(),
+            tone: Tone::Failed,
+        });
+    }
+    let drawing = Drawing { runs, alone };
+    if drawing.courses().all(|course| course.duration_s <= 0.0) {
+        return None;
+    }
+    let failed: u64 = drawing.courses().flat_map(|course| &course.failed).sum();
+    let held_back = drawing
+        .courses()
+        .filter_map(|course| course.waiting.as_ref())
+        .any(|waiting| waiting.iter().any(|waiting| *waiting >= SEEN));
+    let mut panels: Vec<Panel> = [
+        drawing.panel("output tokens a second", "tok/s", 130.0, &|course| {
+            course.tokens_per_s.clone()
+        }),
+        drawing.panel("requests in flight", "in flight", 104.0, &|course| {
+            Some(course.in_flight.clone())
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if alone && let Some(of_flight) = panels.last_mut() {
+        cap(&runs[0], of_flight);
+    }
+    if held_back {
+        let title = "requests that wait for the cap";
+        panels.extend(drawing.panel(title, "waiting", 72.0, &|course| course.waiting.clone()));
+    }
+    if failed > 0 {
+        let mut panel = drawing.panel("failures", "failed", 56.0, &|course| {
+            Some(course.failed.iter().map(|n| *n as f64).collect())
+        });
+        for mark in panel.iter_mut().flat_map(|panel| &mut panel.marks) {
+            if alone {
+                (mark.key, mark.shape) = (1, Shape::Bars);
+            }
+        }
+        if let Some(panel) = &mut panel {
+            panel.y.ticks = Ticks::Counts;
+        }
+        panels.extend(panel);
+    } else if alone {
+        keys.truncate(1);
+    }
+    let longest = drawing
+        .courses()
+        .map(|course| course.duration_s)
+        .fold(0.0, f64::max);
+    let grain = drawing
+        .courses()
+        .map(|course| course.grain_s)
+        .fold(0.0, f64::max);
+    let spans = drawing.courses().map(|course| course.in_flight.len()).max();
+    let spans = (0..spans.unwrap_or(0)).map(|place| place as f64 * grain);
+    let mut note = format!(
+        "Means of every {} since the measurement began. Level is steady; what rises or falls throughout, drifts.",
+        seconds(grain)
+    );
+    if failed == 0 {
+        note.push_str(" No request failed.");
+    }
+    let capped = runs.iter().any(|run| run.view.course.waiting.is_some());
+    if capped && !held_back {
+        note.push_str(" The cap on requests in flight held none back for long.");
+    }
+    Some(Chart {
+        name: "course".to_owned(),
+        title: "Throughput, load and failures over time".to_owned(),
+        note,
+        seen: told(runs, |number| seen(&runs[number])),
+        x: Axis {
+            title: "time since the measurement began (s)".to_owned(),
+            low: 0.0,
+            high: longest,
+            ticks: Ticks::Numbers,
+        },
+        panels,
+        keys,
+        rows: Rows {
+            head: "Time".to_owned(),
+            labels: spans
+                .map(|from| format!("{} to {}", seconds(from), seconds(from + grain)))
+                .collect(),
+            snap: Snap::X,
+        },
+        log: None,
+        form: Form::Full,
+    })
+}
+
+fn seen(run: &Shown) -> Option<String> {
+    let course = &run.view.course;
+    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let mut parts = Vec::new();
+    if let Some(tokens) = &course.tokens_per_s {
+        parts.push(format!("up to {} tok/s", significant(most(tokens), 4)));
+    }
+    parts.push(format!(
+        "up to {} requests in flight",
+        significant(most(&course.in_flight), 3)
+    ));
+    if let Some(waiting) = &course.waiting {
+        parts.push(format!("up to {} waiting", significant(most(waiting), 3)));
+    }
+    parts.push(format!("{} failures", count(course.failed.iter().sum())));
+    Some(format!(
+        "{} over {}.",
+        parts.join(", "),
+        seconds(course.duration_s)
+    ))
+}
+
+/// The cap on requests in flight, where the load came near it.
+fn cap(run: &Shown, panel: &mut Panel) {
+    let Some(cap) = run.reported.summary.run.max_in_flight else {
+        return;
+    };
+    let cap = cap as f64;
+    if cap <= panel.y.high * 1.5 {
+        panel.y.high = panel.y.high.max(scale::round_end(cap * 1.05, 3));
+        panel.rules.push(Rule {
+            side: Side::Y,
+            at: cap,
+            label: format!("cap {cap}"),
+        });
+    }
+}
+
+struct Drawing<'a> {
+    runs: &'a [Shown],
+    alone: bool,
+}
+
+impl Drawing<'_> {
+    fn courses(&self) -> impl Iterator<Item = &Course> {
+        self.runs.iter().map(|run| &run.view.course)
+    }
+
+    /// A panel; nothing where no run knows its values.
+    fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
+        let mut most: f64 = 0.0;
+        let mut marks = Vec::new();
+        let rows = self.courses().map(|course| course.in_flight.len()).max();
+        let rows = rows.unwrap_or(0);
+        for (number, run) in self.runs.iter().enumerate() {
+            let course = &run.view.course;
+            let Some(values) = values(course) else {
+                continue;
+            };
+            most = values.iter().copied().fold(most, f64::max);
+            let spans = values.iter().enumerate().map(|(place, value)| {
+                let (from, to) = course.span(place);
+                (from, to, *value)
+            });
+            let points = spans.clone().map(|(x, to, y)| Point { x, to, y: Some(y) });
+            // A run that was over earlier has nothing to tell of what came after it.
+            let after = rows.saturating_sub(values.len());
+            let cells = spans.map(|(from, to, value)| {
+                Some(Cell {
+                    x: (from + to) / 2.0,
+                    y: value,
+                    text: match unit {
+                        "tok/s" => format!("{} tok/s", significant(value, 4)),
+                        _ => short((value * 100.0).round() / 100.0, 4),
+                    },
+                })
+            });
+            let head = match self.alone {
+                true => title.to_owned(),
+                false => format!("{}, {unit}", run.label),
+            };
+            marks.push(Mark {
+                key: number,
+                shape: if self.alone {
+                    Shape::Area
+                } else {
+                    Shape::Steps
+                },
+                points: points.collect(),
+                column: Some(Column {
+                    head,
+                    cells: cells.chain(std::iter::repeat_n(None, after)).collect(),
+                }),
+            });
+        }
+        (!marks.is_empty()).then(|| Panel {
+            y: Axis {
+                title: title.to_owned(),
+                low: 0.0,
+                high: scale::round_end(most, 3),
+                ticks: Ticks::Numbers,
+            },
+            height,
+            marks,
+            rules: Vec::new(),
+            bands: self.bands(unit == "tok/s"),
+        })
+    }
+
+    /// Where the run was steady, with its name once.
+    fn bands(&self, named: bool) -> Vec<Band> {
+        let [run] = self.runs else {
+            return Vec::new();
+        };
+        match &run.reported.summary.steady_state {
+            Some(SteadyState::Window(window)) => vec![Band {
+                from: window.from_s,
+                to: window.to_s,
+                label: if named {
+                    "steady state".to_owned()
+                } else {
+                    String::new()
+                },
+            }],
+            _ => Vec::new(),
+        }
+    }
+}

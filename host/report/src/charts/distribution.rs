@@ -1,0 +1,396 @@
+//! Distributions: what share of the samples is at most so long, and how many are about so long.
+
+use super::{Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, time_unit, told};
+use crate::chart::number::{count, percent};
+use crate::chart::{
+    Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
+    scale,
+};
+use crate::view::DRAWN;
+use result::metric;
+use result::stats::{Figures, Ranked};
+
+/// Up to so many samples, a cumulative distribution has a step for each.
+const STEPS: u64 = 300;
+
+/// Bars of a histogram, about.
+const BARS: usize = 36;
+
+/// Where the largest sample is more times the median, the axis is logarithmic at first.
+const SKEWED: f64 = 6.0;
+
+/// What metrics are called in titles: in full, and short.
+fn names(metric: &str) -> (&'static str, &'static str) {
+    match metric {
+        metric::TTFT => ("Time to first token (TTFT)", "TTFT"),
+        metric::ITL => ("Gaps between events (ITL)", "ITL"),
+        metric::TPOT => ("Time per output token (TPOT)", "TPOT"),
+        _ => ("End-to-end latency (E2E)", "E2E latency"),
+    }
+}
+
+/// Two charts for each metric that any of the runs has measured.
+pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
+    let drawn = DRAWN.into_iter().filter_map(|metric| {
+        let of = |run: &Shown| {
+            let mut own = run.view.distributions.iter();
+            own.find(|(known, _)| *known == metric)
+                .map(|(_, figures)| figures.clone())
+        };
+        let figures: Vec<Option<Figures>> = runs.iter().map(of).collect();
+        figures.iter().any(Option::is_some).then_some(Drawn {
+            metric,
+            runs,
+            figures,
+        })
+    });
+    drawn
+        .flat_map(|drawn| [drawn.cumulative(), drawn.histogram()])
+        .collect()
+}
+
+/// A metric of several runs.
+struct Drawn<'a> {
+    metric: &'static str,
+    runs: &'a [Shown],
+    figures: Vec<Option<Figures>>,
+}
+
+impl Drawn<'_> {
+    fn each(&self) -> impl Iterator<Item = (usize, &Figures)> {
+        let numbered = self.figures.iter().enumerate();
+        numbered.filter_map(|(number, figures)| Some((number, figures.as_ref()?)))
+    }
+
+    fn most(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+        self.each()
+            .map(|(_, figures)| of(figures))
+            .fold(0.0, f64::max)
+    }
+
+    fn least(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+        let each = self.each().map(|(_, figures)| of(figures));
+        each.fold(f64::INFINITY, f64::min)
+    }
+
+    /// What is to be seen, in words.
+    fn seen(&self) -> String {
+        told(self.runs, |number| {
+            let figures = self.figures[number].as_ref()?;
+            let of = |percent: f64| milliseconds(figures.percentile(percent));
+            Some(format!(
+                "of {} samples, half are at most {}, 90 % at most {}, 99 % at most {}; the largest is {}.",
+                count(figures.count()),
+                of(50.0),
+                of(90.0),
+                of(99.0),
+                milliseconds(figures.max())
+            ))
+        })
+    }
+
+    /// The percentiles of a run that is alone, and the limit that was set.
+    fn rules(&self, divisor: f64, within: f64) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        if let [Some(figures)] = self.figures.as_slice() {
+            for percent in [50.0, 99.0] {
+                let at = figures.percentile(percent);
+                rules.push(Rule {
+                    side: Side::X,
+                    at: at / divisor,
+                    label: format!("P{percent} {}", milliseconds(at)),
+                });
+            }
+        }
+        let goodput = self.runs.iter().flat_map(|run| &run.reported.plan.goodput);
+        let mut limits: Vec<f64> = goodput
+            .filter(|objective| objective.metric == self.metric)
+            .map(|objective| objective.at_most_ms)
+            .collect();
+        limits.dedup();
+        if let [limit] = limits.as_slice() {
+            rules.push(Rule {
+                side: Side::X,
+                at: limit / divisor,
+                label: format!("limit {}", milliseconds(*limit)),
+            });
+        }
+        rules.retain(|rule| rule.at <= within);
+        rules.sort_by(|one, other| one.at.total_cmp(&other.at));
+        rules
+    }
+
+    fn cumulative(&self) -> Chart {
+        let (name, short) = names(self.metric);
+        let longest = self.most(Figures::max);
+        let (unit, divisor) = time_unit(longest);
+        let high = end(longest / divisor);
+        // What lies close together far from nothing is looked at closely.
+        let least = self.least(Figures::min) / divisor;
+        let step = scale::step((high - least).max(high * 1e-3), 6);
+        let (low, high) = match least > 0.5 * high {
+            true => (
+                (least / step - 1.0).floor() * step,
+                (longest / divisor / step).ceil() * step,
+            ),
+            false => (0.0, high),
+        };
+        let begin = self.least(|figures| figures.percentile(0.5)) / divisor;
+        let begin = round_begin(begin.clamp(high * 1e-5, high * 0.5));
+        let percents = self.percents();
+        let marks = self.each().map(|(number, figures)| {
+            let cells = percents.iter().map(|percent| {
+                let at = figures.percentile(*percent);
+                Some(Cell {
+                    x: at / divisor,
+                    y: percent / 100.0,
+                    text: milliseconds(at),
+                })
+            });
+            Mark {
+                key: number,
+                shape: Shape::Steps,
+                points: curve(figures, divisor, high),
+                column: Some(Column {
+                    head: self.runs[number].label.clone(),
+                    cells: cells.collect(),
+                }),
+            }
+        });
+        let median = self.least(|figures| figures.percentile(50.0));
+        Chart {
+            name: format!("{}-ecdf", self.metric),
+            title: format!("{name}, cumulative"),
+            note: "The share of samples that are at most so long. The further left and the steeper, the better; the upper end is the tail."
+                .to_owned(),
+            seen: self.seen(),
+            x: Axis {
+                title: format!("{short} ({unit})"),
+                low,
+                high,
+                ticks: Ticks::Numbers,
+            },
+            panels: vec![Panel {
+                y: Axis {
+                    title: "share of samples".to_owned(),
+                    low: 0.0,
+                    high: 1.0,
+                    ticks: Ticks::Percent,
+                },
+                height: 220.0,
+                marks: marks.collect(),
+                rules: self.rules(divisor, high),
+                bands: Vec::new(),
+            }],
+            keys: keys(self.runs),
+            rows: Rows {
+                head: "Percentile".to_owned(),
+                labels: percents.iter().map(|percent| named(*percent)).collect(),
+                snap: Snap::Near,
+            },
+            log: Some(Log {
+                side: Side::X,
+                low: begin,
+                first: longest > SKEWED * median && begin > 0.0,
+            }),
+            form: Form::Half,
+        }
+    }
+
+    /// The percentiles that a reader steps through; those of the tail where samples are many enough.
+    fn percents(&self) -> Vec<f64> {
+        let most = self.each().map(|(_, figures)| figures.count()).max();
+        let tail = [(99.5, 200), (99.9, 1_000), (99.95, 2_000), (99.99, 10_000)];
+        let tail = tail.into_iter().filter(|(_, needed)| most >= Some(*needed));
+        let whole = (0..100).map(f64::from);
+        let inner = whole.chain(tail.map(|(percent, _)| percent));
+        inner.chain([100.0]).collect()
+    }
+
+    fn histogram(&self) -> Chart {
+        let (name, short) = names(self.metric);
+        // A few samples far out would press all others into one bar.
+        let p99 = self.most(|figures| figures.percentile(99.0));
+        let longest = self.most(Figures::max);
+        let low = self.least(Figures::min);
+        let low = if low > 0.5 * p99 { low } else { 0.0 };
+        let high = match longest - low > 2.5 * (p99 - low) && p99 > low {
+            true => low + (p99 - low) * 1.4,
+            false => longest,
+        };
+        let (unit, divisor) = time_unit(high);
+        let width = scale::step((high - low).max(high * 1e-3), BARS);
+        let first = (low / width).floor();
+        let bars = ((high / width - first).ceil() as usize).clamp(1, 4 * BARS);
+        let edge = |n: usize| (first + n as f64) * width;
+        // What an edge lacks for being a sum of fractions must not leave the largest out.
+        let bars = if edge(bars) < high { bars + 1 } else { bars };
+        let edges: Vec<f64> = (0..=bars).map(edge).collect();
+        let (begin, finish) = (edges[0], edges[bars]);
+        // A bar holds what it begins with, the last also what it ends with.
+        let before = |figures: &Figures, edge: f64| {
+            let edge = if edge == finish { edge.next_up() } else { edge };
+            below(figures, edge)
+        };
+        let alone = self.figures.len() == 1;
+        let mut most: f64 = 0.0;
+        let marks: Vec<Mark> = self
+            .each()
+            .map(|(number, figures)| {
+                let total = figures.count();
+                let bins: Vec<(f64, f64, u64)> = edges
+                    .windows(2)
+                    .map(|edge| {
+                        (
+                            edge[0],
+                            edge[1],
+                            before(figures, edge[1]) - before(figures, edge[0]),
+                        )
+                    })
+                    .collect();
+                let share = |samples: u64| samples as f64 / total as f64;
+                let points = bins.iter().map(|(from, to, samples)| Point {
+                    x: from / divisor,
+                    to: to / divisor,
+                    y: Some(share(*samples)),
+                });
+                let cells = bins.iter().map(|(from, to, samples)| {
+                    Some(Cell {
+                        x: (from + to) / 2.0 / divisor,
+                        y: share(*samples),
+                        text: format!("{} ({})", percent(share(*samples)), count(*samples)),
+                    })
+                });
+                let column = Column {
+                    head: self.runs[number].label.clone(),
+                    cells: cells.collect(),
+                };
+                let points: Vec<Point> = points.collect();
+                most = points
+                    .iter()
+                    .filter_map(|point| point.y)
+                    .fold(most, f64::max);
+                Mark {
+                    key: number,
+                    shape: if alone { Shape::Bars } else { Shape::Area },
+                    points,
+                    column: Some(column),
+                }
+            })
+            .collect();
+        let beyond = told(self.runs, |number| {
+            let figures = self.figures[number].as_ref()?;
+            let beyond = figures.count() - before(figures, finish);
+            (beyond > 0).then(|| {
+                format!(
+                    "{} of {} samples are longer than {} and not drawn.",
+                    count(beyond),
+                    count(figures.count()),
+                    chosen_milliseconds(finish)
+                )
+            })
+        });
+        Chart {
+            name: format!("{}-histogram", self.metric),
+            title: format!("{name}, histogram"),
+            note: format!(
+                "The share of samples that are about so long; each bar is {} wide. {beyond}",
+                chosen_milliseconds(width)
+            )
+            .trim_end()
+            .to_owned(),
+            seen: self.seen(),
+            x: Axis {
+                title: format!("{short} ({unit})"),
+                low: begin / divisor,
+                high: finish / divisor,
+                ticks: Ticks::Numbers,
+            },
+            panels: vec![Panel {
+                y: Axis {
+                    title: "share of samples".to_owned(),
+                    low: 0.0,
+                    high: scale::round_end(most, 4),
+                    ticks: Ticks::Percent,
+                },
+                height: 220.0,
+                marks,
+                rules: self.rules(divisor, finish / divisor),
+                bands: Vec::new(),
+            }],
+            keys: keys(self.runs),
+            rows: Rows {
+                head: short.to_owned(),
+                labels: edges
+                    .windows(2)
+                    .map(|edge| {
+                        format!(
+                            "{} to {}",
+                            chosen_milliseconds(edge[0]),
+                            chosen_milliseconds(edge[1])
+                        )
+                    })
+                    .collect(),
+                snap: Snap::X,
+            },
+            log: None,
+            form: Form::Half,
+        }
+    }
+}
+
+/// What a percentile is called.
+fn named(percent: f64) -> String {
+    match percent {
+        0.0 => "least".to_owned(),
+        100.0 => "largest".to_owned(),
+        percent => format!("P{percent}"),
+    }
+}
+
+/// The steps of a cumulative distribution: each of few samples, or enough of many to look the same.
+fn curve(figures: &Figures, divisor: f64, high: f64) -> Vec<Point> {
+    let total = figures.count();
+    let ranks: Vec<u64> = if total <= STEPS {
+        (0..total).collect()
+    } else {
+        let even = (0..=200).map(|n| f64::from(n) / 200.0);
+        let tail = (1..=20).map(|n| 1.0 - 0.005 * 0.8f64.powi(n));
+        let mut ranks: Vec<u64> = even
+            .chain(tail)
+            .map(|share| ((share * total as f64).ceil() as u64).clamp(1, total) - 1)
+            .collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    };
+    let mut points: Vec<Point> = Vec::with_capacity(ranks.len() + 1);
+    let first = figures.min() / divisor;
+    points.push(Point::at(first, 0.0));
+    for rank in ranks {
+        let x = figures.at(rank) / divisor;
+        if let Some(before) = points.last_mut() {
+            before.to = x;
+        }
+        points.push(Point {
+            x,
+            to: high,
+            y: Some((rank + 1) as f64 / total as f64),
+        });
+    }
+    points
+}
+
+/// How many samples are less than a value.
+fn below(figures: &Figures, value: f64) -> u64 {
+    let (mut low, mut high) = (0, figures.count());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if figures.at(middle) < value {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

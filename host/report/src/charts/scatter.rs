@@ -1,0 +1,177 @@
+//! What the time to first token depends on: the prompt's length, and when in the run it was asked.
+
+use super::{Shown, end, keys, milliseconds, round_begin, seconds, time_unit, told};
+use crate::chart::number::{count, short};
+use crate::chart::{
+    Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Shape, Side, Snap, Ticks,
+};
+use crate::view::Dot;
+use result::stats::{Ranked, Sorted};
+
+/// Parts of the horizontal axis, of each of which a median is told.
+const PARTS: usize = 16;
+
+/// Where the largest is more times the median, the axis is logarithmic at first.
+const SKEWED: f64 = 12.0;
+
+pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
+    let by_length = Kind {
+        name: "ttft-prompt",
+        title: "TTFT against the prompt's length",
+        note: "A point a request; the line joins the medians of equal parts of the axis. What rises with the length is prefill; what does not, waiting.",
+        axis: "prompt (tokens)",
+        head: "Prompt",
+        of: |dot| dot.input_tokens.map(f64::from),
+        words: |from, to| format!("{} to {} tokens", short(from, 4), short(to, 4)),
+    };
+    let by_time = Kind {
+        name: "ttft-time",
+        title: "TTFT over the run",
+        note: "A point a request, where it was sent; the line joins the medians of equal spans of time. What rises throughout is a queue that grows.",
+        axis: "sent, since the measurement began (s)",
+        head: "Sent",
+        of: |dot| Some(dot.sent_s),
+        words: |from, to| format!("{} to {}", seconds(from), seconds(to)),
+    };
+    [by_length, by_time]
+        .iter()
+        .filter_map(|kind| chart(runs, kind))
+        .collect()
+}
+
+/// A scatter plot, and where its points stand on the horizontal axis.
+struct Kind {
+    name: &'static str,
+    title: &'static str,
+    note: &'static str,
+    axis: &'static str,
+    head: &'static str,
+    of: fn(&Dot) -> Option<f64>,
+    words: fn(f64, f64) -> String,
+}
+
+/// The plot; nothing where all points stand at the same place, or there are none.
+fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
+    let points = |run: &Shown| -> Vec<(f64, f64)> {
+        let dots = run.view.dots.iter();
+        dots.filter_map(|dot| Some(((kind.of)(dot)?, dot.ttft_ms)))
+            .collect()
+    };
+    let of_runs: Vec<Vec<(f64, f64)>> = runs.iter().map(points).collect();
+    let all = || of_runs.iter().flatten();
+    let low = all().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
+    let high = all().map(|(x, _)| *x).fold(f64::NEG_INFINITY, f64::max);
+    if low >= high || !low.is_finite() {
+        return None;
+    }
+    let ttft = Sorted::new(all().map(|(_, y)| *y).collect())?;
+    let (unit, divisor) = time_unit(ttft.max());
+    let width = (high - low) / PARTS as f64;
+    let edge = |part: usize| low + part as f64 * width;
+    let part_of = |x: f64| (((x - low) / width) as usize).min(PARTS - 1);
+    let mut marks = Vec::new();
+    for (number, points) in of_runs.iter().enumerate() {
+        let dots = points.iter().map(|(x, y)| Point::at(*x, y / divisor));
+        marks.push(Mark {
+            key: number,
+            shape: Shape::Dots,
+            points: dots.collect(),
+            column: None,
+        });
+        let mut parts = vec![Vec::new(); PARTS];
+        for (x, y) in points {
+            parts[part_of(*x)].push(*y);
+        }
+        let cells: Vec<Option<Cell>> = parts
+            .into_iter()
+            .enumerate()
+            .map(|(part, samples)| {
+                let of = samples.len() as u64;
+                let median = Sorted::new(samples)?.percentile(50.0);
+                Some(Cell {
+                    x: edge(part) + width / 2.0,
+                    y: median / divisor,
+                    text: format!("median {} of {}", milliseconds(median), count(of)),
+                })
+            })
+            .collect();
+        let medians = cells.iter().flatten().map(|cell| Point::at(cell.x, cell.y));
+        marks.push(Mark {
+            key: number,
+            shape: Shape::Line,
+            points: medians.collect(),
+            column: Some(Column {
+                head: runs[number].label.clone(),
+                cells,
+            }),
+        });
+    }
+    let seen = told(runs, |number| {
+        let points = &of_runs[number];
+        let ttft = Sorted::new(points.iter().map(|(_, y)| *y).collect())?;
+        Some(format!(
+            "{} requests with TTFT from {} to {}, half of them at most {}.",
+            count(points.len() as u64),
+            milliseconds(ttft.min()),
+            milliseconds(ttft.max()),
+            milliseconds(ttft.percentile(50.0))
+        ))
+    });
+    let answered: u64 = runs
+        .iter()
+        .map(|run| run.reported.summary.requests.successful)
+        .sum();
+    let shown = all().count() as u64;
+    let note = match shown < answered {
+        true => format!(
+            "{} Shown are {} of {}, evenly over the run.",
+            kind.note,
+            count(shown),
+            count(answered)
+        ),
+        false => kind.note.to_owned(),
+    };
+    let margin = (high - low) * 0.02;
+    Some(Chart {
+        name: kind.name.to_owned(),
+        title: kind.title.to_owned(),
+        note,
+        seen,
+        x: Axis {
+            title: kind.axis.to_owned(),
+            low: if low < high * 0.4 { 0.0 } else { low - margin },
+            high: high + margin,
+            ticks: Ticks::Numbers,
+        },
+        panels: vec![Panel {
+            y: Axis {
+                title: format!("TTFT ({unit})"),
+                low: 0.0,
+                high: end(ttft.max() / divisor),
+                ticks: Ticks::Numbers,
+            },
+            height: 220.0,
+            marks,
+            rules: Vec::new(),
+            bands: Vec::new(),
+        }],
+        keys: keys(runs),
+        rows: Rows {
+            head: kind.head.to_owned(),
+            labels: (0..PARTS)
+                .map(|part| (kind.words)(edge(part), edge(part + 1)))
+                .collect(),
+            snap: Snap::X,
+        },
+        log: Some(Log {
+            side: Side::Y,
+            low: round_begin(
+                (ttft.min() / divisor)
+                    .max(ttft.max() / divisor * 1e-5)
+                    .max(1e-6),
+            ),
+            first: ttft.max() > SKEWED * ttft.percentile(50.0),
+        }),
+        form: Form::Half,
+    })
+}

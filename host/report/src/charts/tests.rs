@@ -1,0 +1,167 @@
+use super::*;
+use crate::chart::{Look, Shape, Width, svg};
+use crate::charts::fixture::{exchanges, run_of};
+use crate::exchanges::any_run;
+use model::exchange::Exchange;
+use proptest::prelude::*;
+
+fn names(charts: &Charts) -> Vec<&str> {
+    charts.iter().map(|chart| chart.name.as_str()).collect()
+}
+
+fn charts(exchanges: &[Exchange]) -> Charts {
+    Charts::of(&[run_of("one", exchanges)])
+}
+
+fn named<'a>(charts: &'a Charts, name: &str) -> &'a Chart {
+    charts.iter().find(|chart| chart.name == name).unwrap()
+}
+
+#[test]
+fn a_run_has_a_chart_of_all_that_was_measured() {
+    let charts = charts(&exchanges(60, 0));
+    assert_eq!(
+        names(&charts),
+        [
+            "ttft-ecdf",
+            "ttft-histogram",
+            "itl-ecdf",
+            "itl-histogram",
+            "tpot-ecdf",
+            "tpot-histogram",
+            "e2e-ecdf",
+            "e2e-histogram",
+            "course",
+            "waterfall",
+            "phases",
+            "slowest",
+            "ttft-prompt",
+            "ttft-time"
+        ]
+    );
+    let course = named(&charts, "course");
+    assert_eq!(
+        course.panels.len(),
+        4,
+        "tokens, in flight, waiting, failures"
+    );
+    let waterfall = named(&charts, "waterfall");
+    let keys: Vec<&str> = waterfall
+        .keys
+        .iter()
+        .map(|key| key.label.as_str())
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "held back by the cap",
+            "to the first token",
+            "decoding",
+            "failed"
+        ]
+    );
+}
+
+#[test]
+fn what_was_not_measured_has_no_chart() {
+    let nothing = charts(&[]);
+    assert_eq!(names(&nothing), [""; 0]);
+    let mut whole = exchanges(20, 0);
+    for exchange in &mut whole {
+        exchange.usage = None;
+        exchange.events.kind.fill(model::exchange::Kind::Role);
+    }
+    let names = names(&charts(&whole)).join(" ");
+    assert!(!names.contains("ttft") && !names.contains("itl"), "{names}");
+    assert!(
+        names.contains("e2e-ecdf") && names.contains("course"),
+        "{names}"
+    );
+}
+
+#[test]
+fn several_runs_lie_over_each_other() {
+    let runs = [
+        run_of("one", &exchanges(60, 0)),
+        run_of("two", &exchanges(60, 30)),
+    ];
+    let charts = Charts::of(&runs);
+    let ecdf = named(&charts, "ttft-ecdf");
+    let labels: Vec<&str> = ecdf.keys.iter().map(|key| key.label.as_str()).collect();
+    assert_eq!(labels, ["one", "two"]);
+    let at_median: Vec<&str> = ecdf
+        .columns()
+        .map(|(_, column)| column.cells[50].as_ref().unwrap().text.as_str())
+        .collect();
+    assert_eq!(at_median, ["130 ms", "160 ms"]);
+    let histogram = named(&charts, "ttft-histogram");
+    assert!(
+        histogram.panels[0]
+            .marks
+            .iter()
+            .all(|mark| mark.shape == Shape::Area)
+    );
+    for name in ["waterfall-1", "waterfall-2", "phases-2", "slowest-1"] {
+        assert!(named(&charts, name).title.contains(": "));
+    }
+}
+
+#[test]
+fn a_histogram_counts_every_sample_it_shows() {
+    let charts = charts(&exchanges(60, 0));
+    let histogram = named(&charts, "ttft-histogram");
+    let shares = histogram.panels[0].marks[0].points.iter();
+    let sum: f64 = shares.filter_map(|point| point.y).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+    // A few that are far out are told instead.
+    let mut far = exchanges(400, 0);
+    let last = far.len() - 2;
+    for at in &mut far[last].events.at {
+        *at = *at + model::units::Nanos(5_000_000_000);
+    }
+    let charts = self::charts(&far);
+    let histogram = named(&charts, "ttft-histogram");
+    assert!(
+        histogram.note.contains("1 of 380 samples are longer"),
+        "{}",
+        histogram.note
+    );
+    let ecdf = named(&charts, "ttft-ecdf");
+    assert!(ecdf.log.unwrap().first, "and the other is logarithmic");
+}
+
+#[test]
+fn runs_are_called_by_what_tells_them_apart() {
+    let run = |name: &str, version: &str| {
+        let mut shown = run_of(name, &[]).reported;
+        shown.plan.about.engine_version = Some(version.to_owned());
+        shown
+    };
+    let told = |runs: &[Reported]| labels(runs).join(" | ");
+    assert_eq!(told(&[run("a", "1"), run("a", "2")]), "vllm 1 | vllm 2");
+    assert_eq!(told(&[run("a", "1"), run("b", "1")]), "a | b");
+    let same = run("a", "1");
+    assert_eq!(
+        told(&[same.clone(), same]),
+        "1 20260102-030405-a | 2 20260102-030405-a"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_run_can_be_drawn(run in any_run(), other in any_run()) {
+        let runs = [run_of("one", &run), run_of("two", &other)];
+        for runs in [&runs[..1], &runs[..]] {
+            for chart in Charts::of(runs).iter() {
+                for log in [false, true] {
+                    let drawn = svg(chart, Look { width: Width::Narrow, log, alone: None });
+                    prop_assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{}", drawn);
+                }
+                for (_, column) in chart.columns() {
+                    prop_assert_eq!(column.cells.len(), chart.rows.labels.len(), "{}", &chart.name);
+                }
+            }
+        }
+    }
+}

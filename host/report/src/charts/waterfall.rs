@@ -1,0 +1,279 @@
+//! Waterfalls: requests one below the other, each with the phases it went through.
+
+use super::{Shown, milliseconds, seconds, time_unit};
+use crate::chart::number::count;
+use crate::chart::{
+    Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Shape, Snap, Ticks, Tone,
+    phase_height,
+};
+use crate::view::Request;
+
+/// Pixels of a row.
+const ROW: f64 = 9.0;
+
+/// A phase that is nowhere longer, as a share of the axis, cannot be seen.
+const SEEN: f64 = 0.002;
+
+/// The phases of a request, in their order.
+const PHASES: [&str; 5] = [
+    "held back by the cap",
+    "send lag",
+    "wait for a connection",
+    "to the first token",
+    "decoding",
+];
+
+/// What a waterfall is of.
+struct Kind {
+    name: &'static str,
+    title: &'static str,
+    note: String,
+    /// Whether each row begins where its request was due.
+    from_due: bool,
+}
+
+/// Three charts for each run: some requests that follow each other, some of the whole run, the slowest.
+pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
+    let each = runs.iter().enumerate().flat_map(|(number, run)| {
+        let view = &run.view;
+        let all = run.reported.summary.requests.total;
+        let some = |shown: usize, which: &str| match (shown as u64) < all {
+            true => format!("{} of {} requests, {which}.", count(shown as u64), count(all)),
+            false => "All requests.".to_owned(),
+        };
+        let consecutive = Kind {
+            name: "waterfall",
+            title: "Requests in a row",
+            note: format!(
+                "{} Each row is a request from when it was due; those that overlap were in flight together.",
+                some(view.consecutive.len(), "from the middle of the run")
+            ),
+            from_due: false,
+        };
+        let phases = Kind {
+            name: "phases",
+            title: "What a request's time went on",
+            note: format!(
+                "{} In the order in which they were due, each from its due time.",
+                some(view.sampled.len(), "evenly over the run")
+            ),
+            from_due: true,
+        };
+        let slowest = Kind {
+            name: "slowest",
+            title: "The slowest requests",
+            note: "Those that took longest from when they were due, the slowest first.".to_owned(),
+            from_due: true,
+        };
+        [
+            chart(runs, number, &consecutive, &view.consecutive),
+            chart(runs, number, &phases, &view.sampled),
+            chart(runs, number, &slowest, &view.slowest),
+        ]
+    });
+    each.collect()
+}
+
+/// The phases of a request in milliseconds since it was due: where each begins and ends.
+fn phases(request: &Request) -> [Option<(f64, f64)>; 5] {
+    let span = |from: f64, to: f64| (to > from).then_some((from, to));
+    let queue = request.queue_ms.unwrap_or(0.0);
+    let since_due = |at: f64| ((at - request.due_s) * 1000.0).max(0.0);
+    let sent = request.sent_s.map(since_due);
+    let lag = request.send_lag_ms.unwrap_or(0.0);
+    let connection = request.connection_ms.unwrap_or(0.0).min(lag);
+    let first = sent.zip(request.ttft_ms).map(|(sent, ttft)| sent + ttft);
+    let ended = request.ended_s.map(since_due);
+    [
+        span(0.0, queue),
+        sent.and_then(|_| span(queue, queue + lag - connection)),
+        sent.and_then(|_| span(queue + lag - connection, queue + lag)),
+        sent.and_then(|sent| span(sent, first.or(ended)?)),
+        first.and_then(|first| span(first, ended?)),
+    ]
+}
+
+fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Chart {
+    let offset = |request: &Request| match kind.from_due {
+        true => 0.0,
+        false => request.due_s * 1000.0,
+    };
+    let ends = requests.iter().map(|request| {
+        let own = if kind.from_due { request.due_s } else { 0.0 };
+        (request.over_s() - own) * 1000.0
+    });
+    let high = ends.fold(0.0, f64::max);
+    let low = requests.iter().map(offset).fold(f64::INFINITY, f64::min);
+    let low = if low.is_finite() { low } else { 0.0 };
+    let (unit, divisor) = match kind.from_due {
+        true => time_unit(high),
+        false => ("s", 1000.0),
+    };
+    let mut keys = Vec::new();
+    let mut marks = Vec::new();
+    for (phase, label) in PHASES.into_iter().enumerate() {
+        let spans: Vec<Option<(f64, f64)>> = requests
+            .iter()
+            .map(|request| phases(request)[phase])
+            .collect();
+        let longest = spans.iter().flatten().map(|(from, to)| to - from);
+        if longest.fold(0.0, f64::max) <= (high - low) * SEEN {
+            continue;
+        }
+        let placed = || requests.iter().zip(&spans).enumerate();
+        let points = placed().filter_map(|(row, (request, span))| {
+            let (from, to) = (*span)?;
+            let offset = offset(request);
+            Some(Point {
+                x: (offset + from) / divisor,
+                to: (offset + to) / divisor,
+                y: Some(row as f64),
+            })
+        });
+        let cells = placed().map(|(row, (request, span))| {
+            let (from, to) = (*span)?;
+            Some(Cell {
+                x: (offset(request) + to) / divisor,
+                y: row as f64,
+                text: milliseconds(to - from),
+            })
+        });
+        marks.push(Mark {
+            key: keys.len(),
+            shape: Shape::Spans(phase_height(phase)),
+            points: points.collect(),
+            column: Some(Column {
+                head: label.to_owned(),
+                cells: cells.collect(),
+            }),
+        });
+        keys.push(Key {
+            label: label.to_owned(),
+            tone: Tone::Phase(phase),
+        });
+    }
+    let over = |request: &Request| {
+        let own = if kind.from_due { request.due_s } else { 0.0 };
+        (request.over_s() - own) * 1000.0 / divisor
+    };
+    let tokens = |request: &Request| {
+        let [input, output] = [request.input_tokens, request.output_tokens]
+            .map(|tokens| tokens.map_or("?".to_owned(), |tokens| count(u64::from(tokens))));
+        format!("{input} in, {output} out")
+    };
+    let column = |head: &str, text: &dyn Fn(&Request) -> Option<String>| Column {
+        head: head.to_owned(),
+        cells: (requests.iter().enumerate())
+            .map(|(row, request)| {
+                Some(Cell {
+                    x: over(request),
+                    y: row as f64,
+                    text: text(request)?,
+                })
+            })
+            .collect(),
+    };
+    if let Some(last) = marks.len().checked_sub(1) {
+        for column in [
+            column("from due to end", &|request| {
+                let took = (request.over_s() - request.due_s) * 1000.0;
+                Some(milliseconds(took)).filter(|_| request.sent_s.is_some())
+            }),
+            column("tokens", &|request| {
+                Some(tokens(request)).filter(|_| request.failure.is_none())
+            }),
+        ] {
+            marks.push(Mark {
+                key: marks[last].key,
+                shape: Shape::Unseen,
+                points: Vec::new(),
+                column: Some(column),
+            });
+        }
+    }
+    let failed = requests.iter().enumerate();
+    let crosses: Vec<Point> = failed
+        .filter(|(_, request)| request.failure.is_some())
+        .map(|(row, request)| Point::at(over(request), row as f64))
+        .collect();
+    if !crosses.is_empty() {
+        let failures = column("failed", &|request| {
+            request.failure.map(|class| class.name().to_owned())
+        });
+        marks.push(Mark {
+            key: keys.len(),
+            shape: Shape::Crosses,
+            points: crosses.clone(),
+            column: Some(failures),
+        });
+        keys.push(Key {
+            label: "failed".to_owned(),
+            tone: Tone::Failed,
+        });
+    }
+    let (name, title) = match runs.len() {
+        1 => (kind.name.to_owned(), kind.title.to_owned()),
+        _ => (
+            format!("{}-{}", kind.name, number + 1),
+            format!("{}: {}", kind.title, runs[number].label),
+        ),
+    };
+    let margin = (high - low) * 0.01;
+    let rows = requests.len().max(1) as f64;
+    Chart {
+        name,
+        title,
+        note: kind.note.clone(),
+        seen: format!(
+            "{} requests, {} of them failed; the longest took {} from when it was due.",
+            requests.len(),
+            crosses.len(),
+            milliseconds(longest(requests))
+        ),
+        x: Axis {
+            title: match kind.from_due {
+                true => format!("time since due ({unit})"),
+                false => "time since the measurement began (s)".to_owned(),
+            },
+            low: low / divisor,
+            high: (high + margin) / divisor,
+            ticks: Ticks::Numbers,
+        },
+        panels: vec![Panel {
+            y: Axis {
+                title: String::new(),
+                low: -0.5,
+                high: rows - 0.5,
+                ticks: Ticks::None,
+            },
+            height: (rows * ROW).max(40.0),
+            marks,
+            rules: Vec::new(),
+            bands: Vec::new(),
+        }],
+        keys,
+        rows: Rows {
+            head: "Request".to_owned(),
+            labels: requests.iter().map(named).collect(),
+            snap: Snap::Y,
+        },
+        log: None,
+        form: Form::Full,
+    }
+}
+
+fn longest(requests: &[Request]) -> f64 {
+    let took = requests
+        .iter()
+        .map(|request| request.over_s() - request.due_s);
+    took.fold(0.0, f64::max) * 1000.0
+}
+
+fn named(request: &Request) -> String {
+    format!(
+        "{} ({}), due at {}",
+        request.index,
+        request.id,
+        seconds(request.due_s)
+    )
+}

@@ -1,0 +1,378 @@
+//! A run cut into blocks of consecutive requests, with what is summed and counted of each: what a
+//! bootstrap over blocks draws from. Exchanges are looked at one by one and none is kept.
+//!
+//! Requests of one run are no independent samples: those that are in flight together share a batch
+//! and a queue. Blocks are long enough that little of this reaches over their ends. What comes piece by piece, gaps
+//! and tokens, is cut by when it came: a pause falls on all that are in flight, and is one event, not one of each.
+
+use std::sync::Arc;
+
+use super::cells::{Cells, Counting};
+use model::exchange::{Exchange, Phase};
+use model::units::Nanos;
+use result::figure::{Figure, Statistic, WHOLE};
+use result::metric::{self, Measure, Metric, Objective, Of, Reading, Single, objective};
+use result::summary::{RunFacts, Summary};
+
+/// Most blocks. Batch means are best served by few long ones: from twenty on, more say little more
+/// of the variance, and shorter ones say less of the dependence (Schmeiser 1982).
+pub const MOST: u64 = 20;
+/// Fewest blocks that say anything of their variance, and requests that a block has at least where
+/// there are enough.
+pub const FEWEST: u64 = 10;
+/// Samples that must lie on either side of a percentile for its interval to mean anything.
+pub const TAIL: f64 = 5.0;
+/// Up to so many requests every sample counts as it is.
+const EXACT: u64 = 20_000;
+
+/// Into how many blocks runs are cut of which the shortest has so many requests; `None` where they
+/// are too few.
+pub fn blocks(requests: u64) -> Option<usize> {
+    (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
+}
+
+/// A figure taken apart by block.
+#[derive(Clone, Debug)]
+pub enum Taken {
+    /// A sum over another: a mean, a share.
+    Ratio(Vec<[f64; 2]>),
+    /// Amounts over slices of the run's time, and how sure that time is, as a share of it.
+    Rate(Vec<[f64; 2]>, f64),
+    /// A percentile of samples.
+    Percentile(Ranks, f64),
+}
+
+/// The samples of a metric by value and block.
+#[derive(Clone, Debug)]
+pub struct Ranks(Arc<Cells>);
+
+impl Taken {
+    /// The figure of the mixture in which each block stands so often as `weights` say.
+    pub fn of(&self, weights: &[u32]) -> Option<f64> {
+        match self {
+            Taken::Ratio(parts) | Taken::Rate(parts, _) => {
+                let weighed = parts.iter().zip(weights).map(|([part, of], weight)| {
+                    let weight = f64::from(*weight);
+                    [part * weight, of * weight]
+                });
+                let [part, of] = weighed.fold([0.0; 2], |[a, b], [c, d]| [a + c, b + d]);
+                (of > 0.0).then(|| part / of)
+            }
+            Taken::Percentile(ranks, percent) => ranks.0.percentile(*percent, weights),
+        }
+    }
+
+    /// What chance at the run's end adds to the error of the figure, as a share of it.
+    pub fn edge(&self) -> f64 {
+        match self {
+            Taken::Rate(_, edge) => *edge,
+            Taken::Ratio(_) | Taken::Percentile(..) => 0.0,
+        }
+    }
+
+    /// Whether there are enough samples beyond it to say how sure it is.
+    pub fn is_supported(&self) -> bool {
+        let Taken::Percentile(ranks, percent) = self else {
+            return true;
+        };
+        let beyond = percent.min(100.0 - percent) / 100.0;
+        // Equal to rounding: of 500 samples, 5 lie beyond the 99th percentile.
+        ranks.0.count() as f64 * beyond > TAIL - 1e-9
+    }
+}
+
+/// What is kept of a run's blocks.
+#[derive(Debug)]
+pub struct Blocked {
+    metrics: Vec<(&'static str, Vec<[f64; 2]>, Ranks)>,
+    requests: Vec<Counts>,
+    flow: Vec<Flow>,
+    seconds: Option<f64>,
+    edge: f64,
+}
+
+/// Requests of a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    total: u64,
+    answered: u64,
+    good: u64,
+}
+
+/// What came in a slice of the run's time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    answered: u64,
+    good: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    good_tokens: u64,
+}
+
+/// Cuts a run as its exchanges are shown, in whatever order.
+pub struct Cutting<'a> {
+    facts: &'a RunFacts,
+    blocks: usize,
+    requests: u64,
+    slices: u64,
+    origin: Nanos,
+    seconds: Option<f64>,
+    objectives: Vec<(Single, f64)>,
+    metrics: Vec<Gathered>,
+    counts: Vec<Counts>,
+    flow: Vec<Flow>,
+    edge: f64,
+}
+
+struct Gathered {
+    metric: &'static Metric,
+    sums: Vec<[f64; 2]>,
+    counting: Counting,
+}
+
+impl<'a> Cutting<'a> {
+    /// A run that is to be cut into so many blocks, for those figures. `slices` is the number of parts of the
+    /// plan that it is one of.
+    pub fn new(
+        (facts, summary): (&'a RunFacts, &Summary),
+        slices: u32,
+        figures: &[Figure],
+        blocks: usize,
+    ) -> Self {
+        let requests = summary.requests.total.max(1);
+        let objectives = facts.run.goodput.iter();
+        Cutting {
+            facts,
+            blocks,
+            requests,
+            slices: u64::from(slices.max(1)),
+            origin: summary.run.measure_start.unwrap_or_default(),
+            seconds: summary.throughput.duration_s,
+            objectives: objectives
+                .filter_map(|objective: &Objective| {
+                    Some((objective.measure()?, objective.at_most_ms))
+                })
+                .collect(),
+            metrics: wanted(figures)
+                .map(|metric| Gathered::new(metric, blocks, requests))
+                .collect(),
+            counts: vec![Counts::default(); blocks],
+            flow: vec![Flow::default(); blocks],
+            edge: edge(summary),
+        }
+    }
+
+    /// Looks at an exchange.
+    pub fn add(&mut self, exchange: &Exchange) {
+        if exchange.phase == Phase::Warmup {
+            return;
+        }
+        let place = exchange.index / self.slices;
+        let block = part(place, self.requests, self.blocks);
+        let retokenized = self.facts.retokenized.get(exchange.index);
+        let reading = Reading::new(exchange, self.facts.run.streamed, retokenized);
+        let answered = exchange.is_ok();
+        let good = answered && self.is_good(&reading);
+        let counts = &mut self.counts[block];
+        counts.total += 1;
+        counts.answered += u64::from(answered);
+        counts.good += u64::from(good);
+        let slice = self.slice();
+        if answered {
+            self.flow(&reading, good, &slice);
+        }
+        for gathered in &mut self.metrics {
+            if gathered.metric.of == Of::Sent || answered {
+                gathered.add(block, &slice, &reading);
+            }
+        }
+    }
+
+    /// Tells in which slice of the run's time an instant lies.
+    fn slice(&self) -> impl Fn(Nanos) -> usize + use<> {
+        let nanoseconds = (self.seconds.unwrap_or_default() * 1e9) as u64;
+        let (origin, blocks) = (self.origin, self.blocks);
+        move |at| part(at.since(origin).0, nanoseconds, blocks)
+    }
+
+    fn is_good(&self, reading: &Reading<'_>) -> bool {
+        let mut objectives = self.objectives.iter();
+        objectives.all(|(measure, most)| objective::kept(*measure, *most, reading) == Some(true))
+    }
+
+    fn flow(&mut self, reading: &Reading<'_>, good: bool, slice: impl Fn(Nanos) -> usize) {
+        let Some(ended) = reading.exchange.ended else {
+            return;
+        };
+        let tokens = reading
+            .output_tokens
+            .map_or(0, |count| u64::from(count.tokens));
+        let mut told = 0;
+        let flow = &mut self.flow;
+        reading.each_token_arrival(|at, tokens| {
+            told += tokens;
+            flow[slice(at)].output_tokens += tokens;
+        });
+        let last = &mut flow[slice(ended)];
+        last.output_tokens += tokens.saturating_sub(told);
+        last.answered += 1;
+        last.input_tokens += reading
+            .input_tokens
+            .map_or(0, |count| u64::from(count.tokens));
+        if good {
+            last.good += 1;
+            last.good_tokens += tokens;
+        }
+    }
+
+    /// What was cut.
+    pub fn finish(self) -> Blocked {
+        Blocked {
+            metrics: self.metrics.into_iter().map(Gathered::finish).collect(),
+            requests: self.counts,
+            flow: self.flow,
+            seconds: self.seconds,
+            edge: self.edge,
+        }
+    }
+}
+
+impl Gathered {
+    fn new(metric: &'static Metric, blocks: usize, requests: u64) -> Self {
+        let single = matches!(metric.measure, Measure::One(_));
+        Gathered {
+            metric,
+            sums: vec![[0.0; 2]; blocks],
+            counting: Counting::new(blocks, single && requests <= EXACT),
+        }
+    }
+
+    fn add(&mut self, block: usize, slice: impl Fn(Nanos) -> usize, reading: &Reading<'_>) {
+        let scale = self.metric.unit.scale();
+        match self.metric.measure {
+            Measure::One(measure) => {
+                if let Some(sample) = measure(reading) {
+                    self.one(block, sample);
+                }
+            }
+            Measure::Pooled(shown) => {
+                let (sums, counting) = (&mut self.sums, &mut self.counting);
+                shown(reading, &mut |at, value, times| {
+                    let slice = slice(at);
+                    sums[slice][0] += value as f64 / scale * times as f64;
+                    sums[slice][1] += times as f64;
+                    counting.add(slice, value, times);
+                });
+            }
+        }
+    }
+
+    fn one(&mut self, block: usize, sample: f64) {
+        self.sums[block][0] += sample;
+        self.sums[block][1] += 1.0;
+        let steps = (sample * self.metric.unit.scale()).round() as u64;
+        self.counting.add(block, steps, 1);
+    }
+
+    fn finish(self) -> (&'static str, Vec<[f64; 2]>, Ranks) {
+        let cells = self.counting.finish(self.metric.unit.scale());
+        (self.metric.name, self.sums, Ranks(Arc::new(cells)))
+    }
+}
+
+impl Blocked {
+    /// Samples a request that another tool keeps, each list in the order of its requests.
+    pub fn of_samples(samples: &[(&'static str, Vec<f64>)], blocks: usize) -> Self {
+        let metrics = samples.iter().filter_map(|(name, values)| {
+            let metric = metric::by_name(name)?;
+            let count = values.len() as u64;
+            let mut gathered = Gathered::new(metric, blocks, count);
+            for (place, value) in (0..).zip(values) {
+                gathered.one(part(place, count, blocks), *value);
+            }
+            Some(gathered.finish())
+        });
+        Blocked {
+            metrics: metrics.collect(),
+            requests: vec![Counts::default(); blocks],
+            flow: vec![Flow::default(); blocks],
+            seconds: None,
+            edge: 0.0,
+        }
+    }
+
+    /// A figure taken apart; `None` where it is none that blocks have a part in.
+    pub fn take(&self, figure: &Figure) -> Option<Taken> {
+        match figure {
+            Figure::Of(name, statistic) => {
+                let found = self.metrics.iter().find(|(metric, ..)| metric == name);
+                let (_, sums, ranks) = found?;
+                match statistic {
+                    Statistic::Mean => Some(Taken::Ratio(sums.clone())),
+                    Statistic::Percentile(percent) => {
+                        Some(Taken::Percentile(ranks.clone(), *percent))
+                    }
+                    Statistic::Std | Statistic::Min | Statistic::Max => None,
+                }
+            }
+            Figure::Whole(place) => self.whole(WHOLE[*place].name),
+        }
+    }
+
+    fn whole(&self, name: &str) -> Option<Taken> {
+        let share = |part: fn(&Counts) -> u64| {
+            let blocks = self.requests.iter();
+            Taken::Ratio(blocks.map(|c| [part(c) as f64, c.total as f64]).collect())
+        };
+        let seconds = || Some(self.seconds? / self.flow.len() as f64);
+        let rate = |amount: fn(&Flow) -> u64| {
+            let seconds = seconds()?;
+            let slices = self.flow.iter();
+            let slices = slices.map(|flow| [amount(flow) as f64, seconds]);
+            Some(Taken::Rate(slices.collect(), self.edge))
+        };
+        match name {
+            "requests.success-share" => Some(share(|c| c.answered)),
+            "requests.failed" => {
+                // The sum over the mixture's blocks, as if they were the run's.
+                let one = 1.0 / self.requests.len() as f64;
+                let blocks = self.requests.iter();
+                let failed = blocks.map(|c| [(c.total - c.answered) as f64, one]);
+                Some(Taken::Ratio(failed.collect()))
+            }
+            "goodput.slo-attainment" => Some(share(|c| c.good)),
+            "goodput.requests-per-s" => rate(|flow| flow.good),
+            "goodput.output-tokens-per-s" => rate(|flow| flow.good_tokens),
+            "throughput.requests-per-s" => rate(|flow| flow.answered),
+            "throughput.input-tokens-per-s" => rate(|flow| flow.input_tokens),
+            "throughput.output-tokens-per-s" => rate(|flow| flow.output_tokens),
+            "throughput.total-tokens-per-s" => rate(|flow| flow.input_tokens + flow.output_tokens),
+            _ => None,
+        }
+    }
+}
+
+/// How sure the run's time is, as a share of it. It ends with an answer, and when that was is chance: by as much as
+/// latencies vary, or where answers queue and come one after the other, by the time between two.
+fn edge(summary: &Summary) -> f64 {
+    let latency = summary.metric(metric::E2E_FROM_DUE);
+    let seconds = summary.throughput.duration_s;
+    let Some((latency, seconds)) = latency.zip(seconds.filter(|seconds| *seconds > 0.0)) else {
+        return 0.0;
+    };
+    (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
+}
+
+/// The metrics that figures are of, each once.
+fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
+    metric::CATALOGUE.iter().filter(|metric| {
+        let mut figures = figures.iter();
+        figures.any(|figure| matches!(figure, Figure::Of(name, _) if *name == metric.name))
+    })
+}
+
+/// Which of so many equal parts of `whole` the place lies in.
+fn part(place: u64, whole: u64, parts: usize) -> usize {
+    let part = u128::from(place) * parts as u128 / u128::from(whole.max(1));
+    (part as usize).min(parts - 1)
+}

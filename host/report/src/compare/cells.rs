@@ -1,0 +1,172 @@
+//! Samples counted by value and block: percentiles of any mixture of the blocks can be read off it
+//! without going over the samples again.
+
+use std::collections::HashMap;
+
+use result::stats::{between, place};
+
+/// Bits of a value that are kept where there are many samples: a value is told by the middle of its
+/// cell, within 1/8192 of it.
+const BITS: u32 = 12;
+
+/// Counts on the way.
+#[derive(Debug)]
+pub(super) struct Counting {
+    blocks: usize,
+    exact: bool,
+    counts: HashMap<u64, Box<[u32]>>,
+}
+
+/// Cells in ascending order, each with how many samples of each block there are up to and with it.
+#[derive(Debug)]
+pub(super) struct Cells {
+    blocks: usize,
+    values: Vec<f64>,
+    upto: Vec<u32>,
+}
+
+impl Counting {
+    /// No samples yet. Where it is not `exact`, values are rounded to [`BITS`].
+    pub(super) fn new(blocks: usize, exact: bool) -> Self {
+        Counting {
+            blocks,
+            exact,
+            counts: HashMap::new(),
+        }
+    }
+
+    /// Counts a value, in whole steps, so many times in a block.
+    pub(super) fn add(&mut self, block: usize, value: u64, times: u64) {
+        let (blocks, key) = (self.blocks, self.key(value));
+        let counts = (self.counts.entry(key)).or_insert_with(|| vec![0; blocks].into());
+        let times = u32::try_from(times).unwrap_or(u32::MAX);
+        counts[block] = counts[block].saturating_add(times);
+    }
+
+    fn key(&self, value: u64) -> u64 {
+        let dropped = (u64::BITS - value.leading_zeros()).saturating_sub(BITS);
+        if self.exact || dropped == 0 {
+            return value;
+        }
+        let low = value >> dropped << dropped;
+        low + (1 << dropped) / 2
+    }
+
+    /// The cells, their values divided by `scale`.
+    pub(super) fn finish(self, scale: f64) -> Cells {
+        let mut counts: Vec<_> = self.counts.into_iter().collect();
+        counts.sort_unstable_by_key(|(key, _)| *key);
+        let mut sums = vec![0_u32; self.blocks];
+        let mut cells = Cells {
+            blocks: self.blocks,
+            values: Vec::with_capacity(counts.len()),
+            upto: Vec::with_capacity(counts.len() * self.blocks),
+        };
+        for (key, counts) in counts {
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum = sum.saturating_add(count);
+            }
+            cells.values.push(key as f64 / scale);
+            cells.upto.extend_from_slice(&sums);
+        }
+        cells
+    }
+}
+
+impl Cells {
+    /// How many samples there are.
+    pub(super) fn count(&self) -> u64 {
+        let last = self.upto.len().saturating_sub(self.blocks);
+        self.upto[last..]
+            .iter()
+            .map(|count| u64::from(*count))
+            .sum()
+    }
+
+    /// The percentile of the mixture in which each block stands so often as `weights` say; `None`
+    /// where that has no samples.
+    pub(super) fn percentile(&self, percent: f64, weights: &[u32]) -> Option<f64> {
+        let last = self.values.len().checked_sub(1)?;
+        let count = self.upto(last, weights);
+        if count == 0 {
+            return None;
+        }
+        let (below, share) = place(count, percent);
+        let cell = self.cell(below, weights);
+        let next = match share {
+            0.0 => cell,
+            _ => self.cell(below + 1, weights).min(last),
+        };
+        Some(between(self.values[cell], self.values[next], share))
+    }
+
+    /// The cell that the sample of that rank lies in.
+    fn cell(&self, rank: u64, weights: &[u32]) -> usize {
+        let (mut low, mut high) = (0, self.values.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.upto(middle, weights) <= rank {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low.min(self.values.len() - 1)
+    }
+
+    /// How many samples of the mixture lie up to and with a cell.
+    fn upto(&self, cell: usize, weights: &[u32]) -> u64 {
+        let counts = &self.upto[cell * self.blocks..][..self.blocks];
+        let weighed = counts.iter().zip(weights);
+        weighed
+            .map(|(count, weight)| u64::from(*count) * u64::from(*weight))
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use result::stats::{Ranked, Sorted};
+
+    #[test]
+    fn percentiles_of_mixtures_are_those_of_their_samples() {
+        let mut counting = Counting::new(3, true);
+        let samples: Vec<u64> = (0..300).map(|i| (i * 7919) % 1009).collect();
+        for (i, sample) in samples.iter().enumerate() {
+            counting.add(i / 100, *sample, 1);
+        }
+        let cells = counting.finish(1.0);
+        assert_eq!(cells.count(), 300);
+        for weights in [[1, 1, 1], [2, 0, 1], [0, 3, 0]] {
+            let mixed = samples.iter().enumerate().flat_map(|(i, sample)| {
+                std::iter::repeat_n(*sample as f64, weights[i / 100] as usize)
+            });
+            let sorted = Sorted::new(mixed.collect()).unwrap();
+            for percent in [1.0, 25.0, 50.0, 90.0, 99.0, 99.9] {
+                assert_eq!(
+                    cells.percentile(percent, &weights),
+                    Some(sorted.percentile(percent)),
+                    "P{percent} of {weights:?}"
+                );
+            }
+        }
+        assert_eq!(cells.percentile(50.0, &[0, 0, 0]), None);
+    }
+
+    #[test]
+    fn cells_are_narrow() {
+        let mut counting = Counting::new(1, false);
+        for value in [0, 1, 4095, 4096, 123_456_789, u64::MAX / 3] {
+            let key = counting.key(value);
+            assert!(
+                key.abs_diff(value) as f64 <= value as f64 / 4096.0,
+                "{value}"
+            );
+        }
+        counting.add(0, 1_000_000_007, 5);
+        let cells = counting.finish(1e6);
+        let value = cells.percentile(50.0, &[1]).unwrap();
+        assert!((value / 1_000.0 - 1.0).abs() < 1.0 / 4096.0, "{value}");
+    }
+}

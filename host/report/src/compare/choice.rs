@@ -1,0 +1,121 @@
+//! Which figures are compared.
+
+use std::collections::BTreeSet;
+
+use super::side::{LATENCIES, metric_of};
+use audit::claim::Claim;
+use result::figure::{Figure, Statistic, WHOLE};
+use result::metric;
+use result::summary::Summary;
+
+/// Statistics of the headline's latencies.
+const STATISTICS: [Statistic; 3] = [
+    Statistic::Mean,
+    Statistic::Percentile(50.0),
+    Statistic::Percentile(99.0),
+];
+
+/// Figures of the run as a whole that stand in the headline.
+const WHOLES: [&str; 6] = [
+    "throughput.requests-per-s",
+    "throughput.output-tokens-per-s",
+    "throughput.total-tokens-per-s",
+    "goodput.requests-per-s",
+    "goodput.slo-attainment",
+    "requests.success-share",
+];
+
+/// What is asked to be compared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Choice {
+    /// What decides most comparisons.
+    Headline,
+    /// These.
+    These(Vec<Figure>),
+    /// All that any run has.
+    All,
+}
+
+/// The figures of a choice, in the order of the catalogue. Where a claim means another metric by one of
+/// the headline's names, ours of the same definition is taken.
+pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Vec<Figure> {
+    match choice {
+        Choice::These(figures) => figures.clone(),
+        Choice::Headline => {
+            let latencies = LATENCIES
+                .into_iter()
+                .filter_map(|latency| metric::by_name(meant(latency, claims)));
+            let latencies = latencies
+                .flat_map(|metric| STATISTICS.map(|statistic| Figure::Of(metric.name, statistic)));
+            latencies
+                .chain(wholes(|name| WHOLES.contains(&name)))
+                .collect()
+        }
+        Choice::All => {
+            let measured: BTreeSet<&str> = (summaries.iter())
+                .flat_map(|summary| summary.metrics.keys())
+                .map(String::as_str)
+                .collect();
+            let metrics = metric::CATALOGUE.iter().filter(|metric| {
+                let claimed = claims.iter().any(|claim| {
+                    LATENCIES
+                        .iter()
+                        .any(|theirs| metric_of(claim, theirs) == Some(metric.name))
+                });
+                measured.contains(metric.name) || claimed
+            });
+            let statistics = statistics(summaries);
+            let of = |name| statistics.iter().map(move |s| Figure::Of(name, *s));
+            metrics
+                .flat_map(|metric| of(metric.name))
+                .chain(wholes(|_| true))
+                .collect()
+        }
+    }
+}
+
+/// The metric of ours that claims mean by a latency's name; that of the same name where none says.
+fn meant<'c>(latency: &'static str, claims: &[&'c Claim]) -> &'c str {
+    claims
+        .iter()
+        .find_map(|claim| metric_of(claim, latency))
+        .unwrap_or(latency)
+}
+
+/// Mean, median, what runs report, deviation and extremes.
+fn statistics(summaries: &[&Summary]) -> Vec<Statistic> {
+    let mut percentiles: Vec<f64> = (summaries.iter())
+        .flat_map(|summary| summary.run.percentiles.iter().copied())
+        .filter(|percent| *percent > 0.0 && *percent < 100.0)
+        .chain([50.0])
+        .collect();
+    percentiles.sort_unstable_by(f64::total_cmp);
+    percentiles.dedup();
+    let percentiles = percentiles.into_iter().map(Statistic::Percentile);
+    [Statistic::Mean]
+        .into_iter()
+        .chain(percentiles)
+        .chain([Statistic::Std, Statistic::Min, Statistic::Max])
+        .collect()
+}
+
+fn wholes(keep: impl Fn(&str) -> bool) -> impl Iterator<Item = Figure> {
+    let kept = WHOLE
+        .iter()
+        .enumerate()
+        .filter(move |(_, whole)| keep(whole.name));
+    kept.map(|(place, _)| Figure::Whole(place))
+}
+
+/// Percentiles that a choice needs of runs, in percent.
+pub fn percentiles(choice: &Choice) -> Vec<f64> {
+    match choice {
+        Choice::Headline | Choice::All => vec![50.0, 99.0],
+        Choice::These(figures) => (figures.iter())
+            .filter_map(|figure| match figure {
+                Figure::Of(_, Statistic::Percentile(percent)) => Some(*percent),
+                _ => None,
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,256 @@
+//! What keeps two sides from being compared, and what differs between them on purpose.
+//!
+//! A comparison says something of what differs only where all else is the same. What was asked, how it was
+//! offered, how it was measured and whether the measurement stands must agree; engine, address,
+//! dialect and hardware are what people compare, and are named.
+
+mod claims;
+mod runs;
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::side::Side;
+use model::about::About;
+use result::finding::{Severity, Verdict};
+
+/// What must agree, by the names that `--allow` takes.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// What was asked: dataset, its settings and files, the seed, the requests themselves.
+    Prompts,
+    /// How many tokens were asked for.
+    Lengths,
+    /// How many requests, or for how long.
+    Count,
+    /// When requests were sent: arrival, rate, cap, warm-up, cache.
+    Load,
+    /// What was asked of every request: streaming, ignore-eos, sampling.
+    Request,
+    /// The model.
+    Model,
+    /// What counts tokens on this side.
+    Tokenizer,
+    /// What a figure means.
+    Definition,
+    /// How this client measured: connections, time stamps, timeouts.
+    Client,
+    /// A run that is invalid.
+    Verdict,
+}
+
+impl Kind {
+    /// The name that `--allow` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Prompts => "prompts",
+            Kind::Lengths => "lengths",
+            Kind::Count => "count",
+            Kind::Load => "load",
+            Kind::Request => "request",
+            Kind::Model => "model",
+            Kind::Tokenizer => "tokenizer",
+            Kind::Definition => "definition",
+            Kind::Client => "client",
+            Kind::Verdict => "verdict",
+        }
+    }
+}
+
+/// Something that must agree, and does not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Obstacle {
+    /// Of what kind.
+    pub kind: Kind,
+    /// What differs, and how.
+    pub difference: Difference,
+}
+
+/// Something that two sides have different values of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Difference {
+    /// What, as the plan names it.
+    pub what: String,
+    /// The side that is compared with the baseline, by its letter.
+    pub side: String,
+    /// The baseline's value; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+    /// The other side's value; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+impl Difference {
+    /// Both values in a few words.
+    pub fn values(&self, baseline: &str) -> String {
+        let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
+        format!(
+            "{} in {baseline}, {} in {}",
+            said(&self.baseline),
+            said(&self.value),
+            self.side
+        )
+    }
+}
+
+/// How two sides compare, beside their figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compatibility {
+    /// What must agree, and does not.
+    pub obstacles: Vec<Obstacle>,
+    /// What differs on purpose.
+    pub differences: Vec<Difference>,
+    /// What cannot be checked, as one side does not say.
+    pub unknown: Vec<String>,
+}
+
+/// How a side compares with the baseline. `names` are their letters.
+pub fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
+    let mut found = Found::new(names);
+    match (baseline, side) {
+        (Side::Runs(a), Side::Runs(b)) => {
+            // Repeats are compared with the first of them, so that nothing hides in the middle.
+            for runs in [a, b] {
+                if let [first, others @ ..] = runs.as_slice() {
+                    others
+                        .iter()
+                        .for_each(|other| runs::obstacles(first, other, &mut found));
+                }
+            }
+            if let (Some(a), Some(b)) = (a.first(), b.first()) {
+                runs::obstacles(a, b, &mut found);
+                runs::differences(a, b, &mut found);
+            }
+        }
+        (Side::Runs(runs), Side::Claim(stated)) => {
+            claims::with_run(&runs[0], &stated.claim, false, &mut found);
+        }
+        (Side::Claim(stated), Side::Runs(runs)) => {
+            claims::with_run(&runs[0], &stated.claim, true, &mut found);
+        }
+        (Side::Claim(a), Side::Claim(b)) => claims::with_claim(&a.claim, &b.claim, &mut found),
+    }
+    found.verdicts(baseline, side);
+    found.found
+}
+
+/// What was found so far.
+struct Found<'n> {
+    names: [&'n str; 2],
+    found: Compatibility,
+}
+
+impl<'n> Found<'n> {
+    fn new(names: [&'n str; 2]) -> Self {
+        Found {
+            names,
+            found: Compatibility::default(),
+        }
+    }
+
+    fn difference(&self, what: &str, a: Option<String>, b: Option<String>) -> Difference {
+        Difference {
+            what: what.to_owned(),
+            side: self.names[1].to_owned(),
+            baseline: a,
+            value: b,
+        }
+    }
+
+    /// Something that must agree, and does not.
+    fn obstacle(&mut self, kind: Kind, what: &str, a: Option<String>, b: Option<String>) {
+        let difference = self.difference(what, a, b);
+        let obstacle = Obstacle { kind, difference };
+        if !self.found.obstacles.contains(&obstacle) {
+            self.found.obstacles.push(obstacle);
+        }
+    }
+
+    /// What may differ.
+    fn may(&mut self, what: &str, a: Option<String>, b: Option<String>) {
+        if a != b {
+            let difference = self.difference(what, a, b);
+            self.found.differences.push(difference);
+        }
+    }
+
+    fn about(&mut self, a: &About, b: &About) {
+        for (what, a, b) in [
+            ("engine", &a.engine, &b.engine),
+            ("engine version", &a.engine_version, &b.engine_version),
+            ("hardware", &a.hardware, &b.hardware),
+            ("launch command", &a.launch_command, &b.launch_command),
+        ] {
+            self.may(what, a.clone(), b.clone());
+        }
+        let keys: BTreeSet<&String> = a.notes.keys().chain(b.notes.keys()).collect();
+        for key in keys {
+            let value = |about: &About| about.notes.get(key).cloned();
+            self.may(key, value(a), value(b));
+        }
+    }
+
+    /// That neither side or only one says something.
+    fn unknown(&mut self, what: &str) {
+        let what = what.to_owned();
+        if !self.found.unknown.contains(&what) {
+            self.found.unknown.push(what);
+        }
+    }
+
+    /// Runs that say of themselves that they are invalid.
+    fn verdicts(&mut self, baseline: &Side, side: &Side) {
+        let [a, b] = [baseline, side].map(worst);
+        if [&a, &b]
+            .into_iter()
+            .flatten()
+            .any(|(verdict, _)| *verdict == Verdict::Invalid)
+        {
+            let said = |worst: Option<(Verdict, String)>| worst.map(|(_, words)| words);
+            self.obstacle(Kind::Verdict, "verdict", said(a), said(b));
+        }
+    }
+}
+
+/// The worst verdict of a side's runs, with what it stands on; `None` of a claim.
+fn worst(side: &Side) -> Option<(Verdict, String)> {
+    let verdicts = side.measured().iter().map(|run| {
+        let summary = &run.reported.summary;
+        let invalid = summary.findings.iter();
+        let reasons: Vec<&str> = invalid
+            .filter(|finding| finding.severity == Severity::Invalid)
+            .map(|finding| finding.id.name())
+            .collect();
+        let reasons = match reasons.as_slice() {
+            [] => String::new(),
+            reasons => format!(" ({})", reasons.join(", ")),
+        };
+        (
+            summary.verdict,
+            format!("{}{reasons}", summary.verdict.name()),
+        )
+    });
+    verdicts.max_by_key(|(verdict, _)| *verdict)
+}
+
+#[cfg(test)]
+mod tests;

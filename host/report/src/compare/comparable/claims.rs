@@ -1,0 +1,187 @@
+//! What another tool states of itself against a run of ours, or against another claim. It says less
+//! than a plan does: what it does not say cannot be checked, and that is told.
+
+use super::{Found, Kind};
+use crate::compare::side::{LATENCIES, Measured, metric_of};
+use audit::claim::Claim;
+
+/// Totals that are this far apart, as a share, were not of the same lengths.
+const LENGTHS: f64 = 0.01;
+
+/// What is said of how a result came about, of a run or a claim alike.
+struct Said {
+    model: Option<String>,
+    requests: Option<f64>,
+    rate: Option<f64>,
+    cap: Option<u64>,
+    input: Option<f64>,
+    output: Option<f64>,
+    stream: Option<bool>,
+    dataset: Option<String>,
+}
+
+/// A run of ours with a claim; `claim_first` where the claim is the baseline.
+pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: &mut Found<'_>) {
+    let (ours, theirs) = (of_run(run), of_claim(claim));
+    match claim_first {
+        true => said(&theirs, &ours, found),
+        false => said(&ours, &theirs, found),
+    }
+    let (ours, theirs) = (&run.reported.plan.about, &claim.about);
+    match claim_first {
+        true => found.about(theirs, ours),
+        false => found.about(ours, theirs),
+    }
+    found.unknown("the requests themselves: the claim does not hold them");
+}
+
+/// Two claims.
+pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut Found<'_>) {
+    said(&of_claim(a), &of_claim(b), found);
+    for theirs in LATENCIES {
+        let [ours, other] = [a, b].map(|claim| metric_of(claim, theirs));
+        let stated = [a, b]
+            .iter()
+            .all(|claim| !claim.statistics(theirs).is_empty());
+        if stated && ours != other {
+            let formula = |claim: &Claim| {
+                let definition = claim.definitions.get(theirs)?;
+                Some(format!("{} ({})", definition.formula, claim.tool.label()))
+            };
+            found.obstacle(Kind::Definition, theirs, formula(a), formula(b));
+        }
+    }
+    found.about(&a.about, &b.about);
+    let tool = |claim: &Claim| Some(claim.tool.label().to_owned());
+    found.may("tool", tool(a), tool(b));
+    found.unknown("the requests themselves: claims do not hold them");
+}
+
+fn of_run(run: &Measured) -> Said {
+    let (plan, summary) = (&run.reported.plan, &run.reported.summary);
+    Said {
+        model: plan.target.model.clone(),
+        requests: Some(summary.requests.total as f64),
+        rate: plan.load.arrival.rate(),
+        cap: plan.slots().map(|slots| slots as u64),
+        input: summary.tokens.input.total.map(|tokens| tokens as f64),
+        output: summary.tokens.output.total.map(|tokens| tokens as f64),
+        stream: Some(plan.request.stream),
+        dataset: Some(plan.dataset.plugin.name.clone()),
+    }
+}
+
+fn of_claim(claim: &Claim) -> Said {
+    let stated = |figure: &str| claim.value(figure);
+    let [successful, failed] = ["requests.successful", "requests.failed"].map(stated);
+    let total = stated("requests.total").or(claim.asked.requests.map(|n| n as f64));
+    Said {
+        model: claim.model.clone(),
+        requests: total.or_else(|| Some(successful? + failed.unwrap_or(0.0))),
+        rate: claim.asked.request_rate,
+        cap: claim.asked.max_concurrency,
+        input: stated("tokens.input"),
+        output: stated("tokens.output"),
+        stream: claim.asked.stream,
+        dataset: claim.asked.dataset.clone(),
+    }
+}
+
+fn said(a: &Said, b: &Said, found: &mut Found<'_>) {
+    let count = |n: f64| format!("{n}");
+    check(
+        found,
+        Kind::Model,
+        "model",
+        (&a.model, &b.model),
+        |a, b| same_model(a, b),
+        Clone::clone,
+    );
+    check(
+        found,
+        Kind::Count,
+        "requests",
+        (&a.requests, &b.requests),
+        |a, b| a == b,
+        |n| count(*n),
+    );
+    let rate = |rate: &f64| match rate.is_finite() {
+        true => format!("{rate}/s"),
+        false => "all at once".to_owned(),
+    };
+    check(
+        found,
+        Kind::Load,
+        "request rate",
+        (&a.rate, &b.rate),
+        |a, b| a == b,
+        rate,
+    );
+    let about = |a: &f64, b: &f64| (a - b).abs() <= LENGTHS * a.max(*b);
+    let tokens = |n: &f64| format!("{n} tokens");
+    check(
+        found,
+        Kind::Lengths,
+        "input tokens",
+        (&a.input, &b.input),
+        about,
+        tokens,
+    );
+    check(
+        found,
+        Kind::Lengths,
+        "output tokens",
+        (&a.output, &b.output),
+        about,
+        tokens,
+    );
+    check(
+        found,
+        Kind::Request,
+        "streaming",
+        (&a.stream, &b.stream),
+        |a, b| a == b,
+        bool::to_string,
+    );
+    // A cap that is not stated may be none, or may not have been written down.
+    match (a.cap, b.cap) {
+        (Some(a), Some(b)) if a != b => {
+            found.obstacle(
+                Kind::Load,
+                "max concurrency",
+                Some(a.to_string()),
+                Some(b.to_string()),
+            );
+        }
+        (None, Some(_)) | (Some(_), None) => found.unknown("max concurrency: one side states none"),
+        _ => {}
+    }
+    // Names of datasets are each tool's own: told, never compared.
+    found.may("dataset", a.dataset.clone(), b.dataset.clone());
+}
+
+fn check<T>(
+    found: &mut Found<'_>,
+    kind: Kind,
+    what: &str,
+    values: (&Option<T>, &Option<T>),
+    same: impl Fn(&T, &T) -> bool,
+    show: impl Fn(&T) -> String,
+) {
+    match values {
+        (Some(a), Some(b)) if !same(a, b) => {
+            found.obstacle(kind, what, Some(show(a)), Some(show(b)));
+        }
+        (Some(_), Some(_)) => {}
+        _ => found.unknown(&format!("{what}: not stated by both")),
+    }
+}
+
+/// Whether two names mean the same model: publishers leave out whose it is, and small letters.
+fn same_model(a: &str, b: &str) -> bool {
+    let last = |name: &str| {
+        let name = name.trim_end_matches('/');
+        name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase()
+    };
+    last(a) == last(b)
+}

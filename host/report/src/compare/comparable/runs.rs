@@ -1,0 +1,188 @@
+//! Two runs of ours: their plans key by key, and their requests one by one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Found, Kind};
+use crate::compare::side::Measured;
+use model::duration;
+use scenario::plan::Plan;
+
+/// What becomes of a key of the plan that two runs have different values of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It must agree.
+    Must(Kind),
+    /// It is what people compare, or good to know.
+    May,
+    /// It has no part in the measurement, or another key says the same.
+    Silent,
+}
+
+use Fate::{May, Must, Silent};
+
+/// The keys of a plan by how they begin; of several the longest counts.
+const FATES: [(&str, Fate); 36] = [
+    ("", May),
+    ("about", Silent),
+    ("target.api-key", Silent),
+    ("target.headers", Silent),
+    ("target.model", Must(Kind::Model)),
+    ("backend.plugin", Silent),
+    ("dataset.plugin", Silent),
+    ("dataset.name", Must(Kind::Prompts)),
+    ("dataset.version", Must(Kind::Prompts)),
+    ("dataset.digest", Must(Kind::Prompts)),
+    ("dataset.config", Must(Kind::Prompts)),
+    ("dataset.config.input-len", Must(Kind::Lengths)),
+    ("dataset.config.output-len", Must(Kind::Lengths)),
+    ("dataset.config.range-ratio", Must(Kind::Lengths)),
+    ("dataset.files", Must(Kind::Prompts)),
+    ("scorers", Silent),
+    ("tokenizer", Must(Kind::Tokenizer)),
+    ("load.amount", Must(Kind::Count)),
+    ("load.arrival", Must(Kind::Load)),
+    ("load.max-in-flight", Must(Kind::Load)),
+    ("load.warmup", Must(Kind::Load)),
+    ("load.seed", Must(Kind::Prompts)),
+    ("request", Must(Kind::Request)),
+    ("request.output-tokens", Must(Kind::Lengths)),
+    ("request.min-output-tokens", Must(Kind::Lengths)),
+    ("connection.http", Must(Kind::Client)),
+    ("connection.reuse", Must(Kind::Client)),
+    ("connection.timestamps", Must(Kind::Client)),
+    ("connection.trust", Must(Kind::Client)),
+    ("timeouts", Must(Kind::Client)),
+    ("control", Silent),
+    ("control.flush-cache", Must(Kind::Load)),
+    ("percentiles", Silent),
+    ("goodput", Must(Kind::Definition)),
+    ("sandbox", Silent),
+    ("slice", Must(Kind::Count)),
+];
+
+fn fate(key: &str) -> Fate {
+    // A file is what its digest says, wherever it lies.
+    if key.ends_with(".path") || key.ends_with(".bytes") {
+        return Silent;
+    }
+    let of = |prefix: &str| {
+        let rest = key.strip_prefix(prefix);
+        prefix.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let fates = FATES.iter().filter(|(prefix, _)| of(prefix));
+    let longest = fates.max_by_key(|(prefix, _)| prefix.len());
+    longest.map_or(May, |(_, fate)| *fate)
+}
+
+/// What must agree between two runs, and does not.
+pub(super) fn obstacles(a: &Measured, b: &Measured, found: &mut Found<'_>) {
+    for (key, a, b) in unlike(&a.reported.plan, &b.reported.plan) {
+        if let Must(kind) = fate(&key) {
+            found.obstacle(kind, &key, a, b);
+        }
+    }
+    requests(a, b, found);
+}
+
+/// What differs between two runs on purpose.
+pub(super) fn differences(a: &Measured, b: &Measured, found: &mut Found<'_>) {
+    let (a, b) = (&a.reported, &b.reported);
+    found.about(&a.plan.about, &b.plan.about);
+    for (key, a, b) in unlike(&a.plan, &b.plan) {
+        if fate(&key) == May {
+            found.may(&key, a, b);
+        }
+    }
+    let environments = [a, b].map(|reported| reported.environment.as_ref());
+    if let [Some(a), Some(b)] = environments {
+        found.may("client's processor", a.cpu.clone(), b.cpu.clone());
+        let cores = [a, b].map(|environment| environment.cores.map(|cores| cores.to_string()));
+        let [ours, theirs] = cores;
+        found.may("client's cores", ours, theirs);
+        found.may("client's kernel", a.kernel.clone(), b.kernel.clone());
+    }
+}
+
+/// Whether the same was asked, request by request.
+fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
+    let on_the_wire = a.prompts.same_requests(&b.prompts);
+    if on_the_wire.is_all() {
+        return;
+    }
+    // Another dialect, model or option makes other bytes of the same sample; what the dataset said of
+    // it tells whether it was the same. Where all of them agree, the bytes must too.
+    let explained = unlike(&a.reported.plan, &b.reported.plan)
+        .iter()
+        .any(|(key, ..)| {
+            ["backend", "target.model", "request"]
+                .iter()
+                .any(|part| key.starts_with(part))
+        });
+    let told = match explained {
+        true => a.prompts.same_samples(&b.prompts),
+        false => on_the_wire,
+    };
+    if !told.is_all() {
+        let what = format!(
+            "requests ({} of {} differ, the first is number {})",
+            told.different,
+            told.common,
+            told.first.unwrap_or_default()
+        );
+        let count = |run: &Measured| Some(format!("{} requests", run.prompts.count()));
+        found.obstacle(Kind::Prompts, &what, count(a), count(b));
+    }
+}
+
+/// A key, and its value in each of two plans.
+type Unlike = (String, Option<String>, Option<String>);
+
+/// The keys that two plans have different values of.
+fn unlike(a: &Plan, b: &Plan) -> Vec<Unlike> {
+    let [a, b] = [a, b].map(leaves);
+    let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let unlike = keys.into_iter().filter(|key| a.get(*key) != b.get(*key));
+    unlike
+        .map(|key| (key.clone(), a.get(key).cloned(), b.get(key).cloned()))
+        .collect()
+}
+
+/// A plan's leaves by their dotted keys.
+fn leaves(plan: &Plan) -> BTreeMap<String, String> {
+    let mut leaves = BTreeMap::new();
+    // A plan was read from JSON, and goes back into it.
+    if let Ok(Value::Object(fields)) = serde_json::to_value(plan) {
+        for (key, value) in fields {
+            walk(key, value, &mut leaves);
+        }
+    }
+    leaves
+}
+
+fn walk(key: String, value: Value, leaves: &mut BTreeMap<String, String>) {
+    let told = match value {
+        Value::Null => return,
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                walk(format!("{key}.{name}"), value, leaves);
+            }
+            return;
+        }
+        Value::String(text) => text,
+        Value::Number(number) if is_time(&key) => {
+            number.as_u64().map_or(number.to_string(), |ns| {
+                duration::format(Duration::from_nanos(ns))
+            })
+        }
+        other => other.to_string(),
+    };
+    leaves.insert(key, told);
+}
+
+/// Whether a key's number is nanoseconds.
+fn is_time(key: &str) -> bool {
+    key.starts_with("timeouts.") || key == "load.amount.duration"
+}

@@ -1,0 +1,300 @@
+use serde_json::{Value, json};
+
+use super::super::fixture::{USUAL, exchanges, measured, plan};
+use super::*;
+use crate::compare::Stated;
+use crate::exchanges::failed;
+use audit::claim::{Claim, Source, Tool};
+use model::exchange::{Exchange, FailureClass};
+
+/// A run of 20 requests of a plan with those keys.
+fn run(over: &[(&str, Value)], exchanges: &[Exchange]) -> Side {
+    Side::Runs(vec![measured("run", plan(over), exchanges)])
+}
+
+fn usual() -> Vec<Exchange> {
+    exchanges(USUAL, 20, 10.0)
+}
+
+fn kinds(found: &Compatibility) -> Vec<Kind> {
+    found
+        .obstacles
+        .iter()
+        .map(|obstacle| obstacle.kind)
+        .collect()
+}
+
+#[test]
+fn what_must_agree_is_told_with_both_values() {
+    let other = || {
+        usual().into_iter().map(|mut exchange| {
+            exchange.sample.request_digest = format!("{:016x}", exchange.index + 1);
+            exchange
+        })
+    };
+    /// What is changed of a plan, what was recorded, and the obstacles that makes.
+    type Case<'a> = (&'a [(&'a str, Value)], Vec<Exchange>, &'a [(Kind, &'a str)]);
+    let cases: [Case<'_>; 17] = [
+        (&[], usual(), &[]),
+        (
+            &[("load.seed", json!(2))],
+            usual(),
+            &[(Kind::Prompts, "load.seed: 1 in A, 2 in B")],
+        ),
+        (
+            &[("dataset.digest", json!("d1"))],
+            usual(),
+            &[(Kind::Prompts, "dataset.digest: d0 in A, d1 in B")],
+        ),
+        (
+            &[("dataset.config.input-len", json!(80))],
+            usual(),
+            &[(Kind::Lengths, "dataset.config.input-len: 40 in A, 80 in B")],
+        ),
+        (
+            &[("dataset.config.like", json!("vllm"))],
+            usual(),
+            &[(
+                Kind::Prompts,
+                "dataset.config.like: nothing in A, vllm in B",
+            )],
+        ),
+        (
+            &[(
+                "dataset.files",
+                json!({"data": {"path": "x", "bytes": 1, "digest": "f1"}}),
+            )],
+            usual(),
+            &[(
+                Kind::Prompts,
+                "dataset.files.data.digest: nothing in A, f1 in B",
+            )],
+        ),
+        (
+            &[("load.amount", json!({"requests": 400}))],
+            usual(),
+            &[(Kind::Count, "load.amount.requests: 300 in A, 400 in B")],
+        ),
+        (
+            &[("load.arrival", json!({"model": "constant", "rate": 5.0}))],
+            usual(),
+            &[(Kind::Load, "load.arrival.rate: 10.0 in A, 5.0 in B")],
+        ),
+        (
+            &[("load.max-in-flight", json!(64))],
+            usual(),
+            &[(Kind::Load, "load.max-in-flight: nothing in A, 64 in B")],
+        ),
+        (
+            &[("request.stream", json!(false))],
+            usual(),
+            &[(Kind::Request, "request.stream: true in A, false in B")],
+        ),
+        (
+            &[
+                ("request.ignore-eos", json!(false)),
+                ("request.output-tokens", json!(9)),
+            ],
+            usual(),
+            &[
+                (Kind::Request, "request.ignore-eos: true in A, false in B"),
+                (Kind::Lengths, "request.output-tokens: nothing in A, 9 in B"),
+            ],
+        ),
+        (
+            &[("target.model", json!("llama"))],
+            usual(),
+            &[(Kind::Model, "target.model: qwen in A, llama in B")],
+        ),
+        (
+            &[("tokenizer.name", json!("qwen.json"))],
+            usual(),
+            &[(
+                Kind::Tokenizer,
+                "tokenizer.name: bytes in A, qwen.json in B",
+            )],
+        ),
+        (
+            &[
+                ("connection.timestamps", json!("user")),
+                ("timeouts.connect", json!(2_000_000_000)),
+            ],
+            usual(),
+            &[
+                (
+                    Kind::Client,
+                    "connection.timestamps: kernel in A, user in B",
+                ),
+                (Kind::Client, "timeouts.connect: 1s in A, 2s in B"),
+            ],
+        ),
+        (
+            &[("goodput", json!([{"metric": "ttft", "at-most-ms": 200.0}]))],
+            usual(),
+            &[(
+                Kind::Definition,
+                "goodput: nothing in A, [{\"metric\":\"ttft\",\"at-most-ms\":200.0}] in B",
+            )],
+        ),
+        (
+            &[],
+            other().collect(),
+            &[(
+                Kind::Prompts,
+                "requests (20 of 20 differ, the first is number 0): 20 requests in A, 20 requests in B",
+            )],
+        ),
+        // Another dialect makes other bytes of the same samples.
+        (&[("backend.digest", json!("b1"))], other().collect(), &[]),
+    ];
+    for (over, exchanges, wanted) in cases {
+        let found = compatibility(&run(&[], &usual()), &run(over, &exchanges), ["A", "B"]);
+        let told: Vec<(Kind, String)> = (found.obstacles.iter())
+            .map(|obstacle| {
+                let difference = &obstacle.difference;
+                let words = format!("{}: {}", difference.what, difference.values("A"));
+                (obstacle.kind, words)
+            })
+            .collect();
+        let wanted: Vec<(Kind, String)> = wanted
+            .iter()
+            .map(|(kind, words)| (*kind, (*words).to_owned()))
+            .collect();
+        assert_eq!(told, wanted, "{over:?}");
+    }
+}
+
+#[test]
+fn other_samples_behind_another_dialect_are_seen() {
+    let longer = usual().into_iter().map(|mut exchange| {
+        exchange.sample.request_digest = "ff".into();
+        exchange.sample.output_tokens = Some(500 + exchange.index as u32 % 2);
+        exchange
+    });
+    let longer: Vec<Exchange> = longer.collect();
+    let b = run(&[("backend.digest", json!("b1"))], &longer);
+    let found = compatibility(&run(&[], &usual()), &b, ["A", "B"]);
+    assert_eq!(kinds(&found), [Kind::Prompts]);
+}
+
+#[test]
+fn what_people_compare_is_named_and_never_refused() {
+    let over = [
+        (
+            "about",
+            json!({"engine": "sglang", "notes": {"commit": "abc"}}),
+        ),
+        ("backend.digest", json!("b1")),
+        ("target.base-urls", json!(["http://b:9000"])),
+        ("name", json!("chat 2")),
+        ("runner", json!("0.2.0")),
+        ("target.headers", json!(["x-trace"])),
+        ("percentiles", json!([50.0])),
+        ("dataset.plugin", json!("elsewhere/random.wasm")),
+    ];
+    let found = compatibility(&run(&[], &usual()), &run(&over, &usual()), ["A", "C"]);
+    assert_eq!(kinds(&found), []);
+    let told: Vec<String> = (found.differences.iter())
+        .map(|difference| format!("{}: {}", difference.what, difference.values("A")))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "engine: nothing in A, sglang in C",
+            "commit: nothing in A, abc in C",
+            "backend.digest: b0 in A, b1 in C",
+            "name: chat in A, chat 2 in C",
+            "runner: 0.1.0 in A, 0.2.0 in C",
+            "target.base-urls: [\"http://a:8000\"] in A, [\"http://b:9000\"] in C",
+        ]
+    );
+}
+
+#[test]
+fn invalid_runs_are_not_compared() {
+    let none: Vec<Exchange> = usual()
+        .into_iter()
+        .map(|exchange| failed(exchange, FailureClass::Connect, "refused"))
+        .collect();
+    let found = compatibility(&run(&[], &usual()), &run(&[], &none), ["A", "B"]);
+    assert_eq!(kinds(&found), [Kind::Verdict]);
+    let told = found.obstacles[0].difference.values("A");
+    assert!(
+        told.contains("invalid (") && told.contains("nothing-answered"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_repeat_that_is_another_is_seen() {
+    let runs = [plan(&[]), plan(&[("load.seed", json!(3))])];
+    let a = Side::Runs(runs.map(|plan| measured("run", plan, &usual())).into());
+    let found = compatibility(&a, &run(&[], &usual()), ["A", "B"]);
+    assert_eq!(kinds(&found), [Kind::Prompts]);
+}
+
+fn claim(tool: Tool) -> Claim {
+    let mut claim = Claim::of(tool, Source::default());
+    claim.model = Some("org/Qwen".into());
+    claim.asked.request_rate = Some(10.0);
+    claim.state("requests.successful", 20.0, 0.0);
+    claim.state("ttft.mean", 100.0, 0.005);
+    claim
+}
+
+fn stated(claim: Claim) -> Side {
+    Side::Claim(Box::new(Stated::new(claim, Vec::new(), None)))
+}
+
+#[test]
+fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
+    let ours = run(&[], &usual());
+    let found = compatibility(&ours, &stated(claim(Tool::Lmdeploy)), ["A", "B"]);
+    assert_eq!(kinds(&found), []);
+    assert!(
+        found
+            .unknown
+            .iter()
+            .any(|unknown| unknown.starts_with("output tokens"))
+    );
+    let mut other = claim(Tool::Lmdeploy);
+    other.model = Some("Llama-3".into());
+    other.asked.request_rate = Some(f64::INFINITY);
+    other.state("requests.successful", 500.0, 0.0);
+    other.state("tokens.output", 1e6, 0.0);
+    // In whichever order.
+    for (sides, values) in [
+        (
+            [&ours, &stated(other.clone())],
+            "10/s in A, all at once in B",
+        ),
+        (
+            [&stated(other.clone()), &ours],
+            "all at once in A, 10/s in B",
+        ),
+    ] {
+        let found = compatibility(sides[0], sides[1], ["A", "B"]);
+        assert_eq!(
+            kinds(&found),
+            [Kind::Model, Kind::Count, Kind::Load, Kind::Lengths]
+        );
+        assert_eq!(found.obstacles[2].difference.values("A"), values);
+    }
+}
+
+#[test]
+fn claims_that_mean_something_else_by_a_name_are_not_compared() {
+    let found = compatibility(
+        &stated(claim(Tool::Lmdeploy)),
+        &stated(claim(Tool::Vllm)),
+        ["A", "B"],
+    );
+    assert_eq!(kinds(&found), [Kind::Definition]);
+    assert_eq!(found.obstacles[0].difference.what, "ttft");
+    let found = compatibility(
+        &stated(claim(Tool::Lmdeploy)),
+        &stated(claim(Tool::Sglang)),
+        ["A", "B"],
+    );
+    assert_eq!(kinds(&found), []);
+}

@@ -1,0 +1,261 @@
+//! Conditions that make a comparison fail: `ttft.p99 +5%`, `e2e.mean +20ms`,
+//! `throughput.output-tokens-per-s -3%`.
+//!
+//! A condition holds where the side is worse by at least as much, and where that is shown: its interval
+//! leaves zero out, and it is above the noise. So noise alone fails no build, however tight the limit,
+//! and what is small fails none however sure it is. Conditions are judged together, and by themselves:
+//! what else is in the table makes them no harder to meet. Where a figure has no interval, as of
+//! one that was published without samples, the difference alone decides, and that is said.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::estimate::Draws;
+use super::row::{Judgement, Row, judge, row};
+use super::side::Side;
+use model::duration;
+use result::figure::{Better, Figure};
+
+/// What makes a comparison fail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// The figure.
+    pub figure: Figure,
+    /// How much worse is too much; above zero where more is worse, below where less is.
+    pub limit: Limit,
+    /// As it was written.
+    text: String,
+}
+
+/// How much worse is too much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// In percent of the baseline's figure.
+    Percent(f64),
+    /// In the figure's unit.
+    Absolute(f64),
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Outcome {
+    /// The condition as it was written.
+    pub condition: String,
+    /// The side's letter.
+    pub side: String,
+    /// Whether it holds, so that the comparison fails.
+    pub fails: bool,
+    /// Whether the figure is missing on a side, so that nothing could be looked at.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_absent: bool,
+    /// What was seen.
+    pub seen: String,
+}
+
+impl FromStr for Condition {
+    type Err = String;
+
+    /// # Errors
+    /// What is wrong with it, in words.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = "expected a figure and how much worse is too much, such as `ttft.p99 +5%`, `e2e.mean +20ms` or `throughput.output-tokens-per-s -3%`";
+        let (name, limit) = text
+            .trim()
+            .rsplit_once(char::is_whitespace)
+            .ok_or_else(|| format!("`{text}`: {form}"))?;
+        let figure: Figure = name.trim().parse()?;
+        let wanted = match figure.better() {
+            Better::Lower => '+',
+            Better::Higher => '-',
+            Better::Neither => {
+                return Err(format!(
+                    "`{figure}` is neither better nor worse, whichever way it goes"
+                ));
+            }
+        };
+        let limit = limit.trim();
+        let Some(amount) = limit.strip_prefix(wanted) else {
+            let turned = limit.trim_start_matches(['+', '-']);
+            let worse = if wanted == '+' { "more" } else { "less" };
+            return Err(format!(
+                "`{limit}`: of `{figure}`, {worse} is worse; write `{figure} {wanted}{turned}`"
+            ));
+        };
+        let limit = limit_of(amount, figure.unit()).ok_or_else(|| {
+            let unit = figure.unit();
+            let unit = if unit.is_empty() { "no unit" } else { unit };
+            format!("`{limit}`: expected a number with %, or in the figure's own unit ({unit})")
+        })?;
+        let sign = if wanted == '+' { 1.0 } else { -1.0 };
+        Ok(Condition {
+            figure,
+            limit: match limit {
+                Limit::Percent(amount) => Limit::Percent(sign * amount),
+                Limit::Absolute(amount) => Limit::Absolute(sign * amount),
+            },
+            text: text.trim().to_owned(),
+        })
+    }
+}
+
+/// An amount above zero or zero, with its unit.
+fn limit_of(text: &str, unit: &str) -> Option<Limit> {
+    let number = |text: &str| {
+        let number: f64 = text.trim().parse().ok()?;
+        (number.is_finite() && number >= 0.0).then_some(number)
+    };
+    if let Some(percent) = text.strip_suffix('%') {
+        return number(percent).map(Limit::Percent);
+    }
+    if unit == "ms"
+        && let Ok(span) = duration::parse(text)
+    {
+        return Some(Limit::Absolute(span.as_secs_f64() * 1000.0));
+    }
+    let bare = text.strip_suffix(unit).unwrap_or(text);
+    // A time without its unit would be taken for seconds by one and milliseconds by another.
+    if unit == "ms" && bare == text {
+        return None;
+    }
+    number(bare).map(Limit::Absolute)
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Judges conditions of a side against the baseline, all together.
+pub(super) fn outcomes(
+    conditions: &[Condition],
+    sides: [&Side; 2],
+    name: &str,
+    draws: Option<&Draws>,
+) -> Vec<Outcome> {
+    let mut figures: Vec<Figure> = Vec::new();
+    for condition in conditions {
+        if !figures.contains(&condition.figure) {
+            figures.push(condition.figure.clone());
+        }
+    }
+    let mut rows: Vec<Row> = (figures.iter())
+        .map(|figure| row(figure, sides, draws))
+        .collect();
+    judge(&mut rows, &figures);
+    let found = conditions.iter().filter_map(|condition| {
+        let place = figures
+            .iter()
+            .position(|figure| *figure == condition.figure)?;
+        Some(condition.outcome(&rows[place], name))
+    });
+    found.collect()
+}
+
+impl Condition {
+    fn outcome(&self, row: &Row, side: &str) -> Outcome {
+        let outcome = |fails, is_absent, seen: String| Outcome {
+            condition: self.text.clone(),
+            side: side.to_owned(),
+            fails,
+            is_absent,
+            seen,
+        };
+        let Some((difference, judgement)) = row.difference.zip(row.judgement) else {
+            let who = match (row.baseline, row.value) {
+                (None, None) => "neither side has it".to_owned(),
+                (None, Some(_)) => "the baseline does not have it".to_owned(),
+                _ => format!("{side} does not have it"),
+            };
+            return outcome(false, true, who);
+        };
+        let unit = if row.unit.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", row.unit)
+        };
+        let percent = row.percent.map(|percent| format!(" ({percent:+.1} %)"));
+        let seen = format!("{difference:+.2}{unit}{}", percent.unwrap_or_default());
+        let reached = match self.limit {
+            Limit::Percent(limit) => row.percent.is_some_and(|percent| worse(percent, limit)),
+            Limit::Absolute(limit) => worse(difference, limit),
+        };
+        match (reached, judgement) {
+            (false, _) => outcome(false, false, seen),
+            (true, Judgement::Worse) => outcome(true, false, format!("{seen}, and that is shown")),
+            (true, Judgement::NotJudged) => {
+                let why = row.no_interval.map_or("", |why| why.words());
+                let words = format!(
+                    "{seen}; there is no interval ({why}), so the difference alone decides"
+                );
+                outcome(true, false, words)
+            }
+            (true, _) => outcome(
+                false,
+                false,
+                format!("{seen}, but not beyond chance and noise"),
+            ),
+        }
+    }
+}
+
+/// Whether a difference goes the limit's way, and as far.
+fn worse(difference: f64, limit: f64) -> bool {
+    let (towards, far) = (difference * limit.signum(), limit.abs());
+    towards > 0.0 && towards >= far
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read() {
+        for (text, limit) in [
+            ("ttft.p99 +5%", Limit::Percent(5.0)),
+            ("  e2el.mean   +20ms ", Limit::Absolute(20.0)),
+            ("e2e.mean +1.5s", Limit::Absolute(1500.0)),
+            ("throughput.output-tokens-per-s -3%", Limit::Percent(-3.0)),
+            ("throughput.output-tokens-per-s -30", Limit::Absolute(-30.0)),
+            ("throughput.requests-per-s -0.5req/s", Limit::Absolute(-0.5)),
+            ("requests.success-share -0.01", Limit::Absolute(-0.01)),
+            ("requests.failed +0", Limit::Absolute(0.0)),
+        ] {
+            let condition: Condition = text.parse().unwrap();
+            assert_eq!(condition.limit, limit, "{text}");
+            assert_eq!(condition.to_string(), text.trim());
+        }
+    }
+
+    #[test]
+    fn what_is_no_condition_is_told_why() {
+        for (text, part) in [
+            ("ttft.p99", "expected a figure and how much worse"),
+            ("ttft +5%", "`ttft` needs a statistic"),
+            ("ttft.p99 -5%", "more is worse; write `ttft.p99 +5%`"),
+            ("ttft.p99 5%", "write `ttft.p99 +5%`"),
+            (
+                "throughput.output-tokens-per-s +3%",
+                "less is worse; write `throughput.output-tokens-per-s -3%`",
+            ),
+            ("ttft.p99 +20", "in the figure's own unit (ms)"),
+            ("ttft.p99 +-5%", "expected a number with %"),
+            ("ttft.p99 +manyms", "expected a number with %"),
+            ("concurrency.peak +5%", "neither better nor worse"),
+            ("ttft.std +5%", "neither better nor worse"),
+        ] {
+            let error = text.parse::<Condition>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn worse_goes_one_way_only() {
+        assert!(worse(5.0, 5.0) && worse(0.1, 0.0) && worse(-3.5, -3.0));
+        assert!(!worse(4.9, 5.0) && !worse(-6.0, 5.0) && !worse(0.0, 0.0) && !worse(3.5, -3.0));
+    }
+}

@@ -1,0 +1,271 @@
+//! How far two sides are apart in a figure, and how sure that is.
+//!
+//! **One run a side.** Both runs are cut into the same number of blocks, and a resample draws blocks
+//! by their place in the run: the same places of both. What the two have in common at a place, the
+//! prompts, the arrivals, how full the queue is by then, is no difference between them, and so it
+//! is not in the interval either. Where nothing is in common, this is the two-sample bootstrap. What is drawn
+//! is the ratio of the two figures. The interval is as lopsided as the percentile bootstrap's, and as wide as few
+//! blocks make it, with Student's quantile (Hesterberg 2015, "What teachers should know about the
+//! bootstrap"), and as the dependence between blocks does (`dependence`). Rates are over the run's time, which
+//! ends where the last answer happens to end; no block tells of that, so it is added (`Taken::edge`).
+//!
+//! **Several runs a side.** What counts is how far runs of the same thing are apart. Intervals are
+//! Student's, over one value a run. A permutation test would need no distribution, but three runs
+//! against three can be dealt in twenty ways only: it could never show anything at 5 %.
+
+use rand_mt::Mt64;
+
+use super::blocks::Taken;
+use super::dependence;
+use result::stats::interval::{Interval, LEVEL};
+use result::stats::{Ranked, Sorted, student};
+
+/// Resamples an interval comes from.
+pub const RESAMPLES: usize = 2000;
+const SEED: u64 = 0x636f_6d70;
+/// Differences below this share of the figure are what rounding leaves.
+const ROUNDING: f64 = 1e-9;
+
+/// How far apart two sides are, and how sure that is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Where the difference lies with 95 % confidence.
+    pub interval: Interval,
+    /// What a comparison of one side with itself would show, by its size.
+    pub floor: f64,
+    /// How probable so large a difference is where there is none.
+    pub probability: f64,
+    /// Whether the metric walks through the run, so that the run is one sample of it.
+    pub walks: bool,
+}
+
+/// Which blocks resamples of runs of so many blocks have, and how often.
+#[derive(Clone, Debug)]
+pub struct Draws {
+    weights: Vec<Vec<u32>>,
+    blocks: usize,
+}
+
+impl Draws {
+    /// The draws, the same for the same number of blocks.
+    pub fn of(blocks: usize) -> Self {
+        let mut random = Mt64::new(SEED);
+        let draw = |_| {
+            let mut weights = vec![0; blocks];
+            for _ in 0..blocks {
+                let block = ((random.next_u64() >> 32) * blocks as u64) >> 32;
+                weights[block as usize] += 1;
+            }
+            weights
+        };
+        Draws {
+            weights: (0..RESAMPLES).map(draw).collect(),
+            blocks,
+        }
+    }
+
+    /// Of one run a side, each figure taken apart by block; `means` are those of the figure's
+    /// metric, which tell whether it walks. `None` where too many resamples have no such figure.
+    pub fn estimate(
+        &self,
+        [a, b]: [&Taken; 2],
+        means: Option<[&Taken; 2]>,
+        figures: [f64; 2],
+    ) -> Option<Estimate> {
+        let [baseline, value] = figures;
+        // What one side is slower by, it is slower by in proportion, early in a queue and late: the
+        // ratio of both is steadier over a run than their difference.
+        let in_proportion = baseline > 0.0;
+        let apart = |weights: &[u32]| {
+            let (a, b) = (a.of(weights)?, b.of(weights)?);
+            match in_proportion {
+                true => (a > 0.0).then(|| b / a - 1.0),
+                false => Some(b - a),
+            }
+        };
+        let drawn: Vec<f64> = (self.weights.iter())
+            .filter_map(|weights| apart(weights))
+            .collect();
+        if drawn.len() < RESAMPLES / 2 {
+            return None;
+        }
+        let whole = apart(&vec![1; self.blocks])?;
+        let drawn = Sorted::new(drawn)?;
+        let blocks = self.blocks as f64;
+        let (factor, freedom) = dependence::inflation(&self.parts(&apart, whole));
+        let mut sure = Sure {
+            error: drawn.std() * (factor * blocks / (blocks - 1.0)).sqrt(),
+            freedom,
+        };
+        let walk = means.and_then(walk).filter(|_| in_proportion);
+        if let Some(error) = walk {
+            sure = Sure {
+                error: error.max(sure.error),
+                freedom: dependence::WALKING,
+            };
+        }
+        let (unit, edge) = match in_proportion {
+            true => (baseline, a.edge().hypot(b.edge())),
+            false => (1.0, 0.0),
+        };
+        let outside = 1.0 - LEVEL / 100.0;
+        let quantile = student::quantile(outside, sure.freedom);
+        let away = quantile * sure.error;
+        let low = whole - drawn.percentile(100.0 * outside / 2.0);
+        let high = drawn.percentile(100.0 * (1.0 - outside / 2.0)) - whole;
+        // As lopsided as the resamples are, and as wide as it must be.
+        let usual = student::quantile(outside, f64::INFINITY) * drawn.std();
+        let wider = if usual > 0.0 { away / usual } else { 1.0 };
+        let reach = |by: f64| unit * (wider * by.max(0.0)).hypot(quantile * edge);
+        let difference = value - baseline;
+        sure.error = sure.error.hypot(edge);
+        Some(Estimate {
+            interval: Interval {
+                low: difference - reach(low),
+                high: difference + reach(high),
+            },
+            floor: unit * self.floor(apart).unwrap_or(0.0),
+            probability: sure.probability(difference / unit),
+            walks: walk.is_some(),
+        })
+    }
+
+    /// What each block adds to the figure, by leaving it out: the pseudo-values of the jackknife.
+    fn parts(&self, apart: &impl Fn(&[u32]) -> Option<f64>, whole: f64) -> Vec<f64> {
+        let blocks = self.blocks as f64;
+        let without = |left: usize| {
+            let weights: Vec<u32> = (0..self.blocks)
+                .map(|block| u32::from(block != left))
+                .collect();
+            apart(&weights).unwrap_or(whole)
+        };
+        let parts = (0..self.blocks).map(|block| blocks * whole - (blocks - 1.0) * without(block));
+        parts.collect()
+    }
+
+    /// Half of how far the differences are apart that the first and the second half of the blocks
+    /// show. What both halves show in the same direction is above it.
+    fn floor(&self, apart: impl Fn(&[u32]) -> Option<f64>) -> Option<f64> {
+        let middle = self.blocks / 2;
+        let half = |first: bool| {
+            let weights = (0..self.blocks).map(|block| u32::from((block < middle) == first));
+            apart(&weights.collect::<Vec<_>>())
+        };
+        Some((half(true)? - half(false)?).abs() / 2.0)
+    }
+}
+
+/// The standard error of a walk, where two sides' means by block are one.
+fn walk([a, b]: [&Taken; 2]) -> Option<f64> {
+    let (Taken::Ratio(a), Taken::Ratio(b)) = (a, b) else {
+        return None;
+    };
+    // A block in which nothing was measured, as where all failed, has no mean.
+    let both = a.iter().zip(b).filter(|(a, b)| a[1] > 0.0 && b[1] > 0.0);
+    let (a, b): (Vec<f64>, Vec<f64>) = both.map(|(a, b)| (a[0] / a[1], b[0] / b[1])).unzip();
+    (a.len() > 4).then(|| dependence::walk(&a, &b))?
+}
+
+/// A standard error, and how well it is known.
+#[derive(Clone, Copy)]
+struct Sure {
+    error: f64,
+    freedom: f64,
+}
+
+impl Sure {
+    /// How probable so large a difference is where there is none.
+    fn probability(self, difference: f64) -> f64 {
+        if difference == 0.0 {
+            return 1.0;
+        }
+        student::two_sided(difference.abs() / self.error, self.freedom)
+    }
+}
+
+/// Of sides of which one at least has several runs, a value a run; `None` where neither has. A side
+/// of one run is taken to vary as the other does.
+pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
+    let (many, more) = (a.len() as f64, b.len() as f64);
+    let difference = mean(b) - mean(a);
+    let (error, freedom) = match (variance(a), variance(b)) {
+        (Some(va), Some(vb)) => {
+            let (ea, eb) = (va / many, vb / more);
+            let freedom = match a.len() == b.len() {
+                // Where sides have as many runs, the t test keeps its level though they vary
+                // differently, and one degree of freedom more matters with so few.
+                true => many + more - 2.0,
+                // Welch and Satterthwaite.
+                false if ea + eb > 0.0 => {
+                    let spread = ea * ea / (many - 1.0) + eb * eb / (more - 1.0);
+                    (ea + eb) * (ea + eb) / spread
+                }
+                false => many + more - 2.0,
+            };
+            ((ea + eb).sqrt(), freedom)
+        }
+        (Some(variance), None) if !b.is_empty() => {
+            ((variance * (1.0 + 1.0 / many)).sqrt(), many - 1.0)
+        }
+        (None, Some(variance)) if !a.is_empty() => {
+            ((variance * (1.0 + 1.0 / more)).sqrt(), more - 1.0)
+        }
+        _ => return None,
+    };
+    let away = student::quantile(1.0 - LEVEL / 100.0, freedom) * error;
+    Some(Estimate {
+        interval: Interval {
+            low: difference - away,
+            high: difference + away,
+        },
+        floor: error,
+        probability: Sure { error, freedom }.probability(difference),
+        walks: false,
+    })
+}
+
+/// The interval of the mean of several runs' values; `None` of fewer than two.
+pub fn of_runs(values: &[f64]) -> Option<Interval> {
+    let many = values.len() as f64;
+    let error = (variance(values)? / many).sqrt();
+    let away = student::quantile(1.0 - LEVEL / 100.0, many - 1.0) * error;
+    let mean = mean(values);
+    Some(Interval {
+        low: mean - away,
+        high: mean + away,
+    })
+}
+
+/// Whether two figures are the same but for rounding.
+pub fn is_same(a: f64, b: f64) -> bool {
+    (a - b).abs() <= ROUNDING * a.abs().max(b.abs())
+}
+
+/// The arithmetic mean; not a number of no values.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The variance, divided by n - 1; `None` of fewer than two.
+pub fn variance(values: &[f64]) -> Option<f64> {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
+    (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
+}
+
+/// Which of several differences are shown, by how probable each would be where there is none:
+/// Benjamini and Hochberg's procedure at 5 %. Where no figure differs, it shows any in 5 of 100
+/// comparisons, however many figures there are; where many differ, of those shown 5 % are none.
+pub fn shown(probabilities: &[f64]) -> Vec<bool> {
+    let level = 1.0 - LEVEL / 100.0;
+    let mut sorted: Vec<f64> = probabilities.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let many = sorted.len() as f64;
+    let limit = (1..)
+        .zip(&sorted)
+        .filter(|(rank, p)| **p <= level * f64::from(*rank) / many)
+        .map(|(_, p)| *p)
+        .last();
+    let is_shown = |p: &f64| limit.is_some_and(|limit| *p <= limit);
+    probabilities.iter().map(is_shown).collect()
+}

@@ -1,0 +1,87 @@
+//! What was asked, request by request, as far as records tell: 16 bytes a request.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use model::exchange::{Exchange, Phase};
+use result::summary::Column;
+
+/// What was asked in the measurement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prompts {
+    /// The digest of each request as it went over the wire.
+    requests: Column<u64>,
+    /// A digest of what the dataset said of each: name, lengths, conversation, adapter. It does not
+    /// depend on the backend's dialect.
+    samples: Column<u64>,
+}
+
+impl Prompts {
+    /// Looks at an exchange.
+    pub fn add(&mut self, exchange: &Exchange) {
+        if exchange.phase == Phase::Warmup {
+            return;
+        }
+        let sample = &exchange.sample;
+        // Written by us; one that is not would differ from all others, as it should.
+        let request = u64::from_str_radix(&sample.request_digest, 16).unwrap_or_default();
+        self.requests.insert(exchange.index, request);
+        let mut hasher = DefaultHasher::new();
+        sample.id.hash(&mut hasher);
+        (sample.input_tokens, sample.output_tokens).hash(&mut hasher);
+        sample.adapter.hash(&mut hasher);
+        if let Some(turn) = &sample.turn {
+            (&turn.session, turn.index).hash(&mut hasher);
+        }
+        self.samples.insert(exchange.index, hasher.finish());
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether the same bytes were asked, of the requests that both have.
+    pub fn same_requests(&self, other: &Prompts) -> Same {
+        same(&self.requests, &other.requests)
+    }
+
+    /// Whether the same samples were asked, of the requests that both have.
+    pub fn same_samples(&self, other: &Prompts) -> Same {
+        same(&self.samples, &other.samples)
+    }
+}
+
+/// How two lists of requests compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Same {
+    /// Requests that both have.
+    pub common: u64,
+    /// Of these, those that differ.
+    pub different: u64,
+    /// The number of the first of those.
+    pub first: Option<u64>,
+}
+
+impl Same {
+    /// Whether none differs.
+    pub fn is_all(self) -> bool {
+        self.different == 0
+    }
+}
+
+fn same(a: &Column<u64>, b: &Column<u64>) -> Same {
+    let mut found = Same {
+        common: 0,
+        different: 0,
+        first: None,
+    };
+    for (index, ours) in a.iter() {
+        let Some(theirs) = b.get(index) else { continue };
+        found.common += 1;
+        if ours != theirs {
+            found.different += 1;
+            found.first.get_or_insert(index);
+        }
+    }
+    found
+}

@@ -1,0 +1,241 @@
+//! One figure of two sides: how far apart they are, how sure that is, and what can be said of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::estimate::{Draws, Estimate, between_runs, is_same, shown};
+use super::side::Side;
+use result::figure::{Better, Figure, Statistic};
+use result::stats::interval::Interval;
+
+/// One figure of two sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Row {
+    /// The figure's name.
+    pub figure: String,
+    /// Its unit; empty for a share or a number.
+    pub unit: String,
+    /// The baseline's; of several runs their mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<f64>,
+    /// The other side's; of several runs their mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// The other side's less the baseline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<f64>,
+    /// The difference in percent of the baseline's; absent where that is zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<f64>,
+    /// Where the difference lies with 95 % confidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Ends>,
+    /// The size of the difference that a side compared with itself would show. What is not above it
+    /// is not called a difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_floor: Option<f64>,
+    /// How probable so large a difference is where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+    /// Whether the metric grew or wandered through the runs, so that each is one sample of it.
+    /// Its interval is wide, and repeats make it narrow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub walks: bool,
+    /// What can be said; absent of figures that are neither better nor worse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judgement: Option<Judgement>,
+    /// Why there is no interval, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_interval: Option<NoInterval>,
+}
+
+/// The ends of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Ends {
+    /// The lower one.
+    pub low: f64,
+    /// The upper one.
+    pub high: f64,
+}
+
+impl From<Interval> for Ends {
+    fn from(interval: Interval) -> Self {
+        Ends {
+            low: interval.low,
+            high: interval.high,
+        }
+    }
+}
+
+/// What can be said of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    /// The side is better than the baseline, beyond chance and noise.
+    Better,
+    /// It is worse, beyond chance and noise.
+    Worse,
+    /// No difference is shown. That is not to say that there is none.
+    NoDifference,
+    /// There is no interval, so nothing is said.
+    NotJudged,
+}
+
+/// Why a figure has no interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoInterval {
+    /// One side does not have the figure.
+    Absent,
+    /// A side was published without samples.
+    Published,
+    /// There are fewer than ten requests.
+    FewRequests,
+    /// Fewer than five samples lie beyond the percentile.
+    FewSamples,
+    /// None is known from one run a side; repeats have one.
+    OneRun,
+}
+
+impl NoInterval {
+    /// The reason in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            NoInterval::Absent => "not on both sides",
+            NoInterval::Published => "published without samples",
+            NoInterval::FewRequests => "too few requests",
+            NoInterval::FewSamples => "too few samples beyond it",
+            NoInterval::OneRun => "not known from one run a side",
+        }
+    }
+}
+
+/// A figure of two sides, not judged yet.
+pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) -> Row {
+    let (baseline, value) = (a.value(figure), b.value(figure));
+    let both = baseline.zip(value);
+    // What rounding leaves of equal figures is no difference.
+    let both = both.map(|(a, b)| (a, if is_same(a, b) { a } else { b }));
+    let difference = both.map(|(a, b)| b - a);
+    let estimate = match both {
+        None => Err(NoInterval::Absent),
+        Some(figures) => estimate(figure, [a, b], draws, figures.into()),
+    };
+    let (estimate, no_interval) = match estimate {
+        Ok(estimate) => (Some(estimate), None),
+        Err(why) => (None, Some(why)),
+    };
+    let percent = both
+        .zip(difference)
+        .and_then(|((a, _), difference)| (a != 0.0).then(|| 100.0 * difference / a.abs()));
+    Row {
+        figure: figure.to_string(),
+        unit: figure.unit().to_owned(),
+        baseline,
+        value,
+        difference,
+        percent,
+        interval: estimate.map(|estimate| estimate.interval.into()),
+        noise_floor: estimate.map(|estimate| estimate.floor),
+        probability: estimate.map(|estimate| estimate.probability),
+        walks: estimate.is_some_and(|estimate| estimate.walks),
+        judgement: None,
+        no_interval,
+    }
+}
+
+fn estimate(
+    figure: &Figure,
+    [a, b]: [&Side; 2],
+    draws: Option<&Draws>,
+    figures: [f64; 2],
+) -> Result<Estimate, NoInterval> {
+    if a.runs() > 1 || b.runs() > 1 {
+        let runs = [a, b].map(|side| side.values(figure));
+        let found = between_runs(&runs[0], &runs[1]);
+        return found.ok_or(NoInterval::Published);
+    }
+    let is_published =
+        |side: &Side| matches!(side, Side::Claim(stated) if stated.blocked.is_none());
+    if is_published(a) || is_published(b) {
+        return Err(NoInterval::Published);
+    }
+    let draws = draws.ok_or(NoInterval::FewRequests)?;
+    let taken = |figure: &Figure| a.taken(figure).zip(b.taken(figure));
+    let means = match figure {
+        Figure::Of(metric, _) => taken(&Figure::Of(metric, Statistic::Mean)),
+        Figure::Whole(_) => None,
+    };
+    let means = means.as_ref().map(|(a, b)| [a, b]);
+    let (a, b) = taken(figure).ok_or(NoInterval::OneRun)?;
+    if !(a.is_supported() && b.is_supported()) {
+        return Err(NoInterval::FewSamples);
+    }
+    let found = draws.estimate([&a, &b], means, figures);
+    found.ok_or(NoInterval::FewSamples)
+}
+
+/// Judges rows together: the more there are, the more it takes to show one.
+pub(super) fn judge(rows: &mut [Row], figures: &[Figure]) {
+    let better = |row: &Row| {
+        let named = figures
+            .iter()
+            .find(|figure| figure.to_string() == row.figure);
+        named.map_or(Better::Neither, Figure::better)
+    };
+    let probabilities: Vec<f64> = (rows.iter())
+        .filter(|row| better(row) != Better::Neither)
+        .filter_map(|row| row.probability)
+        .collect();
+    let mut shown = shown(&probabilities).into_iter();
+    for row in rows {
+        let better = better(row);
+        if better == Better::Neither || row.difference.is_none() {
+            continue;
+        }
+        row.judgement = Some(match row.probability {
+            None => Judgement::NotJudged,
+            Some(_) => judged(row, better, shown.next() == Some(true)),
+        });
+    }
+}
+
+fn judged(row: &Row, better: Better, is_shown: bool) -> Judgement {
+    let difference = row.difference.unwrap_or_default();
+    let clear = row
+        .interval
+        .is_some_and(|ends| ends.low > 0.0 || ends.high < 0.0);
+    let above = row
+        .noise_floor
+        .is_some_and(|floor| difference.abs() > floor);
+    match (is_shown && clear && above, better) {
+        (false, _) => Judgement::NoDifference,
+        (true, Better::Higher) if difference > 0.0 => Judgement::Better,
+        (true, Better::Lower) if difference < 0.0 => Judgement::Better,
+        (true, _) => Judgement::Worse,
+    }
+}
+
+impl Judgement {
+    /// The words of results.
+    pub fn words(self) -> &'static str {
+        match self {
+            Judgement::Better => "better",
+            Judgement::Worse => "worse",
+            Judgement::NoDifference => "no difference shown",
+            Judgement::NotJudged => "not judged",
+        }
+    }
+
+    /// A sign that says the same without colour.
+    pub fn sign(self) -> char {
+        match self {
+            Judgement::Better => '+',
+            Judgement::Worse => '!',
+            Judgement::NoDifference => '=',
+            Judgement::NotJudged => '?',
+        }
+    }
+}

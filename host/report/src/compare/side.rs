@@ -1,0 +1,171 @@
+//! What is compared: a run of ours, several repeats of one, or what another tool states.
+
+use super::blocks::{Blocked, Cutting, Taken};
+use super::estimate::mean;
+use super::prompts::Prompts;
+use crate::Reported;
+use audit::claim::Claim;
+use model::exchange::Exchange;
+use result::figure::{Figure, Statistic};
+use result::metric;
+use result::summary::RunFacts;
+
+/// One side of a comparison.
+#[derive(Debug)]
+pub enum Side {
+    /// Runs of ours: one, or several repeats.
+    Runs(Vec<Measured>),
+    /// What another tool states.
+    Claim(Box<Stated>),
+}
+
+/// A run of ours as far as a comparison looks at it.
+#[derive(Debug)]
+pub struct Measured {
+    /// What a page says of it.
+    pub reported: Reported,
+    /// What was asked.
+    pub prompts: Prompts,
+    /// Its blocks; absent where runs are too short for any.
+    pub blocked: Option<Blocked>,
+}
+
+/// What another tool states.
+#[derive(Debug)]
+pub struct Stated {
+    /// The claim.
+    pub claim: Claim,
+    /// The reasons to doubt it, in a line each.
+    pub doubts: Vec<String>,
+    /// Its requests in blocks, where it has samples of them.
+    pub blocked: Option<Blocked>,
+}
+
+impl Measured {
+    /// Goes over a run's exchanges, for those figures.
+    ///
+    /// # Errors
+    /// The first that cannot be read.
+    pub fn read<E>(
+        reported: Reported,
+        facts: &RunFacts,
+        figures: &[Figure],
+        blocks: Option<usize>,
+        exchanges: impl Iterator<Item = Result<Exchange, E>>,
+    ) -> Result<Self, E> {
+        let slices = reported.plan.slice.map_or(1, |slice| slice.of);
+        let mut cutting =
+            blocks.map(|blocks| Cutting::new((facts, &reported.summary), slices, figures, blocks));
+        let mut prompts = Prompts::default();
+        for exchange in exchanges {
+            let exchange = exchange?;
+            prompts.add(&exchange);
+            if let Some(cutting) = &mut cutting {
+                cutting.add(&exchange);
+            }
+        }
+        Ok(Measured {
+            blocked: cutting.map(Cutting::finish),
+            reported,
+            prompts,
+        })
+    }
+}
+
+impl Stated {
+    /// A claim, cut into so many blocks where it has samples.
+    pub fn new(claim: Claim, doubts: Vec<String>, blocks: Option<usize>) -> Self {
+        let samples: Vec<(&'static str, Vec<f64>)> = LATENCIES
+            .into_iter()
+            .filter_map(|theirs| {
+                let metric = metric::by_name(metric_of(&claim, theirs)?)?;
+                let values = claim.values(theirs);
+                (!values.is_empty()).then_some((metric.name, values))
+            })
+            .collect();
+        let blocked = blocks.filter(|_| !samples.is_empty());
+        Stated {
+            blocked: blocked.map(|blocks| Blocked::of_samples(&samples, blocks)),
+            claim,
+            doubts,
+        }
+    }
+
+    /// How many requests it has samples of; `None` where it has none.
+    pub fn requests(claim: &Claim) -> Option<u64> {
+        (!claim.samples.is_empty()).then_some(claim.samples.len() as u64)
+    }
+}
+
+/// The latencies that every tool has a name for.
+pub const LATENCIES: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
+
+/// Which metric of ours a claim's latency is.
+pub fn metric_of<'c>(claim: &'c Claim, theirs: &str) -> Option<&'c str> {
+    claim.definitions.get(theirs)?.metric.as_deref()
+}
+
+impl Side {
+    /// The figure; of several runs the mean over those that have it.
+    pub fn value(&self, figure: &Figure) -> Option<f64> {
+        match self {
+            Side::Runs(_) => Some(self.values(figure))
+                .filter(|values| !values.is_empty())
+                .map(|values| mean(&values)),
+            Side::Claim(stated) => stated.claim.figure(figure).map(|stated| stated.value),
+        }
+    }
+
+    /// The figure of each run that has it; of a claim none.
+    pub fn values(&self, figure: &Figure) -> Vec<f64> {
+        match self {
+            Side::Runs(runs) => (runs.iter())
+                .filter_map(|run| figure.read(&run.reported.summary))
+                .collect(),
+            Side::Claim(_) => Vec::new(),
+        }
+    }
+
+    /// The figure by blocks, where the side is one run, or has samples.
+    pub fn taken(&self, figure: &Figure) -> Option<Taken> {
+        match self {
+            Side::Runs(runs) => match runs.as_slice() {
+                [run] => run.blocked.as_ref()?.take(figure),
+                _ => None,
+            },
+            Side::Claim(stated) => stated.blocked.as_ref()?.take(figure),
+        }
+    }
+
+    /// How many runs it is; of a claim one, about which nothing more is known.
+    pub fn runs(&self) -> usize {
+        match self {
+            Side::Runs(runs) => runs.len(),
+            Side::Claim(_) => 1,
+        }
+    }
+
+    /// The runs, of ours.
+    pub fn measured(&self) -> &[Measured] {
+        match self {
+            Side::Runs(runs) => runs,
+            Side::Claim(_) => &[],
+        }
+    }
+
+    /// The claim, where it is one.
+    pub fn claim(&self) -> Option<&Claim> {
+        match self {
+            Side::Runs(_) => None,
+            Side::Claim(stated) => Some(&stated.claim),
+        }
+    }
+
+    /// Whether it states or measured the metric at all.
+    pub fn has(&self, metric: &'static str) -> bool {
+        self.value(&Figure::Of(metric, Statistic::Mean)).is_some()
+            || self
+                .value(&Figure::Of(metric, Statistic::Percentile(50.0)))
+                .is_some()
+    }
+}

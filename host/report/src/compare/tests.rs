@@ -1,0 +1,317 @@
+use serde_json::json;
+
+use super::fixture::{Engine, USUAL, exchanges, measured, named, plan, side};
+use super::*;
+use crate::compared;
+use audit::claim::{Claim, Source, Tool};
+use model::exchange::Exchange;
+
+fn asked(figures: Vec<Figure>, requests: u64) -> Asked {
+    Asked::of(figures, blocks(requests))
+}
+
+fn judgement(compared: &Compared, figure: &str) -> Option<Judgement> {
+    compared.row("B", figure).unwrap().judgement
+}
+
+const FIGURES: [&str; 6] = [
+    "ttft.mean",
+    "ttft.p99",
+    "itl.mean",
+    "ttft.max",
+    "throughput.output-tokens-per-s",
+    "concurrency.peak",
+];
+
+/// Two engines, of which the second takes half as long again to begin, and writes faster.
+fn pair() -> [Vec<Exchange>; 2] {
+    let other = Engine {
+        ttft: 1.5,
+        gap: 0.8,
+        seed: 2,
+        ..USUAL
+    };
+    [USUAL, other].map(|engine| exchanges(engine, 600, 10.0))
+}
+
+#[test]
+fn better_is_better_and_worse_is_worse() {
+    let sides = pair().map(|exchanges| side(&exchanges));
+    let found = compare(&sides, &asked(named(&FIGURES), 600)).unwrap();
+    assert_eq!(judgement(&found, "ttft.mean"), Some(Judgement::Worse));
+    assert_eq!(judgement(&found, "itl.mean"), Some(Judgement::Better));
+    // Neither better nor worse.
+    assert_eq!(judgement(&found, "concurrency.peak"), None);
+    let longest = found.row("B", "ttft.max").unwrap();
+    assert_eq!(longest.judgement, Some(Judgement::NotJudged));
+    assert_eq!(longest.no_interval, Some(NoInterval::OneRun));
+    assert_eq!(
+        found.pairs[0].method,
+        Method::Blocks {
+            blocks: 20,
+            requests: 30
+        }
+    );
+    // The same, looked at from the other side.
+    let [a, b] = sides;
+    let turned = compare(&[b, a], &asked(named(&FIGURES), 600)).unwrap();
+    assert_eq!(judgement(&turned, "ttft.mean"), Some(Judgement::Better));
+    assert_eq!(judgement(&turned, "itl.mean"), Some(Judgement::Worse));
+}
+
+#[test]
+fn a_run_does_not_differ_from_itself() {
+    let [exchanges, _] = pair();
+    let sides = [side(&exchanges), side(&exchanges)];
+    let found = compare(&sides, &asked(named(&FIGURES), 600)).unwrap();
+    for row in &found.pairs[0].figures {
+        assert_eq!(row.difference, Some(0.0), "{}", row.figure);
+        assert!(!matches!(
+            row.judgement,
+            Some(Judgement::Better | Judgement::Worse)
+        ));
+    }
+}
+
+#[test]
+fn short_runs_and_thin_tails_have_no_interval() {
+    for (requests, figure, why) in [
+        (9, "ttft.mean", NoInterval::FewRequests),
+        (100, "ttft.p99", NoInterval::FewSamples),
+    ] {
+        let exchanges = exchanges(USUAL, requests, 10.0);
+        let sides = [side(&exchanges), side(&exchanges)];
+        let found = compare(&sides, &asked(named(&[figure]), requests)).unwrap();
+        let row = found.row("B", figure).unwrap();
+        assert_eq!((row.no_interval, row.interval), (Some(why), None));
+        assert_eq!(row.judgement, Some(Judgement::NotJudged));
+    }
+}
+
+/// Runs of 20 requests with so much more time to the first token.
+fn repeats(factors: &[f64]) -> Side {
+    let runs = factors.iter().map(|ttft| {
+        let engine = Engine {
+            ttft: *ttft,
+            spread: 0.0,
+            ..USUAL
+        };
+        measured("run", plan(&[]), &exchanges(engine, 20, 10.0))
+    });
+    Side::Runs(runs.collect())
+}
+
+#[test]
+fn of_repeats_it_counts_how_far_they_are_apart() {
+    let figures = named(&["ttft.mean"]);
+    let judged = |a: &[f64], b: &[f64]| {
+        let sides = [repeats(a), repeats(b)];
+        let found = compare(&sides, &asked(figures.clone(), 20)).unwrap();
+        (
+            judgement(&found, "ttft.mean").unwrap(),
+            found.pairs[0].method,
+        )
+    };
+    // A tenth is more than repeats differ by, or it is not.
+    let (verdict, method) = judged(&[1.0, 1.01, 0.99], &[1.1, 1.11, 1.09]);
+    assert_eq!(verdict, Judgement::Worse);
+    assert_eq!(
+        method,
+        Method::Runs {
+            baseline: 3,
+            side: 3
+        }
+    );
+    let (verdict, _) = judged(&[0.9, 1.0, 1.1], &[1.0, 1.1, 1.2]);
+    assert_eq!(verdict, Judgement::NoDifference);
+    // One run is taken to vary as the other side's do.
+    assert_eq!(judged(&[1.0, 1.01, 0.99, 1.0], &[1.1]).0, Judgement::Worse);
+    assert_eq!(judged(&[1.0, 1.1], &[1.2]).0, Judgement::NoDifference);
+}
+
+#[test]
+fn what_is_not_comparable_is_refused_unless_allowed() {
+    let [a, b] = pair();
+    let sides = [
+        side(&a),
+        Side::Runs(vec![measured(
+            "other",
+            plan(&[("load.seed", json!(2))]),
+            &b,
+        )]),
+    ];
+    let mut asked = asked(named(&FIGURES), 600);
+    let refused = compare(&sides, &asked).unwrap_err();
+    assert_eq!(
+        compared::refusal(&refused),
+        [
+            "not comparable: load.seed (prompts): 1 in A, 2 in B",
+            "these must agree, or what differs is all that is compared; to compare all the same, add --allow prompts"
+        ]
+    );
+    asked.allowed = vec![Kind::Prompts];
+    let found = compare(&sides, &asked).unwrap();
+    assert_eq!(found.allowed, refused);
+    assert!(compared::text(&found).contains("COMPARED THOUGH THIS DIFFERS"));
+}
+
+#[test]
+fn conditions_fail_on_what_is_shown() {
+    let sides = pair().map(|exchanges| side(&exchanges));
+    let mut asked = asked(named(&["ttft.mean"]), 600);
+    let conditions = [
+        ("ttft.mean +5%", true, "and that is shown"),
+        ("ttft.mean +10ms", true, "and that is shown"),
+        ("ttft.mean +500%", false, "+"),
+        ("itl.mean +0%", false, "-"),
+        ("ttft.max +1%", true, "the difference alone decides"),
+        ("throughput.requests-per-s -90%", false, ""),
+        ("queue.mean +1%", false, "neither side has it"),
+    ];
+    asked.conditions = conditions.map(|(text, ..)| text.parse().unwrap()).into();
+    let found = compare(&sides, &asked).unwrap();
+    for (outcome, (text, fails, seen)) in found.conditions.iter().zip(conditions) {
+        assert_eq!(
+            (outcome.condition.as_str(), outcome.fails),
+            (text, fails),
+            "{}",
+            outcome.seen
+        );
+        assert!(outcome.seen.contains(seen), "{text}: {}", outcome.seen);
+    }
+    assert!(found.is_failed());
+    assert!(found.conditions[6].is_absent);
+    // Chance fails nothing, however tight the limit.
+    let other = Engine { seed: 3, ..USUAL };
+    let sides = [USUAL, other].map(|engine| side(&exchanges(engine, 600, 10.0)));
+    asked.conditions = vec![
+        "ttft.mean +0%".parse().unwrap(),
+        "e2e.mean +0ms".parse().unwrap(),
+    ];
+    assert!(!compare(&sides, &asked).unwrap().is_failed());
+}
+
+/// What LMDeploy's benchmark states, of the same requests.
+fn claim() -> Claim {
+    let source = Source {
+        file: "page.md".into(),
+        line: Some(12),
+        ..Source::default()
+    };
+    let mut claim = Claim::of(Tool::Lmdeploy, source);
+    claim.model = Some("qwen".into());
+    claim.about.engine = Some("lmdeploy".into());
+    for (figure, value) in [
+        ("ttft.mean", 80.0),
+        ("itl.mean", 18.0),
+        ("requests.successful", 600.0),
+    ] {
+        claim.state(figure, value, 0.005);
+    }
+    claim
+}
+
+#[test]
+fn claims_have_no_interval_unless_they_have_samples() {
+    let [a, _] = pair();
+    let doubts = vec!["suspect: TPOT is not what it is called".to_owned()];
+    let stated = Side::Claim(Box::new(Stated::new(claim(), doubts, blocks(600))));
+    let sides = [side(&a), stated];
+    let found = compare(&sides, &asked(named(&["ttft.mean", "tpot.mean"]), 600)).unwrap();
+    let row = found.row("B", "ttft.mean").unwrap();
+    assert_eq!(
+        (row.value, row.no_interval),
+        (Some(80.0), Some(NoInterval::Published))
+    );
+    assert_eq!(row.judgement, Some(Judgement::NotJudged));
+    assert_eq!(found.row("B", "tpot.mean").unwrap().value, None);
+    let text = compared::text(&found);
+    assert!(
+        text.contains("B is to be doubted") && text.contains("published without samples"),
+        "{text}"
+    );
+
+    let mut sampled = claim();
+    sampled.samples = (0..600)
+        .map(|i| audit::claim::Sample {
+            ttft_ms: Some(200.0 + f64::from(i % 7)),
+            ..Default::default()
+        })
+        .collect();
+    let sides = [
+        side(&a),
+        Side::Claim(Box::new(Stated::new(sampled, Vec::new(), blocks(600)))),
+    ];
+    let found = compare(&sides, &asked(named(&["ttft.mean"]), 600)).unwrap();
+    assert!(found.row("B", "ttft.mean").unwrap().interval.is_some());
+}
+
+#[test]
+fn the_metric_is_the_one_that_the_tool_means() {
+    let vllm = Claim::of(Tool::Vllm, Source::default());
+    let names = |figures: Vec<Figure>| figures.iter().map(Figure::to_string).collect::<Vec<_>>();
+    let figures = names(figures(&Choice::Headline, &[], &[&vllm]));
+    assert!(figures.contains(&"ttft-any.mean".to_owned()), "{figures:?}");
+    assert!(
+        figures.contains(&"e2e-last-token.p99".to_owned()),
+        "{figures:?}"
+    );
+    assert!(!figures.contains(&"ttft.mean".to_owned()), "{figures:?}");
+}
+
+/// Texts as they are printed; `BLESS=1` writes them anew.
+#[test]
+fn the_forms_are_as_they_are() {
+    let [a, b] = pair();
+    let engine = |name: &str| plan(&[("about", json!({"engine": name, "hardware": "8x H800"}))]);
+    let sides = [
+        Side::Runs(vec![measured(
+            "20260102-030405-chat",
+            engine("lmdeploy"),
+            &a,
+        )]),
+        Side::Runs(vec![measured("20260102-031405-chat", engine("sglang"), &b)]),
+        Side::Claim(Box::new(Stated::new(
+            claim(),
+            vec!["suspect: <made|up>".into()],
+            None,
+        ))),
+    ];
+    let summary = &sides[0].measured()[0].reported.summary;
+    let mut asked = asked(figures(&Choice::Headline, &[summary], &[]), 600);
+    asked.allowed = vec![Kind::Load, Kind::Lengths];
+    asked.conditions = vec!["ttft.mean +5%".parse().unwrap()];
+    let found = compare(&sides, &asked).unwrap();
+    golden("compared.txt", &compared::text(&found));
+    golden("compared.md", &compared::markdown(&found));
+}
+
+/// A comparison with all that one can hold, as JSON.
+pub(crate) fn any() -> serde_json::Value {
+    let [a, b] = pair();
+    let over = [
+        ("load.seed", json!(2)),
+        ("about", json!({"engine": "sglang"})),
+    ];
+    let sides = [
+        side(&a),
+        Side::Runs(vec![measured("other", plan(&over), &b)]),
+        Side::Claim(Box::new(Stated::new(claim(), vec!["doubt".into()], None))),
+    ];
+    let mut asked = asked(named(&FIGURES), 600);
+    asked.allowed = <Kind as clap::ValueEnum>::value_variants().to_vec();
+    asked.conditions = vec![
+        "ttft.mean +5%".parse().unwrap(),
+        "queue.mean +1%".parse().unwrap(),
+    ];
+    serde_json::to_value(compare(&sides, &asked).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn golden(name: &str, text: &str) {
+    let path = format!("{}/src/compare/goldens/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}");
+}

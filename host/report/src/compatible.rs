@@ -1,0 +1,170 @@
+//! A run's figures as another tool would have reported them, had it seen the same replies: its
+//! definition of a chunk, of a request's end, of a second's peak. What comes of them are that
+//! tool's text block (`text`) and its result file ([`vllm`], [`sglang`]).
+//!
+//! Three things stay ours. A request that failed is failed, also where the tool would have taken it
+//! for a success. Output tokens are counted by the server's usage, as the tools do where it is sent,
+//! but where it is not, LMDeploy and SGLang report the lengths asked for, and we what was counted.
+//! And a figure without a measurement is left out, where the tools write 0.
+
+mod figures;
+mod python;
+mod seen;
+pub mod sglang;
+pub mod vllm;
+
+#[cfg(test)]
+mod tests;
+
+pub use figures::{Figures, Good};
+pub use seen::Tool;
+
+use figures::Gathering;
+use python::Object;
+use seen::Rules;
+
+use crate::Reported;
+use model::exchange::Exchange;
+use result::metric::Objective;
+use result::summary::RunFacts;
+
+/// Names of objectives that the tools know, there and here.
+const OBJECTIVES: [(&str, &str); 3] = [("ttft", "ttft"), ("tpot", "tpot"), ("e2el", "e2e")];
+
+/// A run as another tool sees it.
+pub struct Compatible<'a> {
+    /// The run.
+    pub reported: &'a Reported,
+    /// Its figures, by the tool's definitions.
+    pub figures: Figures,
+    /// Every request, where that was asked for, in the order of their numbers.
+    pub requests: Vec<Request>,
+}
+
+/// What to keep of each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing: the figures are enough.
+    Nothing,
+    /// What even a short result file has.
+    Times,
+    /// All that a detailed result file has, texts included.
+    All,
+}
+
+/// A request as a tool keeps it. Times are in seconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    index: u64,
+    answered: bool,
+    /// When it was sent, since the run's origin.
+    start: f64,
+    queued: f64,
+    latency: f64,
+    /// Absent where it is not kept.
+    detail: Option<Box<Detail>>,
+}
+
+/// What a tool keeps of a request only where details are asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Detail {
+    input: Option<u32>,
+    output: u32,
+    ttft: f64,
+    itls: Vec<f64>,
+    text: String,
+    error: String,
+}
+
+impl<'a> Compatible<'a> {
+    /// Reads a run's exchanges, twice.
+    ///
+    /// # Errors
+    /// The first that reading gives.
+    pub fn read<I, X>(
+        tool: Tool,
+        reported: &'a Reported,
+        facts: &RunFacts,
+        keep: Keep,
+        open: impl Fn() -> Result<I, X>,
+    ) -> Result<Self, X>
+    where
+        I: Iterator<Item = Result<Exchange, X>>,
+    {
+        let rules = Rules::of(tool, &reported.plan, facts);
+        let mut first_sent = None;
+        for exchange in open()? {
+            let exchange = exchange?;
+            if let Some(seen) = rules.see(&exchange)
+                && seen.answered
+            {
+                first_sent = Some(first_sent.map_or(seen.sent, |first| seen.sent.min(first)));
+            }
+        }
+        let mut gathering = Gathering::new(first_sent.unwrap_or_default(), objectives(facts));
+        let mut requests = Vec::new();
+        for exchange in open()? {
+            let exchange = exchange?;
+            let Some(seen) = rules.see(&exchange) else {
+                continue;
+            };
+            gathering.add(&seen);
+            if keep != Keep::Nothing {
+                requests.push(Request::of(tool, &seen, keep));
+            }
+        }
+        requests.sort_by_key(|request| request.index);
+        let duration = reported.summary.throughput.duration_s;
+        Ok(Compatible {
+            reported,
+            figures: gathering.finish(duration),
+            requests,
+        })
+    }
+
+    /// The tool's word for how the server was asked: `sglang-oai-chat`.
+    fn backend(&self, names: &[(&str, &str, &'static str)]) -> String {
+        let plugin = &self.reported.plan.backend;
+        let (name, route) = (plugin.name.as_str(), seen::route(&self.reported.plan));
+        let known = names.iter().find(|(of, by, _)| (*of, *by) == (name, route));
+        known.map_or_else(|| name.to_owned(), |(_, _, theirs)| (*theirs).to_owned())
+    }
+
+    /// Requests a second that were asked for; infinite where requests were not held to a rate.
+    fn request_rate(&self) -> f64 {
+        self.reported
+            .summary
+            .run
+            .request_rate
+            .unwrap_or(f64::INFINITY)
+    }
+}
+
+/// The run's objectives by the tools' names, where the tools know them all.
+fn objectives(facts: &RunFacts) -> Option<Vec<(&'static str, f64)>> {
+    let objectives = &facts.run.goodput;
+    let named = |objective: &Objective| {
+        let known = OBJECTIVES
+            .iter()
+            .find(|(_, ours)| objective.metric == *ours);
+        known.map(|(theirs, _)| (*theirs, objective.at_most_ms))
+    };
+    let known: Option<Vec<_>> = objectives.iter().map(named).collect();
+    known.filter(|known| !known.is_empty())
+}
+
+fn lengths_and_gaps(object: &mut Object, details: &[&Detail]) {
+    object.field("input_lens", column(details, |detail| detail.input));
+    object.field("output_lens", column(details, |detail| detail.output));
+    object.field("ttfts", column(details, |detail| detail.ttft));
+    object.field("itls", column(details, |detail| &detail.itls));
+}
+
+fn texts_and_errors(object: &mut Object, details: &[&Detail]) {
+    object.field("generated_texts", column(details, |detail| &detail.text));
+    object.field("errors", column(details, |detail| &detail.error));
+}
+
+fn column<'a, T>(details: &[&'a Detail], of: impl Fn(&'a Detail) -> T) -> Vec<T> {
+    details.iter().map(|detail| of(detail)).collect()
+}

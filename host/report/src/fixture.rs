@@ -1,0 +1,43 @@
+//! Runs for tests of what is drawn of them.
+
+use super::Reported;
+use crate::environment::Environment;
+use crate::folder::Status;
+use model::exchange::Exchange;
+use model::timings::Reached;
+use result::summary::{RunFacts, Summary};
+use scenario::plan::Plan;
+
+/// A plan: the random dataset asked of the OpenAI API's chat route, 30 a second.
+pub(crate) fn plan() -> Plan {
+    serde_json::from_str(include_str!("cases/plan.json")).unwrap()
+}
+
+/// A run of that plan that ended well.
+pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
+    Reported {
+        folder: "20260102-030405-trial".into(),
+        plan: plan(),
+        environment: Some(Environment {
+            runner: "0.1.0".into(),
+            contract: "0.2.0".into(),
+            platform: "linux x86_64".into(),
+            cpu: Some("Processor".into()),
+            cores: Some(16),
+            memory_bytes: Some(137_438_953_472),
+            kernel: Some("6.1.0".into()),
+            descriptors: Some(65_536),
+            command_line: ["/usr/bin/runner", "scenarios/trial.toml"]
+                .map(Into::into)
+                .into(),
+        }),
+        status: Some(Status {
+            started: "2026-01-02T03:04:05Z".into(),
+            ended: "2026-01-02T03:04:15Z".into(),
+            interrupted: false,
+            timings: Reached::default(),
+            error: None,
+        }),
+        summary: Summary::of(facts, exchanges),
+    }
+}

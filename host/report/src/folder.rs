@@ -1,0 +1,433 @@
+//! A run's folder on disk: which files it holds, and reading and writing the small ones.
+//!
+//! `plan.json` and `environment.json` are written before the first request, the records as the run
+//! goes (`record`), `status.json`, `client.json`, `server.json`, `assessment.json` and `summary.json` after it. Whatever
+//! ends the run, what was written before can be read: the summary is a function of the other files.
+
+mod below;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::Reported;
+use crate::assessment::Assessment;
+use crate::environment::Environment;
+use crate::record::{self, RecordError};
+use crate::repeat::Repeat;
+use model::exchange::{Exchange, Phase};
+use model::timings::Reached;
+use result::summary::{Client, Run, RunFacts, Server, Summary, Tokenizer};
+use scenario::plan::Plan;
+
+pub use below::runs;
+
+const PLAN: &str = "plan.json";
+const ENVIRONMENT: &str = "environment.json";
+const STATUS: &str = "status.json";
+const CLIENT: &str = "client.json";
+const SERVER: &str = "server.json";
+const ASSESSMENT: &str = "assessment.json";
+const SUMMARY: &str = "summary.json";
+const REPEAT: &str = "repeat.json";
+const LOG: &str = "plugins.log";
+
+/// How a folder's name says when its run began.
+const STAMP: &str = "%Y%m%d-%H%M%S";
+
+/// The folder of one run.
+#[derive(Clone, Debug)]
+pub struct RunFolder(PathBuf);
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Status {
+    /// When it began, in UTC.
+    pub started: String,
+    /// When it ended, in UTC.
+    pub ended: String,
+    /// Whether the user stopped it before its plan was done.
+    pub interrupted: bool,
+    /// How the start went.
+    #[serde(default)]
+    pub timings: Reached,
+    /// Why it ended early, if something went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A file of the folder could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// Writing failed.
+    #[error("cannot write `{path}`: {cause}")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Reading failed.
+    #[error("cannot read `{path}`: {cause}; is `{folder}` the folder of a run?")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Neither a run's folder nor one that holds any.
+    #[error(
+        "`{path}` is not the folder of a run, nor does it hold one: expected a `plan.json` in it or in a folder below, as in runs/20260102-030405-quick-start"
+    )]
+    NoRun {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// A folder could not be searched.
+    #[error("cannot list `{path}`: {cause}; name the runs' folders one by one")]
+    List {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// A file holds something else.
+    #[error("`{path}` is not what this version of the runner writes: {cause}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The records cannot be read.
+    #[error(transparent)]
+    Records(#[from] RecordError),
+}
+
+impl RunFolder {
+    /// Makes the folder of a new run below `parent`, named by time and run.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn create(
+        parent: &Path,
+        name: &str,
+        started: &jiff::Timestamp,
+    ) -> Result<Self, FolderError> {
+        let stamp = started.strftime(STAMP).to_string();
+        let slug: String = name
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() {
+                    c.to_ascii_lowercase()
+                } else {
+                    '-'
+                }
+            })
+            .collect::<String>()
+            .split('-')
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("-");
+        let write = |path: &Path, cause| FolderError::Write {
+            path: path.to_owned(),
+            cause,
+        };
+        std::fs::create_dir_all(parent).map_err(|cause| write(parent, cause))?;
+        for attempt in 1..1000 {
+            let again = match attempt {
+                1 => String::new(),
+                more => format!("-{more}"),
+            };
+            let path = parent.join(format!("{stamp}-{slug}{again}"));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Ok(RunFolder(path)),
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(write(&path, cause)),
+            }
+        }
+        let taken = io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "a thousand runs of that name began in this second",
+        );
+        Err(write(parent, taken))
+    }
+
+    /// The folder of a run that is there already.
+    pub fn at(path: &Path) -> Self {
+        RunFolder(path.to_owned())
+    }
+
+    /// Removes what was written before the first request, where neither a record nor a plugin's
+    /// words followed.
+    pub fn discard_unbegun(&self) {
+        let begun = [record::FILE, LOG];
+        if !begun.iter().any(|name| self.0.join(name).exists()) {
+            for name in [PLAN, ENVIRONMENT, REPEAT, STATUS] {
+                let _ = std::fs::remove_file(self.0.join(name));
+            }
+            // Fails, as it should, where anything else lies there.
+            let _ = std::fs::remove_dir(&self.0);
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes what is known before the first request.
+    ///
+    /// # Errors
+    /// Where a file cannot be written.
+    pub fn begin(&self, plan: &Plan, environment: &Environment) -> Result<(), FolderError> {
+        self.write_json(PLAN, plan)?;
+        self.write_json(ENVIRONMENT, environment)
+    }
+
+    /// Writes, before the first request, of which repeats the run is one.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_repeat(&self, repeat: &Repeat) -> Result<(), FolderError> {
+        self.write_json(REPEAT, repeat)
+    }
+
+    /// Of which repeats the run is one; absent where it is none.
+    ///
+    /// # Errors
+    /// Where the file is there but cannot be read.
+    pub fn repeat(&self) -> Result<Option<Repeat>, FolderError> {
+        self.read_if_there(REPEAT)
+    }
+
+    /// Writes how the run ended.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn end(&self, status: &Status) -> Result<(), FolderError> {
+        self.write_json(STATUS, status)
+    }
+
+    /// Writes how the client fared.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_client(&self, client: &Client) -> Result<(), FolderError> {
+        self.write_json(CLIENT, client)
+    }
+
+    /// Writes what the server counted of itself.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_server(&self, server: &Server) -> Result<(), FolderError> {
+        self.write_json(SERVER, server)
+    }
+
+    /// Writes what tokenizer and scorers made of the answers.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_assessment(&self, assessment: &Assessment) -> Result<(), FolderError> {
+        self.write_json(ASSESSMENT, assessment)
+    }
+
+    /// Writes the summary.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), FolderError> {
+        self.write_json(SUMMARY, summary)
+    }
+
+    /// Appends lines that plugins logged.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_log(&self, lines: &[String]) -> Result<(), FolderError> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let path = self.0.join(LOG);
+        let write = || -> io::Result<()> {
+            let mut file = std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(&path)?;
+            for line in lines {
+                writeln!(file, "{line}")?;
+            }
+            Ok(())
+        };
+        write().map_err(|cause| FolderError::Write {
+            path: path.clone(),
+            cause,
+        })
+    }
+
+    /// The plan.
+    ///
+    /// # Errors
+    /// Where this is no run's folder, or one of another version.
+    pub fn plan(&self) -> Result<Plan, FolderError> {
+        self.read_json(PLAN)
+    }
+
+    /// How the run ended; absent where it was killed or has not ended.
+    ///
+    /// # Errors
+    /// Where the file is there but cannot be read.
+    pub fn status(&self) -> Result<Option<Status>, FolderError> {
+        self.read_if_there(STATUS)
+    }
+
+    /// Where the run was made; absent where that was not written.
+    ///
+    /// # Errors
+    /// Where the file is there but cannot be read.
+    pub fn environment(&self) -> Result<Option<Environment>, FolderError> {
+        self.read_if_there(ENVIRONMENT)
+    }
+
+    /// All that a page says of the run, its exchanges apart.
+    ///
+    /// # Errors
+    /// Where a file cannot be read.
+    pub fn reported(&self) -> Result<Reported, FolderError> {
+        let name = self.0.file_name().map(|name| name.to_string_lossy());
+        Ok(Reported {
+            folder: name.unwrap_or_default().into_owned(),
+            plan: self.plan()?,
+            environment: self.environment()?,
+            status: self.status()?,
+            summary: self.summarize(&self.facts()?)?,
+        })
+    }
+
+    /// The exchanges in the order of their records, one by one.
+    ///
+    /// # Errors
+    /// Where the records cannot be read; then, item by item, where one is none.
+    pub fn read(&self) -> Result<impl Iterator<Item = Result<Exchange, FolderError>>, FolderError> {
+        let records = record::read(&self.0)?;
+        Ok(records.map(|record| record.map_err(FolderError::from)))
+    }
+
+    /// All exchanges, ordered by phase and index: for runs that memory can hold.
+    ///
+    /// # Errors
+    /// Where the records cannot be read.
+    pub fn exchanges(&self) -> Result<Vec<Exchange>, FolderError> {
+        let mut exchanges: Vec<Exchange> = self.read()?.collect::<Result<_, _>>()?;
+        exchanges.sort_by_key(|exchange| (exchange.phase == Phase::Measure, exchange.index));
+        Ok(exchanges)
+    }
+
+    /// What a summary takes beside the exchanges.
+    ///
+    /// # Errors
+    /// Where a file cannot be read.
+    pub fn facts(&self) -> Result<RunFacts, FolderError> {
+        let plan = self.plan()?;
+        // A run that was killed has none of these, and is reported all the same.
+        let status = self.status()?;
+        let assessment: Assessment = self.read_if_there(ASSESSMENT)?.unwrap_or_default();
+        let interrupted = status.is_none_or(|status| status.interrupted || status.error.is_some());
+        Ok(RunFacts {
+            client: self.read_if_there(CLIENT)?,
+            server: self.read_if_there(SERVER)?,
+            ..facts(&plan, assessment, interrupted)
+        })
+    }
+
+    /// The run's summary, from its records, of which none is kept in memory.
+    ///
+    /// # Errors
+    /// Where the records cannot be read.
+    pub fn summarize(&self, facts: &RunFacts) -> Result<Summary, FolderError> {
+        Summary::read(facts, || self.read())
+    }
+
+    fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), FolderError> {
+        let path = self.0.join(name);
+        let mut text =
+            serde_json::to_string_pretty(value).map_err(|cause| FolderError::Malformed {
+                path: path.clone(),
+                cause: cause.to_string(),
+            })?;
+        text.push('\n');
+        // Whole or not at all: half a file, from a full disk or a kill, would keep a report from being drawn.
+        let part = self.0.join(format!("{name}.part"));
+        let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &path));
+        written.map_err(|cause| {
+            let _ = std::fs::remove_file(&part);
+            FolderError::Write { path, cause }
+        })
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, FolderError> {
+        let path = self.0.join(name);
+        let text = std::fs::read(&path).map_err(|cause| FolderError::Read {
+            path: path.clone(),
+            folder: self.0.clone(),
+            cause,
+        })?;
+        serde_json::from_slice(&text).map_err(|cause| FolderError::Malformed {
+            path,
+            cause: cause.to_string(),
+        })
+    }
+
+    fn read_if_there<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FolderError> {
+        match self.read_json(name) {
+            Ok(value) => Ok(Some(value)),
+            Err(FolderError::Read { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What a summary takes beside the exchanges: from the plan, and from what was made of the answers.
+/// How the client fared, and what the server counted, is to be added.
+pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
+    let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
+    RunFacts {
+        run: Run {
+            backend: plan.backend.name.clone(),
+            arrival: plan.load.arrival.to_string(),
+            request_rate: rate,
+            even_rate: rate.is_some() && plan.load.arrival.is_even(),
+            max_in_flight: plan.slots().map(|slots| slots as u64),
+            planned: plan.held_requests(),
+            streamed: plan.request.stream,
+            ignore_eos: plan.request.ignore_eos,
+            percentiles: plan.percentiles.clone(),
+            measure_start: None,
+            first_due: plan.first_due(),
+            goodput: plan.goodput.clone(),
+            thresholds: plan.thresholds.clone(),
+            tokenizer: Some(Tokenizer {
+                name: plan.tokenizer.name.clone(),
+                approximate: plan.tokenizer.approximate,
+            }),
+            insecure: plan.connection.trust.insecure,
+            plugins: plan.plugins(),
+            sandbox: Some(plan.sandbox.clone()),
+            interrupted,
+        },
+        scorer_errors: assessment.error_count(),
+        retokenized: assessment.retokenized,
+        scores: assessment.means,
+        run_scores: assessment.run_scores,
+        client: None,
+        server: None,
+    }
+}

@@ -1,0 +1,274 @@
+//! A run's figures: the headline's, and those of every metric; of all answers, and by group.
+
+use serde::Serialize;
+
+use crate::chart::number::{count, fixed, percent, significant};
+use crate::charts::Shown;
+use crate::view::Group;
+use result::metric;
+use result::stats::{Figures, Ranked};
+use result::summary::{Basis, Bounds, Distribution, Summary};
+
+/// The metrics that stand above all others, with what people call them.
+pub(super) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
+
+const LABELS: [&str; 4] = ["TTFT", "TPOT", "ITL", "E2E latency"];
+
+/// A figure that stands out.
+#[derive(Serialize)]
+pub(super) struct Tile {
+    name: String,
+    metric: Option<&'static str>,
+    value: String,
+    unit: &'static str,
+    lines: Vec<String>,
+}
+
+/// Every metric's figures.
+#[derive(Serialize)]
+pub(super) struct Metrics {
+    heads: Vec<String>,
+    rows: Vec<Row>,
+    note: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    unit: String,
+    cells: Vec<String>,
+}
+
+/// Figures by group.
+#[derive(Serialize)]
+pub(super) struct Table {
+    title: String,
+    heads: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+/// What people call a metric of the headline.
+pub(super) fn label(metric: &str) -> &str {
+    let place = HEADLINE.iter().position(|known| *known == metric);
+    place.map_or(metric, |place| LABELS[place])
+}
+
+/// The headline: throughput, latencies with how sure they are, and what failed.
+pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
+    let Summary {
+        throughput,
+        requests,
+        goodput,
+        concurrency,
+        ..
+    } = summary;
+    let mut tiles = Vec::new();
+    let mut tile = |name: &str, metric, value: Option<f64>, unit, lines: Vec<Option<String>>| {
+        if let Some(value) = value {
+            tiles.push(Tile {
+                name: name.to_owned(),
+                metric,
+                value: significant(value, 4),
+                unit,
+                lines: lines.into_iter().flatten().collect(),
+            });
+        }
+    };
+    let per_s = |value: Option<f64>, unit: &str, what: &str| {
+        value.map(|value| format!("{} {unit} {what}", significant(value, 4)))
+    };
+    tile(
+        "Output throughput",
+        None,
+        throughput.output_tokens_per_s,
+        "tok/s",
+        vec![
+            per_s(throughput.total_tokens_per_s, "tok/s", "with input"),
+            per_s(
+                throughput.peak_output_tokens_per_s,
+                "tok/s",
+                "in the best second",
+            ),
+        ],
+    );
+    tile(
+        "Request throughput",
+        None,
+        throughput.requests_per_s,
+        "req/s",
+        vec![
+            per_s(throughput.due_requests_per_s, "req/s", "were due"),
+            concurrency.mean_in_flight.map(|mean| {
+                let peak = concurrency
+                    .peak
+                    .map(|peak| format!(", at most {}", count(peak)));
+                format!(
+                    "{} in flight on average{}",
+                    significant(mean, 3),
+                    peak.unwrap_or_default()
+                )
+            }),
+        ],
+    );
+    for (name, label) in HEADLINE.into_iter().zip(LABELS) {
+        let Some(of) = summary.metric(name) else {
+            continue;
+        };
+        let p99 = of.percentile(99.0).map(|p99| {
+            let sure = of
+                .confidence
+                .map(|sure| format!(" ({})", between(sure.p99)));
+            format!("P99 {} ms{}", significant(p99, 4), sure.unwrap_or_default())
+        });
+        tile(
+            &format!("{label}, median"),
+            Some(name),
+            Some(of.median),
+            "ms",
+            vec![
+                of.confidence
+                    .map(|sure| format!("95 %: {} ms", between(sure.median))),
+                p99,
+            ],
+        );
+    }
+    if let Some(goodput) = goodput {
+        tile(
+            "Goodput",
+            None,
+            goodput.requests_per_s,
+            "req/s",
+            vec![goodput.slo_attainment.map(|share| {
+                format!("{} of the requests due kept to every limit", percent(share))
+            })],
+        );
+    }
+    tile(
+        "Answered",
+        None,
+        requests.success_share.map(|share| share * 100.0),
+        "%",
+        vec![Some(match requests.failed {
+            0 => format!("all of {} requests", count(requests.total)),
+            failed => format!(
+                "{} of {} requests failed",
+                count(failed),
+                count(requests.total)
+            ),
+        })],
+    );
+    tiles
+}
+
+fn between(bounds: Bounds) -> String {
+    format!(
+        "{} to {}",
+        significant(bounds.low, 4),
+        significant(bounds.high, 4)
+    )
+}
+
+/// Every metric that was measured, in the catalogue's order.
+pub(super) fn metrics(summary: &Summary) -> Metrics {
+    let percents = &summary.run.percentiles;
+    let heads = ["Samples", "Mean", "Std", "Least", "Median"].map(str::to_owned);
+    let named = percents.iter().map(|percent| format!("P{percent}"));
+    let measured = metric::CATALOGUE
+        .iter()
+        .filter_map(|metric| Some((metric, summary.metric(metric.name)?)));
+    let rows: Vec<Row> = measured
+        .clone()
+        .map(|(metric, of)| {
+            let figures = [of.mean, of.std, of.min, of.median].map(Some);
+            let percentiles = percents.iter().map(|percent| of.percentile(*percent));
+            let figures = figures.into_iter().chain(percentiles).chain([Some(of.max)]);
+            let figures = figures.map(|value| value.map_or(String::new(), |value| fixed(value, 2)));
+            Row {
+                name: metric.name.to_owned(),
+                unit: of.unit.clone(),
+                cells: [count(of.count)].into_iter().chain(figures).collect(),
+            }
+        })
+        .collect();
+    let is_counted = |of: &Distribution| of.from == Basis::Histogram;
+    let counted: Vec<&str> = measured
+        .filter(|(_, of)| is_counted(of))
+        .map(|(metric, _)| metric.name)
+        .collect();
+    Metrics {
+        heads: heads
+            .into_iter()
+            .chain(named)
+            .chain(["Largest".to_owned()])
+            .collect(),
+        rows,
+        note: (!counted.is_empty()).then(|| {
+            format!(
+                "Median and percentiles of {} come from counts in cells, within 0.05 % of those of the samples.",
+                counted.join(", ")
+            )
+        }),
+    }
+}
+
+/// Tables by turn, class and adapter, of each run that has them.
+pub(super) fn grouped(runs: &[Shown]) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for run in runs {
+        let groups = &run.view.groups;
+        for (title, head, groups) in [
+            ("By turn of the conversation", "Turn", &groups.turns),
+            ("By class of sample", "Class", &groups.classes),
+            ("By adapter", "Adapter", &groups.adapters),
+        ] {
+            if groups.is_empty() {
+                continue;
+            }
+            tables.push(Table {
+                title: match runs.len() {
+                    1 => title.to_owned(),
+                    _ => format!("{title}: {}", run.label),
+                },
+                heads: vec![
+                    head,
+                    "Requests",
+                    "Failed",
+                    "Input tokens",
+                    "Output tokens",
+                    "TTFT, median (ms)",
+                    "TTFT, P99 (ms)",
+                    "TPOT, median (ms)",
+                    "E2E, median (ms)",
+                    "E2E, P99 (ms)",
+                ],
+                rows: groups.iter().map(row).collect(),
+            });
+        }
+    }
+    tables
+}
+
+fn row(group: &Group) -> Vec<String> {
+    let mean = |value: Option<f64>| value.map_or(String::new(), |value| significant(value, 4));
+    let at = |figures: &Option<Figures>, percent: f64| {
+        let figures = figures.as_ref();
+        figures.map_or(String::new(), |figures| {
+            fixed(figures.percentile(percent), 2)
+        })
+    };
+    vec![
+        group
+            .name
+            .clone()
+            .unwrap_or_else(|| "all others".to_owned()),
+        count(group.requests),
+        count(group.failed),
+        mean(group.input_tokens),
+        mean(group.output_tokens),
+        at(&group.ttft, 50.0),
+        at(&group.ttft, 99.0),
+        at(&group.tpot, 50.0),
+        at(&group.e2e, 50.0),
+        at(&group.e2e, 99.0),
+    ]
+}

@@ -1,0 +1,244 @@
+//! Sections of a few figures each: goodput, steady state, tokens, what the server says, scores.
+
+use serde::Serialize;
+
+use super::{Pair, pairs};
+use crate::chart::number::{count, fixed, percent, significant};
+use result::metric;
+use result::summary::server::Figure as Counted;
+use result::summary::{SteadyState, Summary};
+
+/// A few figures that belong together.
+#[derive(Serialize)]
+pub(super) struct Part {
+    title: &'static str,
+    words: Option<String>,
+    pairs: Vec<Pair>,
+}
+
+/// Goodput, steady state, tokens and what the server says, where they are there.
+pub(super) fn parts(summary: &Summary) -> Vec<Part> {
+    let parts = [
+        goodput(summary),
+        steady(summary),
+        tokens(summary),
+        server(summary),
+        scores(summary),
+    ];
+    let there = parts.into_iter().flatten();
+    there
+        .filter(|part| !part.pairs.is_empty() || part.words.is_some())
+        .collect()
+}
+
+fn goodput(summary: &Summary) -> Option<Part> {
+    let goodput = summary.goodput.as_ref()?;
+    let mut pairs = pairs([
+        ("Good requests", Some(count(goodput.good))),
+        ("Of the requests due", goodput.slo_attainment.map(percent)),
+        (
+            "Good requests a second",
+            goodput.requests_per_s.map(|value| significant(value, 4)),
+        ),
+        (
+            "Their output tokens a second",
+            goodput
+                .output_tokens_per_s
+                .map(|value| significant(value, 4)),
+        ),
+    ]);
+    for (metric, of) in &goodput.objectives {
+        let unknown = match of.unknown {
+            0 => String::new(),
+            unknown => format!(", {} unknown", count(unknown)),
+        };
+        let share = of.attainment.map(|share| format!("{}: ", percent(share)));
+        pairs.push(Pair {
+            name: format!("{metric} at most {} ms", significant(of.at_most_ms, 4)),
+            value: format!(
+                "{}{} kept, {} missed{unknown}",
+                share.unwrap_or_default(),
+                count(of.kept),
+                count(of.missed)
+            ),
+        });
+    }
+    Some(Part {
+        title: "Goodput",
+        words: None,
+        pairs,
+    })
+}
+
+fn steady(summary: &Summary) -> Option<Part> {
+    let window = match summary.steady_state.as_ref()? {
+        SteadyState::Absent(why) => {
+            return Some(Part {
+                title: "Steady state",
+                words: Some(format!("None: {why}.")),
+                pairs: Vec::new(),
+            });
+        }
+        SteadyState::Window(window) => window,
+    };
+    let of = |name: &str| {
+        let of = window.metrics.get(name)?;
+        let p99 = of.percentile(99.0);
+        let p99 = p99.map(|p99| format!(", P99 {} ms", significant(p99, 4)));
+        Some(format!(
+            "{} ms{}",
+            significant(of.median, 4),
+            p99.unwrap_or_default()
+        ))
+    };
+    let drift = window.drift.iter().map(|(name, drift)| {
+        let change = format!("{:+.1} %", drift.change * 100.0);
+        format!("{name} {}", change.replace('-', "\u{2212}"))
+    });
+    let drift: Vec<String> = drift.collect();
+    Some(Part {
+        title: "Steady state",
+        words: Some(format!(
+            "From {} to {} s, while {} of {} requests or more were in flight.",
+            significant(window.from_s, 4),
+            significant(window.to_s, 4),
+            count(window.at_least),
+            count(window.plateau)
+        )),
+        pairs: pairs([
+            ("Requests that ended in it", Some(count(window.ended))),
+            (
+                "Requests a second",
+                Some(significant(window.requests_per_s, 4)),
+            ),
+            (
+                "Output tokens a second",
+                window
+                    .output_tokens_per_s
+                    .map(|value| significant(value, 4)),
+            ),
+            ("In flight", Some(significant(window.mean_in_flight, 4))),
+            ("TTFT, median", of(metric::TTFT)),
+            ("TPOT, median", of(metric::TPOT)),
+            ("ITL, median", of(metric::ITL)),
+            ("E2E latency, median", of(metric::E2E)),
+            (
+                "From its beginning to its end",
+                (!drift.is_empty()).then(|| drift.join(", ")),
+            ),
+            (
+                "Throughput swings every",
+                window.swing.map(|swing| {
+                    format!(
+                        "{} s, by {}",
+                        significant(swing.period_s, 3),
+                        percent(swing.share)
+                    )
+                }),
+            ),
+        ]),
+    })
+}
+
+fn tokens(summary: &Summary) -> Option<Part> {
+    let tokens = &summary.tokens;
+    let sources = |counted: &result::summary::Counted| {
+        let known = counted.exchanges_by_source.iter();
+        let known = known.map(|(source, n)| format!("{} {}", source.name(), count(*n)));
+        let unknown = (counted.unknown > 0).then(|| format!("unknown {}", count(counted.unknown)));
+        let parts: Vec<String> = known.chain(unknown).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    };
+    let tokenizer = summary.run.tokenizer.as_ref().map(|tokenizer| {
+        let kind = if tokenizer.approximate {
+            ", approximate"
+        } else {
+            ""
+        };
+        format!("{}{kind}", tokenizer.name)
+    });
+    Some(Part {
+        title: "Tokens",
+        words: None,
+        pairs: pairs([
+            ("Input tokens", tokens.input.total.map(count)),
+            ("Counted by, in requests", sources(&tokens.input)),
+            ("Output tokens", tokens.output.total.map(count)),
+            ("Counted by, in requests", sources(&tokens.output)),
+            (
+                "Output tokens asked for",
+                tokens.output_requested.map(count),
+            ),
+            (
+                "Output tokens, tokenized again",
+                tokens.output_retokenized.map(count),
+            ),
+            (
+                "Input tokens found in a cache",
+                tokens.input_cached.map(count),
+            ),
+            ("Reasoning tokens", tokens.output_reasoning.map(count)),
+            (
+                "Output tokens to an event",
+                tokens.per_event.map(|value| significant(value, 4)),
+            ),
+            ("Tokenizer of this side", tokenizer),
+        ]),
+    })
+}
+
+fn server(summary: &Summary) -> Option<Part> {
+    let server = summary.server.as_ref()?;
+    let counted = |figure| server.counted(figure).map(|value| significant(value, 12));
+    let hits = server.counted(Counted::PrefixCacheHits);
+    let queries = server.counted(Counted::PrefixCacheQueries);
+    let share = hits.zip(queries).filter(|(_, queries)| *queries > 0.0);
+    let cache = match server.largest(Counted::KvCacheUsage) {
+        [Some(before), Some(after)] => Some(format!(
+            "{} before, {} after",
+            percent(before),
+            percent(after)
+        )),
+        _ => None,
+    };
+    let lost = server.targets.iter().filter_map(|told| {
+        let why = told.lost.as_ref()?;
+        Some(format!(
+            "{} did not tell its metrics afterwards: {why}",
+            told.url
+        ))
+    });
+    let lost: Vec<String> = lost.collect();
+    Some(Part {
+        title: "What the server counted",
+        words: (!lost.is_empty()).then(|| lost.join("; ")),
+        pairs: pairs([
+            ("Finished requests", counted(Counted::FinishedRequests)),
+            ("Input tokens", counted(Counted::InputTokens)),
+            ("Output tokens", counted(Counted::OutputTokens)),
+            ("Preemptions", counted(Counted::Preemptions)),
+            (
+                "Tokens found in the prefix cache",
+                share.map(|(hits, queries)| percent(hits / queries)),
+            ),
+            ("Cache for keys and values in use", cache),
+        ]),
+    })
+}
+
+fn scores(summary: &Summary) -> Option<Part> {
+    let means = summary.scores.iter().map(|(name, score)| Pair {
+        name: name.clone(),
+        value: format!("{}, mean of {}", fixed(score.mean, 4), count(score.count)),
+    });
+    let whole = summary.run_scores.iter().map(|(name, value)| Pair {
+        name: name.clone(),
+        value: fixed(*value, 4),
+    });
+    let pairs: Vec<Pair> = means.chain(whole).collect();
+    (!pairs.is_empty()).then_some(Part {
+        title: "Scores",
+        words: None,
+        pairs,
+    })
+}

@@ -1,0 +1,276 @@
+//! How runs were made: plan, machine, client, command line; and what differs between several.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Pair, pair, pairs};
+use crate::Reported;
+use crate::chart::number::{bytes, count, percent, plural, significant};
+use crate::charts::Shown;
+use model::duration;
+use result::summary::Summary;
+use result::summary::client::Thread;
+use scenario::plan::{Amount, Plan};
+
+/// What stands for a value that a page does not show.
+const HIDDEN: &str = "[not shown, may be secret]";
+
+/// A setting that not all runs have alike.
+#[derive(Serialize)]
+pub(super) struct Difference {
+    name: String,
+    cells: Vec<String>,
+}
+
+/// How requests were offered, in few words.
+pub(super) fn load(plan: &Plan) -> String {
+    let slots = plan
+        .slots()
+        .map(|slots| format!(", at most {} in flight", count(slots as u64)));
+    format!("{}{}", plan.load.arrival, slots.unwrap_or_default())
+}
+
+/// The settings that bear on the figures.
+pub(super) fn told(plan: &Plan) -> Vec<Pair> {
+    let amount = match plan.load.amount {
+        Amount::Requests(requests) => plural(requests, "request"),
+        Amount::Duration(span) => duration::format(span.into()),
+    };
+    let config = |config: &Value| match config {
+        Value::Object(map) if map.is_empty() => String::new(),
+        Value::Null => String::new(),
+        config => format!(" {config}"),
+    };
+    let request = &plan.request;
+    let given = |yes: bool, word: &str| yes.then(|| word.to_owned());
+    let asked: Vec<String> = [
+        Some(
+            if request.stream {
+                "streamed"
+            } else {
+                "whole replies"
+            }
+            .to_owned(),
+        ),
+        given(request.ignore_eos, "on to the length asked for"),
+        request
+            .output_tokens
+            .map(|n| plural(n.into(), "output token")),
+        request.temperature.map(|t| format!("temperature {t}")),
+        request.top_p.map(|p| format!("top-p {p}")),
+        request.top_k.map(|k| format!("top-k {k}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let files = plan.dataset.files.iter().map(|(name, file)| {
+        let digest = file.digest.get(..16).unwrap_or(&file.digest);
+        format!(
+            "{name}: {} ({}, sha256 {digest}…)",
+            file.path.display(),
+            bytes(file.bytes)
+        )
+    });
+    let files: Vec<String> = files.collect();
+    let approximate = if plan.tokenizer.approximate {
+        " (approximate)"
+    } else {
+        ""
+    };
+    pairs([
+        ("Amount", Some(amount)),
+        ("Load", Some(load(plan))),
+        ("Warm-up", Some(plural(plan.load.warmup.into(), "request"))),
+        ("Seed", Some(plan.load.seed.to_string())),
+        (
+            "Dataset",
+            Some(format!(
+                "{}{}",
+                plan.dataset.plugin.plugin,
+                config(&plan.dataset.plugin.config)
+            )),
+        ),
+        ("Files", (!files.is_empty()).then(|| files.join("; "))),
+        (
+            "Backend",
+            Some(format!(
+                "{}{}",
+                plan.backend.plugin,
+                config(&plan.backend.config)
+            )),
+        ),
+        ("Target", Some(plan.target.base_urls.join(", "))),
+        (
+            "Tokenizer",
+            Some(format!("{}{approximate}", plan.tokenizer.name)),
+        ),
+        ("Replies", Some(asked.join(", "))),
+        (
+            "Part of the plan",
+            plan.slice
+                .map(|slice| format!("{} of {}", slice.index + 1, slice.of)),
+        ),
+    ])
+}
+
+/// Where the run was made, and how long its start took.
+pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
+    let mut told = vec![pair("Runner", &reported.plan.runner)];
+    if let Some(environment) = &reported.environment {
+        told.extend(pairs([
+            ("Plugin contract", Some(environment.contract.clone())),
+            ("Platform", Some(environment.platform.clone())),
+            ("Processor", environment.cpu.clone()),
+            ("Cores", environment.cores.map(|cores| count(cores as u64))),
+            ("Memory", environment.memory_bytes.map(bytes)),
+            ("Kernel", environment.kernel.clone()),
+            ("File descriptors", environment.descriptors.map(count)),
+        ]));
+    }
+    let timings = reported.status.as_ref().map(|status| &status.timings);
+    let first = timings.and_then(|timings| timings.first_sent_ms);
+    told.extend(pairs([(
+        "First request sent after",
+        first.map(|ms| format!("{} ms", significant(ms, 3))),
+    )]));
+    told
+}
+
+/// What was seen of this client while it measured.
+pub(super) fn client(summary: &Summary) -> Vec<Pair> {
+    let Some(client) = &summary.client else {
+        return Vec::new();
+    };
+    let share = |thread: &Thread| {
+        let most = thread
+            .cpu_most
+            .map(|most| format!(", at most {} in a second", percent(most)));
+        format!("{}{}", percent(thread.cpu), most.unwrap_or_default())
+    };
+    let busiest = |role| client.busiest(role).map(|(_, thread)| share(thread));
+    pairs([
+        ("Busiest reader, of a core", busiest("read")),
+        ("Pacer, of a core", busiest("pace")),
+        ("Busiest decoder, of a core", busiest("decode")),
+        ("Recorder, of a core", busiest("record")),
+        (
+            "Decode backlog at most, in batches",
+            Some(count(client.decode_backlog)),
+        ),
+        (
+            "Decoded at most later by",
+            Some(format!("{} ms", significant(client.decode_behind_ms, 3))),
+        ),
+        (
+            "Longest pause",
+            Some(format!("{} ms", significant(client.longest_pause_ms, 3))),
+        ),
+        (
+            "Kept from running by a quota",
+            client
+                .throttled_s
+                .map(|s| format!("{} s", significant(s, 3))),
+        ),
+        (
+            "Largest step of the clock",
+            client
+                .clock_step_ms
+                .map(|ms| format!("{} ms", significant(ms, 3))),
+        ),
+        (
+            "Machine busy",
+            client.machine.map(|machine| percent(machine.busy)),
+        ),
+        (
+            "Stolen by a hypervisor",
+            client
+                .machine
+                .map(|machine| format!("{} s", significant(machine.stolen_s, 3))),
+        ),
+    ])
+}
+
+/// A command line as a shell takes it.
+pub(super) fn command_line(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
+    let quoted = words
+        .iter()
+        .map(|word| match word.chars().all(plain) && !word.is_empty() {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// The plan as JSON, less what may be secret.
+pub(super) fn whole(plan: &Plan) -> String {
+    serde_json::to_string_pretty(&shown(plan)).unwrap_or_default()
+}
+
+/// Bodies may carry keys of a proxy or a tenant: their fields' names are shown, their values are not.
+fn shown(plan: &Plan) -> Value {
+    let mut value = serde_json::to_value(plan).unwrap_or_default();
+    if let Some(body) = value.pointer_mut("/request/extra-body") {
+        match body {
+            Value::Object(fields) => {
+                let hidden = fields.values_mut();
+                hidden.for_each(|value| *value = Value::String(HIDDEN.to_owned()));
+            }
+            other => *other = Value::String(HIDDEN.to_owned()),
+        }
+    }
+    value
+}
+
+/// The settings that not all runs have alike, by their place in the plan.
+pub(super) fn differences(runs: &[Shown]) -> Vec<Difference> {
+    let plans: Vec<BTreeMap<String, String>> = runs
+        .iter()
+        .map(|run| {
+            let mut flat = BTreeMap::new();
+            flatten("", &shown(&run.reported.plan), &mut flat);
+            flat
+        })
+        .collect();
+    let mut names: Vec<&String> = plans.iter().flat_map(BTreeMap::keys).collect();
+    names.sort();
+    names.dedup();
+    let differ = |name: &&String| {
+        plans
+            .iter()
+            .any(|plan| plan.get(*name) != plans[0].get(*name))
+    };
+    let differing = names.into_iter().filter(differ);
+    differing
+        .map(|name| Difference {
+            name: name.clone(),
+            cells: plans
+                .iter()
+                .map(|plan| plan.get(name).cloned().unwrap_or_default())
+                .collect(),
+        })
+        .collect()
+}
+
+fn flatten(name: &str, value: &Value, flat: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let name = if name.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{name}.{key}")
+                };
+                flatten(&name, value, flat);
+            }
+        }
+        Value::String(text) => {
+            flat.insert(name.to_owned(), text.clone());
+        }
+        other => {
+            flat.insert(name.to_owned(), other.to_string());
+        }
+    }
+}

@@ -1,0 +1,236 @@
+use std::convert::Infallible;
+
+use super::*;
+use crate::charts::fixture::{exchanges, run_of};
+use crate::compare::{self, Asked, Choice, Measured, Side};
+use crate::exchanges::failed;
+use crate::folder;
+use model::exchange::{Exchange, FailureClass};
+
+fn page_of(runs: &[Shown]) -> String {
+    let without = vec![Vec::new(); runs.len()];
+    drawn_with(runs, &without)
+}
+
+/// The page of runs of which each has those exchanges.
+fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
+    let figures = compare::figures(&Choice::Headline, &[], &[]);
+    let fewest = exchanges.iter().map(|exchanges| exchanges.len() as u64);
+    let blocks = fewest.min().and_then(compare::blocks);
+    let sides = runs.iter().zip(exchanges).map(|(run, exchanges)| {
+        let facts = folder::facts(&run.reported.plan, Default::default(), false);
+        let exchanges = exchanges.iter().cloned().map(Ok::<_, Infallible>);
+        let Ok(measured) =
+            Measured::read(run.reported.clone(), &facts, &figures, blocks, exchanges);
+        Side::Runs(vec![measured])
+    });
+    let asked = Asked::of(figures.clone(), blocks);
+    let several = runs.len() > 1;
+    let compared = several.then(|| compare::compare(&sides.collect::<Vec<_>>(), &asked));
+    page(runs, compared.as_ref()).unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+#[test]
+fn digests_are_written_as_policies_take_them() {
+    for (bytes, text) in [
+        ("", ""),
+        ("f", "Zg=="),
+        ("fo", "Zm8="),
+        ("foo", "Zm9v"),
+        ("foobar", "Zm9vYmFy"),
+    ] {
+        assert_eq!(base64(bytes.as_bytes()), text);
+    }
+}
+
+#[test]
+fn a_page_says_what_was_measured_and_is_the_same_every_time() {
+    let run = || run_of("one", &exchanges(60, 0));
+    let text = page_of(&[run()]);
+    assert_eq!(text, page_of(&[run()]));
+    assert!(!text.contains("Thresholds"), "absent is absent");
+    let mut checked = run();
+    checked.reported.summary.thresholds = vec![result::threshold::Checked {
+        threshold: "ttft.p99 <= 100 ms".to_owned(),
+        seen: Some(160.0),
+        held: false,
+        because: None,
+    }];
+    let checked = page_of(&[checked]);
+    assert!(checked.contains("ttft.p99 &lt;= 100 ms") && checked.contains("does not hold"));
+    for part in [
+        "<title>m on vllm 0.10.1</title>",
+        "8x H800",
+        "2026-01-02, 03:04:05 UTC",
+        "57 of 60",
+        "it broke &lt;off&gt;",
+        "By turn of the conversation",
+        "By class of sample",
+        "TTFT, median",
+        "id=\"def-ttft\"",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+    assert!(!text.contains("By adapter"), "absent is absent");
+    let ids: Vec<&str> = text
+        .split(" id=\"")
+        .skip(1)
+        .filter_map(|id| id.split('"').next())
+        .collect();
+    let distinct: std::collections::BTreeSet<&&str> = ids.iter().collect();
+    assert_eq!(distinct.len(), ids.len(), "ids are unique");
+    for reference in [
+        "popovertarget=\"",
+        "aria-labelledby=\"",
+        "aria-describedby=\"",
+        "href=\"#",
+    ] {
+        for id in text
+            .split(reference)
+            .skip(1)
+            .filter_map(|id| id.split('"').next())
+        {
+            assert!(ids.contains(&id), "{reference}{id}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_fetched_and_nothing_else_may_run() {
+    let text = page_of(&[run_of("one", &exchanges(60, 0))]);
+    let policy = text
+        .split("Content-Security-Policy\" content=\"")
+        .nth(1)
+        .unwrap();
+    let policy = policy.split('"').next().unwrap();
+    assert!(
+        policy.starts_with("default-src &#x27;none&#x27;;"),
+        "{policy}"
+    );
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let within = |open: &str, close: &str| {
+        text.split(open)
+            .nth(1)
+            .unwrap()
+            .split(close)
+            .next()
+            .unwrap()
+    };
+    for inline in [
+        within("<style>", "</style>"),
+        within("<script>", "</script>"),
+    ] {
+        let digest = source(inline).replace('/', "&#x2f;");
+        assert!(policy.contains(&digest), "{digest}: {policy}");
+    }
+    for part in [
+        " src=",
+        "url(",
+        "@import",
+        "style=\"",
+        " onclick",
+        "http-equiv=\"refresh",
+    ] {
+        assert!(!text.contains(part), "{part}");
+    }
+    let links = text.split(" href=\"").skip(1);
+    for link in links {
+        assert!(
+            link.starts_with('#') || link.starts_with("data:,"),
+            "{}",
+            &link[..40]
+        );
+    }
+}
+
+#[test]
+fn what_servers_say_is_text() {
+    let hostile = "</script><img src=x onerror=alert(1)>\u{7}\"'`";
+    let mut all = exchanges(40, 0);
+    all[3] = failed(all[3].clone(), FailureClass::HttpStatus, hostile);
+    for exchange in &mut all {
+        exchange.sample.id = hostile.to_owned();
+        exchange.sample.class = Some(hostile.to_owned());
+    }
+    let mut run = run_of(hostile, &all);
+    run.reported.folder = hostile.to_owned();
+    run.reported.plan.about.engine = Some(hostile.to_owned());
+    run.reported.plan.about.launch_command = Some(hostile.to_owned());
+    let text = page_of(&[run.clone(), run]);
+    assert!(!text.contains("<img"), "nothing is an element");
+    assert!(!text.contains('\u{7}') && text.contains("&lt;img"));
+    assert_eq!(text.matches("</script>").count(), 1);
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let mut run = run_of("one", &exchanges(20, 0));
+    run.reported.plan.request.extra_body = Some(serde_json::json!({ "tenant": "sk-secret" }));
+    let text = page_of(&[run.clone(), run]);
+    assert!(!text.contains("sk-secret"));
+    assert!(text.contains("tenant"));
+}
+
+#[test]
+fn several_runs_stand_side_by_side() {
+    let of = [exchanges(600, 0), exchanges(600, 30)];
+    let runs = [run_of("one", &of[0]), run_of("two", &of[1])];
+    let text = drawn_with(&runs, &of);
+    for part in [
+        "What differs between the runs",
+        "▲ +23.1 %",
+        "(worse)",
+        "data-run=\"1\"",
+        "runner compare",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+    assert!(!page_of(&runs[..1]).contains("data-run=\"0\""));
+}
+
+/// What is not known to be more than chance, or is of another load, has no mark.
+#[test]
+fn only_what_is_shown_is_marked() {
+    let of = [exchanges(600, 0), exchanges(600, 30)];
+    let runs = [run_of("one", &of[0]), run_of("two", &of[1])];
+    let marked = |text: &str| text.contains("▲") || text.contains("(worse)");
+    assert!(!marked(&page_of(&runs)), "without samples");
+    assert!(marked(&drawn_with(&runs, &of)));
+    let mut other = runs.clone();
+    other[1].reported.plan.target.model = Some("<other>".to_owned());
+    let text = drawn_with(&other, &of);
+    assert!(
+        !marked(&text) && text.contains("+23.1 %"),
+        "of another model"
+    );
+    assert!(text.contains("&lt;other&gt; in two"), "{text}");
+}
+
+#[test]
+fn a_run_of_nothing_has_a_page() {
+    let text = page_of(&[run_of("none", &[])]);
+    assert!(text.contains("Invalid") && !text.contains("NaN"), "{text}");
+}
+
+#[test]
+fn command_lines_can_be_given_to_a_shell() {
+    let words = ["runner", "--x", "it's", "a b", "", "--rate=1"].map(str::to_owned);
+    assert_eq!(
+        plan::command_line(&words),
+        r"runner --x 'it'\''s' 'a b' '' --rate=1"
+    );
+}
+
+#[test]
+fn ten_thousand_requests_fit() {
+    let one = run_of("one", &exchanges(10_000, 0));
+    let text = page_of(std::slice::from_ref(&one));
+    assert!(text.len() < 1_500_000, "{} bytes", text.len());
+    let three = [
+        one,
+        run_of("two", &exchanges(10_000, 10)),
+        run_of("three", &exchanges(10_000, 20)),
+    ];
+    let text = page_of(&three);
+    assert!(text.len() < 3_000_000, "{} bytes", text.len());
+}

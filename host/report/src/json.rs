@@ -1,0 +1,12 @@
+//! The summary as JSON, indented. A figure that was not measured has no key. The schema is
+//! `schemas/summary.schema.json`.
+
+use result::summary::Summary;
+
+/// The summary as indented JSON with a newline at its end.
+///
+/// # Errors
+/// Only where a value cannot stand in JSON, which no summary of ours holds.
+pub fn json(summary: &Summary) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(summary)? + "\n")
+}

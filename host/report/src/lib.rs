@@ -1,0 +1,60 @@
+//! A run's result in the forms people and programs read: the text block, JSON, a table of exchanges
+//! as CSV, the blocks and files of other tools, a page with charts, and each chart as a picture; and
+//! the schemas of the JSON forms. Pure: a summary or exchanges in, text out.
+
+pub mod assessment;
+pub mod chart;
+pub mod charts;
+pub mod compare;
+pub mod compared;
+pub mod compatible;
+pub mod csv;
+pub mod environment;
+pub mod folder;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod record;
+pub mod repeat;
+pub mod repeats;
+pub mod schema;
+pub mod text;
+pub mod view;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;
+
+/// Exchanges for tests, as those of `result` have them.
+#[cfg(test)]
+#[path = "../../result/src/summary/fixture.rs"]
+mod exchanges;
+
+use crate::environment::Environment;
+use crate::folder::Status;
+use result::summary::Summary;
+use scenario::plan::Plan;
+
+/// What a page says of a run, its exchanges apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    /// The name of the run's folder.
+    pub folder: String,
+    /// What was to be done.
+    pub plan: Plan,
+    /// Where it was made; absent where that was not written.
+    pub environment: Option<Environment>,
+    /// How it ended; absent where it was killed, or has not ended.
+    pub status: Option<Status>,
+    /// What it amounts to.
+    pub summary: Summary,
+}
+
+/// Text from outside on one line, without control characters: what a server or a plugin says
+/// must not break a row, nor reach a terminal as a command.
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}

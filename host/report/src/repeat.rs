@@ -1,0 +1,134 @@
+//! Repeats: runs of the same plan that were made to be held against each other, and how far apart
+//! their figures are. How one run's figures are spread is its summary's.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::compare::estimate::{mean, of_runs, variance};
+use crate::compare::{Choice, Ends, figures};
+use result::figure::Figure;
+use result::stats::interval::LEVEL;
+use result::summary::Summary;
+
+/// That a run is one of several repeats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Repeat {
+    /// What the repeats of one scenario have in common, and nothing else has.
+    pub group: String,
+    /// Which of them this is, from 1.
+    pub number: u32,
+    /// How many there were to be.
+    pub of: u32,
+}
+
+/// How far repeats of a scenario are apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Repeats {
+    /// The scenario.
+    pub scenario: String,
+    /// How many repeats were measured.
+    pub runs: usize,
+    /// How sure intervals are, in percent.
+    pub level: f64,
+    /// Each figure that any of them has.
+    pub figures: Vec<Repeated>,
+}
+
+/// A figure of several repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Repeated {
+    /// Its name.
+    pub figure: String,
+    /// Its unit; empty for a share or a number.
+    pub unit: String,
+    /// How many of the repeats have it.
+    pub runs: usize,
+    /// The mean over them.
+    pub mean: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// The coefficient of variation: the standard deviation (divided by n - 1) over the mean, in percent.
+    /// Absent of one run, and where the mean is zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation_percent: Option<f64>,
+    /// Where the mean of many repeats lies with 95 % confidence, by Student's distribution; absent
+    /// of one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Ends>,
+}
+
+/// How far the headline's figures of repeats are apart.
+pub fn repeats(scenario: &str, summaries: &[Summary]) -> Repeats {
+    let all: Vec<&Summary> = summaries.iter().collect();
+    let figures = figures(&Choice::Headline, &all, &[]);
+    let figures = figures
+        .iter()
+        .filter_map(|figure| repeated(figure, summaries));
+    Repeats {
+        scenario: scenario.to_owned(),
+        runs: summaries.len(),
+        level: LEVEL,
+        figures: figures.collect(),
+    }
+}
+
+fn repeated(figure: &Figure, summaries: &[Summary]) -> Option<Repeated> {
+    let values: Vec<f64> = summaries.iter().filter_map(|s| figure.read(s)).collect();
+    let min = values.iter().copied().reduce(f64::min)?;
+    let max = values.iter().copied().reduce(f64::max)?;
+    let mean = mean(&values);
+    let deviation = variance(&values).map(f64::sqrt).filter(|_| mean != 0.0);
+    Some(Repeated {
+        figure: figure.to_string(),
+        unit: figure.unit().to_owned(),
+        runs: values.len(),
+        mean,
+        min,
+        max,
+        variation_percent: deviation.map(|deviation| 100.0 * deviation / mean.abs()),
+        interval: of_runs(&values).map(Ends::from),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchanges::{facts, reply};
+    use model::exchange::Kind::{End, Text};
+
+    /// One request each, whose first token comes after 100, 110 and 120 ms.
+    #[test]
+    fn the_spread_of_three_repeats() {
+        let summary = |first: u64| {
+            let at = 1000 + first;
+            let events = [
+                (at, Text, None, 1),
+                (at + 50, Text, None, 1),
+                (at + 50, End, None, 0),
+            ];
+            Summary::of(&facts(), &[reply(0, 1000, &events)])
+        };
+        let found = repeats("chat", &[100, 110, 120].map(summary));
+        let ttft = &found.figures[0];
+        assert_eq!((ttft.figure.as_str(), ttft.runs), ("ttft.mean", 3));
+        assert_eq!((ttft.mean, ttft.min, ttft.max), (110.0, 100.0, 120.0));
+        assert_eq!(ttft.variation_percent, Some(100.0 * 10.0 / 110.0));
+        // t(2) = 4.3027, and 10 / √3.
+        let ends = ttft.interval.unwrap();
+        assert!(
+            (ends.high - 134.841).abs() < 0.001 && (ends.low - 85.159).abs() < 0.001,
+            "{ends:?}"
+        );
+        let one = repeats("chat", &[summary(100)]);
+        assert_eq!(
+            (one.figures[0].variation_percent, one.figures[0].interval),
+            (None, None)
+        );
+        assert_eq!(repeats("chat", &[]).figures, []);
+    }
+}

@@ -1,0 +1,27 @@
+//! JSON Schemas of the result files, generated from the types that write them. The copies in
+//! `schemas/` are for those who read results without this program.
+
+use schemars::schema_for;
+
+use crate::compare::Compared;
+use crate::repeat::Repeats;
+use model::exchange::Exchange;
+use result::summary::Summary;
+
+/// The names of the schemas.
+pub const NAMES: [&str; 5] = ["summary", "exchange", "audit", "comparison", "repeats"];
+
+/// The schema of that name as indented JSON with a newline at its end; `None` where there is none.
+pub fn schema(name: &str) -> Option<String> {
+    let schema = match name {
+        "summary" => schema_for!(Summary),
+        "exchange" => schema_for!(Exchange),
+        "audit" => schema_for!(audit::Report),
+        "comparison" => schema_for!(Compared),
+        "repeats" => schema_for!(Repeats),
+        _ => return None,
+    };
+    serde_json::to_string_pretty(&schema)
+        .ok()
+        .map(|text| text + "\n")
+}

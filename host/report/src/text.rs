@@ -1,0 +1,457 @@
+//! The result as a block of text that scripts parse as much as people read it. Labels, order,
+//! widths, rules and decimals are those of LMDeploy's `profile_restful_api.py` (and of SGLang's
+//! and vLLM's, which share the ancestor); lines of ours stand between, in the section they belong
+//! to, and sections of ours follow.
+//!
+//! A figure that was not measured has no line, and a section without figures no rule: a script
+//! that looks for it fails instead of reading a zero. `Not measured:` names what is left out.
+//! There are no colours and no control characters in the block, whatever a server put into its
+//! messages.
+//!
+//! [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
+
+mod padded;
+pub mod sglang;
+pub mod vllm;
+
+use std::fmt::{Display, Write};
+
+use super::plain;
+use model::exchange::FailureClass;
+use result::metric;
+use result::summary::server::Figure;
+use result::summary::{Bounds, Counted, Distribution, SteadyState, Summary, Window};
+
+/// Where values begin, less one.
+const LABELS: usize = 40;
+
+/// The result as text, with a newline at its end.
+pub fn text(summary: &Summary) -> String {
+    let mut block = Block::default();
+    let _ = writeln!(block.text, "{:=^50}", " Serving Benchmark Result ");
+    load(&mut block, summary);
+    latencies(&mut block, summary);
+    block.section("Latency from Due Time");
+    block.distribution(summary, metric::TTFT_FROM_DUE, "TTFT from Due", MS);
+    block.distribution(summary, metric::E2E_FROM_DUE, "E2E from Due", MS);
+    block.section("Send Lag and Queueing");
+    block.distribution(summary, metric::SEND_LAG, "Send Lag", MS);
+    block.distribution(summary, metric::QUEUE, "Queueing", MS);
+    block.line("Requests held back by the cap:", summary.requests.held_back);
+    goodput(&mut block, summary);
+    steady_state(&mut block, summary);
+    confidence(&mut block, summary);
+    tokens(&mut block, summary);
+    client(&mut block, summary);
+    server(&mut block, summary);
+    failures(&mut block, summary);
+    scores(&mut block, summary);
+    plugins(&mut block, summary);
+    thresholds(&mut block, summary);
+    verdict(&mut block, summary);
+    let _ = writeln!(block.text, "{:=^50}", "");
+    block.text
+}
+
+fn load(block: &mut Block, summary: &Summary) {
+    let Summary {
+        run,
+        requests,
+        tokens,
+        throughput,
+        concurrency,
+        ..
+    } = summary;
+    block.line("Backend:", Some(&run.backend));
+    // Python prints a float with its point, as `{:?}` does.
+    let rate = run
+        .request_rate
+        .map_or("inf".to_owned(), |rate| format!("{rate:?}"));
+    block.line("Traffic request rate:", Some(rate));
+    block.line("Arrival:", Some(&run.arrival));
+    block.line("Maximum request concurrency:", run.max_in_flight);
+    block.line("Successful requests:", Some(requests.successful));
+    block.line("Failed requests:", Some(requests.failed));
+    for (class, failures) in &requests.failures {
+        block.line(
+            &format!("Failed requests ({}):", class.name()),
+            Some(failures.count),
+        );
+        for (reason, count) in &failures.reasons {
+            let label = format!("  {} ({}):", class.name(), reason.name());
+            block.line(&label, Some(*count));
+        }
+    }
+    block.figure("Benchmark duration (s):", throughput.duration_s);
+    block.line("Total input tokens:", tokens.input.total);
+    block.line("Total generated tokens:", tokens.output.total);
+    block.line(
+        "Total generated tokens (retokenized):",
+        tokens.output_retokenized,
+    );
+    block.figure("Request throughput (req/s):", throughput.requests_per_s);
+    if let Some(goodput) = &summary.goodput {
+        block.figure("Request goodput (req/s):", goodput.requests_per_s);
+    }
+    block.figure(
+        "Input token throughput (tok/s):",
+        throughput.input_tokens_per_s,
+    );
+    block.figure(
+        "Output token throughput (tok/s):",
+        throughput.output_tokens_per_s,
+    );
+    block.figure(
+        "Peak output token throughput (tok/s):",
+        throughput.peak_output_tokens_per_s,
+    );
+    block.line("Peak concurrent requests:", concurrency.peak);
+    block.figure(
+        "Total token throughput (tok/s):",
+        throughput.total_tokens_per_s,
+    );
+    block.figure("Concurrency:", concurrency.mean);
+    block.figure("Requests due (req/s):", throughput.due_requests_per_s);
+    block.figure("Requests sent (req/s):", throughput.sent_requests_per_s);
+}
+
+fn latencies(block: &mut Block, summary: &Summary) {
+    block.section("End-to-End Latency");
+    block.distribution(summary, metric::E2E, "E2E Latency", MS);
+    block.distribution(summary, metric::E2E, "Latency", SECONDS);
+    block.section("Time to First Token");
+    block.distribution(summary, metric::TTFT, "TTFT", MS);
+    block.section("Time per Output Token (excl. 1st token)");
+    block.distribution(summary, metric::TPOT, "TPOT", MS);
+    block.section("Inter-token Latency");
+    block.distribution(summary, metric::ITL, "ITL", MS);
+}
+
+fn goodput(block: &mut Block, summary: &Summary) {
+    let Some(goodput) = &summary.goodput else {
+        return;
+    };
+    let percent = |share: Option<f64>| share.map(|share| share * 100.0);
+    block.section("Goodput");
+    block.line("Good requests:", Some(goodput.good));
+    block.figure("SLO attainment (%):", percent(goodput.slo_attainment));
+    for (metric, of) in &goodput.objectives {
+        let label = format!("{metric} <= {} ms (%):", of.at_most_ms);
+        block.figure(&label, percent(of.attainment));
+    }
+    block.figure("Output token goodput (tok/s):", goodput.output_tokens_per_s);
+}
+
+fn steady_state(block: &mut Block, summary: &Summary) {
+    block.section("Steady State");
+    let window = match &summary.steady_state {
+        None => return,
+        Some(SteadyState::Absent(reason)) => {
+            return block.prose(&format!("none: {reason}"));
+        }
+        Some(SteadyState::Window(window)) => window,
+    };
+    let Window {
+        at_least, plateau, ..
+    } = **window;
+    block.line(
+        "Steady with in flight:",
+        Some(format!("{at_least} of {plateau} or more")),
+    );
+    block.line(
+        "Steady from, to (s):",
+        Some(format!("{:.2}, {:.2}", window.from_s, window.to_s)),
+    );
+    block.line("Steady requests, ended:", Some(window.ended));
+    block.line("Steady requests, whole:", Some(window.whole));
+    block.figure("Steady concurrency:", Some(window.mean_in_flight));
+    block.figure(
+        "Steady request throughput (req/s):",
+        Some(window.requests_per_s),
+    );
+    block.figure(
+        "Steady output throughput (tok/s):",
+        window.output_tokens_per_s,
+    );
+    for (name, label) in [
+        (metric::TTFT, "TTFT"),
+        (metric::TPOT, "TPOT"),
+        (metric::ITL, "ITL"),
+    ] {
+        if let Some(distribution) = window.metrics.get(name) {
+            block.figure(
+                &format!("Steady mean {label} (ms):"),
+                Some(distribution.mean),
+            );
+            let p99 = distribution.percentile(99.0);
+            block.figure(&format!("Steady P99 {label} (ms):"), p99);
+        }
+    }
+}
+
+fn confidence(block: &mut Block, summary: &Summary) {
+    block.section("95% Confidence, low - high");
+    for (name, label) in [
+        (metric::TTFT, "TTFT"),
+        (metric::TPOT, "TPOT"),
+        (metric::E2E, "E2E Latency"),
+    ] {
+        let Some(of) = summary.metric(name).and_then(|metric| metric.confidence) else {
+            continue;
+        };
+        for (which, Bounds { low, high }) in
+            [("mean", of.mean), ("median", of.median), ("P99", of.p99)]
+        {
+            let bounds = format!("{low:.2} - {high:.2}");
+            block.line(&format!("{label}, {which} (ms):"), Some(bounds));
+        }
+    }
+}
+
+fn tokens(block: &mut Block, summary: &Summary) {
+    let tokens = &summary.tokens;
+    block.section("Token Counts");
+    block.line("Input tokens by source:", sources(&tokens.input));
+    block.line("Output tokens by source:", sources(&tokens.output));
+    block.line("Output tokens requested:", tokens.output_requested);
+    block.line("Cached input tokens:", tokens.input_cached);
+    block.line("Reasoning tokens:", tokens.output_reasoning);
+    block.figure("Output tokens per event:", tokens.per_event);
+    if let Some(tokenizer) = &summary.run.tokenizer {
+        let kind = if tokenizer.approximate {
+            " (approximate)"
+        } else {
+            ""
+        };
+        block.line("Tokenizer:", Some(format!("{}{kind}", tokenizer.name)));
+    }
+}
+
+fn client(block: &mut Block, summary: &Summary) {
+    let Some(client) = &summary.client else {
+        return;
+    };
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    let most = |mean: f64, most: Option<f64>| {
+        let most = most.map(|most| format!(", {}", percent(most)));
+        percent(mean) + &most.unwrap_or_default()
+    };
+    block.section("Client");
+    for (role, label) in [("read", "Reader"), ("pace", "Pacer"), ("decode", "Decoder")] {
+        let busiest = client.busiest(role).map(|(_, thread)| thread);
+        block.line(
+            &format!("{label} CPU, mean, most in 1 s (%):"),
+            busiest.map(|thread| most(thread.cpu, thread.cpu_most)),
+        );
+        if role == "read" {
+            block.line(
+                "Reader waiting, mean, most in 1 s (%):",
+                busiest.map(|thread| most(thread.waiting, thread.waiting_most)),
+            );
+        }
+    }
+    block.line(
+        "Decode backlog, most (batches):",
+        Some(client.decode_backlog),
+    );
+    block.figure("Decode behind, most (ms):", Some(client.decode_behind_ms));
+    block.figure("Longest pause (ms):", Some(client.longest_pause_ms));
+    if let Some(machine) = client.machine {
+        block.figure("Stolen time (s):", Some(machine.stolen_s));
+        let shares = format!("{}, {}", percent(machine.busy), percent(machine.own));
+        block.line("Machine busy, with this client (%):", Some(shares));
+    }
+}
+
+/// What all targets together counted, and the fullest cache.
+fn server(block: &mut Block, summary: &Summary) {
+    let Some(server) = &summary.server else {
+        return;
+    };
+    block.section("Server");
+    for (figure, label) in [
+        (Figure::FinishedRequests, "Server finished requests:"),
+        (Figure::InputTokens, "Server input tokens:"),
+        (Figure::OutputTokens, "Server output tokens:"),
+        (Figure::Preemptions, "Server preemptions:"),
+    ] {
+        block.line(label, server.counted(figure));
+    }
+    let hits = server.counted(Figure::PrefixCacheHits);
+    let looked_up = server.counted(Figure::PrefixCacheQueries);
+    let share = hits.zip(looked_up).filter(|(_, queries)| *queries > 0.0);
+    block.figure(
+        "Server prefix cache hits (%):",
+        share.map(|(hits, queries)| hits / queries * 100.0),
+    );
+    if let [Some(before), Some(after)] = server.largest(Figure::KvCacheUsage) {
+        let usage = format!("{:.1}, {:.1}", before * 100.0, after * 100.0);
+        block.line("Server KV cache, before, after (%):", Some(usage));
+    }
+    for told in &server.targets {
+        if let Some(lost) = &told.lost {
+            block.prose(&format!(
+                "{} did not tell its metrics afterwards: {lost}",
+                told.url
+            ));
+        }
+    }
+}
+
+/// How many answers each source counted: `usage 8, length 1, unknown 1`.
+fn sources(counted: &Counted) -> Option<String> {
+    let known = counted
+        .exchanges_by_source
+        .iter()
+        .map(|(source, n)| (source.name(), *n));
+    let unknown = (counted.unknown > 0).then_some(("unknown", counted.unknown));
+    let parts: Vec<String> = known
+        .chain(unknown)
+        .map(|(source, n)| format!("{source} {n}"))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn failures(block: &mut Block, summary: &Summary) {
+    block.section("Failures");
+    for (class, failures) in &summary.requests.failures {
+        for message in failures
+            .messages
+            .iter()
+            .filter(|_| *class != FailureClass::NotSent)
+        {
+            block.prose(&format!("{}: {message}", class.name()));
+        }
+    }
+}
+
+fn scores(block: &mut Block, summary: &Summary) {
+    block.section("Scores");
+    for (name, score) in &summary.scores {
+        block.line(
+            &format!("{name} (mean of {}):", score.count),
+            Some(decimals(score.mean)),
+        );
+    }
+    for (name, value) in &summary.run_scores {
+        block.line(&format!("{name}:"), Some(decimals(*value)));
+    }
+}
+
+fn plugins(block: &mut Block, summary: &Summary) {
+    block.section("Plugins");
+    for plugin in &summary.run.plugins {
+        let digest = plugin.digest.get(..16).unwrap_or(&plugin.digest);
+        block.line(
+            &format!("{} {} {}:", plugin.kind.name(), plugin.name, plugin.version),
+            Some(format!("sha256:{digest}…")),
+        );
+    }
+}
+
+fn thresholds(block: &mut Block, summary: &Summary) {
+    block.section("Thresholds");
+    for checked in &summary.thresholds {
+        let holds = if checked.held { "held" } else { "NOT held" };
+        let told = Some(checked.told()).filter(|told| !told.is_empty());
+        let words = [Some(holds.to_owned()), told].into_iter().flatten();
+        block.line(
+            &format!("{}:", checked.threshold),
+            Some(words.collect::<Vec<_>>().join(", ")),
+        );
+    }
+}
+
+/// Scores are often shares, so they have four decimals where times have two.
+fn decimals(score: f64) -> String {
+    format!("{score:.4}")
+}
+
+fn verdict(block: &mut Block, summary: &Summary) {
+    block.section("Verdict");
+    let headline = [
+        (metric::E2E, "E2E"),
+        (metric::TTFT, "TTFT"),
+        (metric::TPOT, "TPOT"),
+        (metric::ITL, "ITL"),
+    ];
+    let absent: Vec<&str> = headline
+        .iter()
+        .filter(|(name, _)| summary.metric(name).is_none())
+        .map(|(_, label)| *label)
+        .collect();
+    block.line(
+        "Not measured:",
+        (!absent.is_empty()).then(|| absent.join(", ")),
+    );
+    block.line("Verdict:", Some(summary.verdict.name()));
+    for finding in &summary.findings {
+        block.prose(&format!(
+            "{} {}: {}",
+            finding.severity.name(),
+            finding.id.name(),
+            finding.seen
+        ));
+        block.prose(&format!("  why: {}", finding.why));
+        block.prose(&format!("  do:  {}", finding.advice));
+    }
+}
+
+/// How a label names a unit, and what divides a figure in milliseconds to be in it.
+type Scale = (&'static str, f64);
+
+const MS: Scale = (" (ms)", 1.0);
+
+/// GPUStack's way of writing it, without a space.
+const SECONDS: Scale = ("(s)", 1000.0);
+
+/// The block under way.
+#[derive(Default)]
+struct Block {
+    text: String,
+    /// The title of a section that has no line yet.
+    pending: Option<&'static str>,
+}
+
+impl Block {
+    /// Begins a section. Its rule is drawn once there is a line to stand under it.
+    fn section(&mut self, title: &'static str) {
+        self.pending = Some(title);
+    }
+
+    fn line(&mut self, label: &str, value: Option<impl Display>) {
+        let Some(value) = value else { return };
+        let (label, value) = (plain(label), plain(&value.to_string()));
+        self.prose(&format!("{label:<LABELS$} {value}"));
+    }
+
+    fn figure(&mut self, label: &str, value: Option<f64>) {
+        self.line(label, value.map(|value| format!("{value:.2}")));
+    }
+
+    fn prose(&mut self, text: &str) {
+        if let Some(title) = self.pending.take() {
+            let _ = writeln!(self.text, "{title:-^50}");
+        }
+        self.text.push_str(&plain(text));
+        self.text.push('\n');
+    }
+
+    fn distribution(&mut self, summary: &Summary, metric: &str, label: &str, scale: Scale) {
+        let Some(distribution) = summary.metric(metric) else {
+            return;
+        };
+        let Distribution { mean, median, .. } = distribution;
+        let (unit, divisor) = scale;
+        let mut figure = |which: &str, value: f64| {
+            self.figure(&format!("{which} {label}{unit}:"), Some(value / divisor));
+        };
+        figure("Mean", *mean);
+        figure("Median", *median);
+        for percent in &summary.run.percentiles {
+            if let Some(value) = distribution.percentile(*percent) {
+                figure(&format!("P{percent}"), value);
+            }
+        }
+    }
+}

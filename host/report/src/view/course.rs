@@ -1,0 +1,238 @@
+//! The course of a run: what came, was in flight, waited and failed in each of equal spans of time.
+
+use model::exchange::{Exchange, FailureClass, Outcome};
+use model::units::Nanos;
+use result::metric::Reading;
+
+/// So many spans are told of at most.
+const SPANS: f64 = 180.0;
+
+/// The span of time by which runs of which the longest takes so many seconds are told: 1, 2 or 5 times a
+/// power of ten, and not less than a tenth of a second.
+pub fn grain(longest_s: f64) -> Nanos {
+    let mut grain = 0.1;
+    let mut factors = [2.0, 2.5, 2.0].into_iter().cycle();
+    while longest_s / grain > SPANS {
+        grain *= factors.next().unwrap_or(10.0);
+    }
+    Nanos::from_secs_f64(grain)
+}
+
+/// How a run went over time. Lists have an entry a span.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// The length of a span in seconds.
+    pub grain_s: f64,
+    /// The run's length in seconds; the last span may be shorter than the others.
+    pub duration_s: f64,
+    /// Output tokens that came a second; absent where no token's instant is known.
+    pub tokens_per_s: Option<Vec<f64>>,
+    /// Mean number of requests in flight.
+    pub in_flight: Vec<f64>,
+    /// Mean number of requests that were due and that the cap held back; absent without a cap.
+    pub waiting: Option<Vec<f64>>,
+    /// Requests that failed; those never sent count where they were due.
+    pub failed: Vec<u64>,
+}
+
+impl Course {
+    /// Where a span begins and ends, in seconds.
+    pub fn span(&self, place: usize) -> (f64, f64) {
+        let from = place as f64 * self.grain_s;
+        (from, (from + self.grain_s).min(self.duration_s))
+    }
+}
+
+pub(super) struct Gather {
+    origin: Nanos,
+    duration: Nanos,
+    grain: Nanos,
+    tokens: Vec<u64>,
+    in_flight: Occupancy,
+    waiting: Option<Occupancy>,
+    failed: Vec<u64>,
+}
+
+impl Gather {
+    pub(super) fn new(origin: Nanos, duration: Nanos, grain: Nanos) -> Self {
+        let grain = Nanos(grain.0.max(1));
+        let spans = duration.0.div_ceil(grain.0).max(1) as usize;
+        Gather {
+            origin,
+            duration,
+            grain,
+            tokens: vec![0; spans],
+            in_flight: Occupancy::new(grain, spans),
+            waiting: None,
+            failed: vec![0; spans],
+        }
+    }
+
+    pub(super) fn add(&mut self, reading: &Reading<'_>, capped: bool) {
+        let exchange = reading.exchange;
+        if exchange.is_ok() {
+            let (origin, grain) = (self.origin, self.grain);
+            let tokens = &mut self.tokens;
+            let last = tokens.len() - 1;
+            reading.each_token_arrival(|at, more| {
+                let place = (at.since(origin).0 / grain.0) as usize;
+                let sum = &mut tokens[place.min(last)];
+                *sum = sum.saturating_add(more);
+            });
+        }
+        if let Some((sent, end)) = exchange.sent.zip(ended(exchange)) {
+            self.in_flight
+                .add(sent.since(self.origin), end.since(self.origin));
+        }
+        if capped {
+            let spans = self.failed.len();
+            let waiting = self
+                .waiting
+                .get_or_insert_with(|| Occupancy::new(self.grain, spans));
+            let never = self.origin + self.duration;
+            if let Some(until) = waited_until(exchange, never) {
+                waiting.add(exchange.due.since(self.origin), until.since(self.origin));
+            }
+        }
+        if !exchange.is_ok() {
+            let at = exchange.ended.unwrap_or(exchange.due).since(self.origin);
+            let place = (at.0 / self.grain.0) as usize;
+            let last = self.failed.len() - 1;
+            self.failed[place.min(last)] += 1;
+        }
+    }
+
+    pub(super) fn finish(self) -> Course {
+        let lengths: Vec<f64> = (0..self.failed.len() as u64)
+            .map(|place| {
+                let rest = self.duration.since(Nanos(place * self.grain.0));
+                rest.min(self.grain).as_secs_f64()
+            })
+            .collect();
+        let mean = |occupancy: Occupancy| -> Vec<f64> {
+            let seconds = occupancy.seconds();
+            let means = seconds.iter().zip(&lengths);
+            means.map(|(sum, length)| per(*sum, *length)).collect()
+        };
+        let known = self.tokens.iter().any(|tokens| *tokens > 0);
+        let rates = || {
+            let rates = self.tokens.iter().zip(&lengths);
+            rates
+                .map(|(sum, length)| per(*sum as f64, *length))
+                .collect()
+        };
+        Course {
+            grain_s: self.grain.as_secs_f64(),
+            duration_s: self.duration.as_secs_f64(),
+            tokens_per_s: known.then(rates),
+            in_flight: mean(self.in_flight),
+            waiting: self.waiting.map(mean),
+            failed: self.failed,
+        }
+    }
+}
+
+fn per(sum: f64, length: f64) -> f64 {
+    if length > 0.0 { sum / length } else { 0.0 }
+}
+
+/// When a request was no longer in flight: without an end, at the last sign of its reply.
+fn ended(exchange: &Exchange) -> Option<Nanos> {
+    let seen = exchange.events.at.last().copied().or(exchange.headers);
+    exchange.ended.or(seen)
+}
+
+/// Until when the cap held a request back; `never` where it did to the end.
+fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
+    let unsent = matches!(
+        exchange.outcome,
+        Outcome::Failed {
+            class: FailureClass::NotSent,
+            ..
+        }
+    );
+    exchange.granted.or(unsent.then_some(never))
+}
+
+/// Time spent in each of equal spans, summed over whatever is added, in whole nanoseconds.
+struct Occupancy {
+    grain: Nanos,
+    /// Nanoseconds in spans that were begun or ended within.
+    part: Vec<i64>,
+    /// How many more spend a whole span there than in the one before.
+    whole: Vec<i64>,
+}
+
+impl Occupancy {
+    fn new(grain: Nanos, spans: usize) -> Self {
+        Occupancy {
+            grain,
+            part: vec![0; spans],
+            whole: vec![0; spans + 1],
+        }
+    }
+
+    fn add(&mut self, from: Nanos, to: Nanos) {
+        let spans = self.part.len() as u64;
+        let end = self.grain.0 * spans;
+        let (from, to) = (from.0.min(end), to.0.min(end));
+        if to <= from {
+            return;
+        }
+        let (first, last) = (from / self.grain.0, (to - 1) / self.grain.0);
+        if first == last {
+            self.part[first as usize] += (to - from) as i64;
+            return;
+        }
+        self.part[first as usize] += ((first + 1) * self.grain.0 - from) as i64;
+        self.part[last as usize] += (to - last * self.grain.0) as i64;
+        self.whole[first as usize + 1] += 1;
+        self.whole[last as usize] -= 1;
+    }
+
+    fn seconds(self) -> Vec<f64> {
+        let mut through = 0;
+        let spans = self.part.iter().zip(&self.whole);
+        spans
+            .map(|(part, more)| {
+                through += more;
+                (*part + through * self.grain.0 as i64) as f64 / 1e9
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grains_are_round_and_spans_few() {
+        for (seconds, grain_s) in [
+            (0.0, 0.1),
+            (18.0, 0.1),
+            (19.0, 0.2),
+            (60.0, 0.5),
+            (600.0, 5.0),
+            (7200.0, 50.0),
+        ] {
+            assert_eq!(grain(seconds), Nanos::from_secs_f64(grain_s), "{seconds}");
+        }
+    }
+
+    #[test]
+    fn time_is_dealt_to_the_spans_it_lies_in() {
+        let mut occupancy = Occupancy::new(Nanos(10), 4);
+        occupancy.add(Nanos(2), Nanos(5));
+        occupancy.add(Nanos(5), Nanos(35));
+        occupancy.add(Nanos(10), Nanos(20));
+        occupancy.add(Nanos(38), Nanos(99));
+        occupancy.add(Nanos(7), Nanos(7));
+        let nanos: Vec<f64> = occupancy
+            .seconds()
+            .iter()
+            .map(|s| (s * 1e9).round())
+            .collect();
+        assert_eq!(nanos, [8.0, 20.0, 10.0, 7.0]);
+    }
+}

@@ -1,0 +1,68 @@
+//! A request with its phases, as a waterfall shows it.
+
+use super::one;
+use model::exchange::{FailureClass, Outcome};
+use model::units::Nanos;
+use result::metric::{self, Reading};
+
+/// A request and its phases. Instants are seconds since the start of the measurement, spans milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Its number.
+    pub index: u64,
+    /// The sample's name.
+    pub id: String,
+    /// When it was due.
+    pub due_s: f64,
+    /// How long the cap held it back; absent without a cap.
+    pub queue_ms: Option<f64>,
+    /// How much later it was sent than it could have been; absent where it was not sent.
+    pub send_lag_ms: Option<f64>,
+    /// Of that, how long it waited for a connection; absent where it did not.
+    pub connection_ms: Option<f64>,
+    /// When it was sent.
+    pub sent_s: Option<f64>,
+    /// From there to its first token.
+    pub ttft_ms: Option<f64>,
+    /// When its reply ended, well or badly.
+    pub ended_s: Option<f64>,
+    /// From sent to the last event.
+    pub e2e_ms: Option<f64>,
+    /// Tokens of its prompt.
+    pub input_tokens: Option<u32>,
+    /// Tokens of its answer.
+    pub output_tokens: Option<u32>,
+    /// How it failed; absent where it was answered.
+    pub failure: Option<FailureClass>,
+}
+
+impl Request {
+    pub(super) fn of(reading: &Reading<'_>, origin: Nanos) -> Self {
+        let exchange = reading.exchange;
+        let second = |at: Nanos| at.since(origin).as_secs_f64();
+        Request {
+            index: exchange.index,
+            id: exchange.sample.id.clone(),
+            due_s: second(exchange.due),
+            queue_ms: one(metric::QUEUE, reading),
+            send_lag_ms: one(metric::SEND_LAG, reading),
+            connection_ms: one(metric::CONNECTION_WAIT, reading),
+            sent_s: exchange.sent.map(second),
+            ttft_ms: one(metric::TTFT, reading),
+            ended_s: exchange.ended.map(second),
+            e2e_ms: one(metric::E2E, reading),
+            input_tokens: reading.input_tokens.map(|count| count.tokens),
+            output_tokens: reading.output_tokens.map(|count| count.tokens),
+            failure: match &exchange.outcome {
+                Outcome::Ok => None,
+                Outcome::Failed { class, .. } => Some(*class),
+            },
+        }
+    }
+
+    /// When its last phase was over, as far as is known.
+    pub fn over_s(&self) -> f64 {
+        let known = self.ended_s.or(self.sent_s);
+        known.unwrap_or(self.due_s + self.queue_ms.unwrap_or(0.0) / 1000.0)
+    }
+}

@@ -1,0 +1,387 @@
+//! Names of the figures of a result: `ttft.p99`, `throughput.output-tokens-per-s`. Thresholds,
+//! comparisons and readers of other tools' results speak of figures by these names.
+//!
+//! A name says where the figure stands in the summary's JSON: a metric of the catalogue with a
+//! statistic, or a section with a key. What a metric is, is `metric`'s; how a figure comes about,
+//! `summary`'s.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{self, Metric, Unit};
+use crate::summary::{Distribution, Summary, percentile_name};
+use model::nearest;
+
+/// The name of a figure.
+#[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Figure {
+    /// A statistic of a metric: `ttft.p99`.
+    Of(&'static str, Statistic),
+    /// A figure of the run as a whole, by its place in [`WHOLE`].
+    Whole(usize),
+}
+
+/// What is taken of a metric's samples.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub enum Statistic {
+    /// The arithmetic mean.
+    Mean,
+    /// The standard deviation of the population.
+    Std,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// A percentile, above 0 and below 100; the median is the 50th.
+    Percentile(f64),
+}
+
+/// Which way a figure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// The lower, as of latencies.
+    Lower,
+    /// The higher, as of throughputs.
+    Higher,
+    /// Neither: it says what was asked, not how it went.
+    Neither,
+}
+
+/// A figure of the run as a whole.
+pub struct Whole {
+    /// Its name.
+    pub name: &'static str,
+    /// What people call it.
+    pub label: &'static str,
+    /// Its unit, or nothing for a share or a number.
+    pub unit: &'static str,
+    /// Which way it is better.
+    pub better: Better,
+    /// Where it stands.
+    read: fn(&Summary) -> Option<f64>,
+}
+
+use Better::{Higher, Lower, Neither};
+
+/// Every figure of the run as a whole.
+pub static WHOLE: [Whole; 20] = [
+    whole("requests.total", "Requests", "", Neither, |s| {
+        Some(s.requests.total as f64)
+    }),
+    whole(
+        "requests.successful",
+        "Successful requests",
+        "",
+        Neither,
+        |s| Some(s.requests.successful as f64),
+    ),
+    whole("requests.failed", "Failed requests", "", Lower, |s| {
+        Some(s.requests.failed as f64)
+    }),
+    whole("requests.success-share", "Success share", "", Higher, |s| {
+        s.requests.success_share
+    }),
+    whole("tokens.input", "Input tokens", "tokens", Neither, |s| {
+        s.tokens.input.total.map(|n| n as f64)
+    }),
+    whole("tokens.output", "Output tokens", "tokens", Neither, |s| {
+        s.tokens.output.total.map(|n| n as f64)
+    }),
+    whole(
+        "tokens.output-retokenized",
+        "Output tokens, retokenized",
+        "tokens",
+        Neither,
+        |s| s.tokens.output_retokenized.map(|n| n as f64),
+    ),
+    whole("throughput.duration-s", "Duration", "s", Neither, |s| {
+        s.throughput.duration_s
+    }),
+    whole(
+        "throughput.requests-per-s",
+        "Request throughput",
+        "req/s",
+        Higher,
+        |s| s.throughput.requests_per_s,
+    ),
+    whole(
+        "throughput.input-tokens-per-s",
+        "Input token throughput",
+        "tok/s",
+        Higher,
+        |s| s.throughput.input_tokens_per_s,
+    ),
+    whole(
+        "throughput.output-tokens-per-s",
+        "Output token throughput",
+        "tok/s",
+        Higher,
+        |s| s.throughput.output_tokens_per_s,
+    ),
+    whole(
+        "throughput.total-tokens-per-s",
+        "Total token throughput",
+        "tok/s",
+        Higher,
+        |s| s.throughput.total_tokens_per_s,
+    ),
+    whole(
+        "throughput.peak-output-tokens-per-s",
+        "Peak output token throughput",
+        "tok/s",
+        Neither,
+        |s| s.throughput.peak_output_tokens_per_s,
+    ),
+    whole(
+        "throughput.sent-requests-per-s",
+        "Requests sent",
+        "req/s",
+        Neither,
+        |s| s.throughput.sent_requests_per_s,
+    ),
+    whole(
+        "throughput.due-requests-per-s",
+        "Requests due",
+        "req/s",
+        Neither,
+        |s| s.throughput.due_requests_per_s,
+    ),
+    whole("concurrency.mean", "Concurrency", "", Neither, |s| {
+        s.concurrency.mean
+    }),
+    whole(
+        "concurrency.peak",
+        "Peak concurrent requests",
+        "",
+        Neither,
+        |s| s.concurrency.peak.map(|n| n as f64),
+    ),
+    whole(
+        "goodput.requests-per-s",
+        "Request goodput",
+        "req/s",
+        Higher,
+        |s| s.goodput.as_ref()?.requests_per_s,
+    ),
+    whole(
+        "goodput.slo-attainment",
+        "SLO attainment",
+        "",
+        Higher,
+        |s| s.goodput.as_ref()?.slo_attainment,
+    ),
+    whole(
+        "goodput.output-tokens-per-s",
+        "Output token goodput",
+        "tok/s",
+        Higher,
+        |s| s.goodput.as_ref()?.output_tokens_per_s,
+    ),
+];
+
+const fn whole(
+    name: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    better: Better,
+    read: fn(&Summary) -> Option<f64>,
+) -> Whole {
+    Whole {
+        name,
+        label,
+        unit,
+        better,
+        read,
+    }
+}
+
+impl Figure {
+    /// The figure's value in a summary; absent where it was not measured, or the percentile was not
+    /// asked for.
+    pub fn read(&self, summary: &Summary) -> Option<f64> {
+        match self {
+            Figure::Of(metric, statistic) => summary.metric(metric)?.statistic(*statistic),
+            Figure::Whole(place) => (WHOLE[*place].read)(summary),
+        }
+    }
+
+    /// The unit's symbol, empty for a share or a number.
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Figure::Of(name, _) => metric::by_name(name).map_or("", |metric| metric.unit.symbol()),
+            Figure::Whole(place) => WHOLE[*place].unit,
+        }
+    }
+
+    /// Which way it is better.
+    pub fn better(&self) -> Better {
+        match self {
+            Figure::Of(_, Statistic::Std) => Neither,
+            Figure::Of(name, _) => match metric::by_name(name).map(|metric| metric.unit) {
+                Some(Unit::Milliseconds) => Lower,
+                Some(Unit::TokensPerSecond) => Higher,
+                _ => Neither,
+            },
+            Figure::Whole(place) => WHOLE[*place].better,
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Figure::Of(metric, statistic) => write!(f, "{metric}.{statistic}"),
+            Figure::Whole(place) => f.write_str(WHOLE[*place].name),
+        }
+    }
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Statistic::Mean => f.write_str("mean"),
+            Statistic::Std => f.write_str("std"),
+            Statistic::Min => f.write_str("min"),
+            Statistic::Max => f.write_str("max"),
+            Statistic::Percentile(50.0) => f.write_str("median"),
+            Statistic::Percentile(percent) => f.write_str(&percentile_name(*percent)),
+        }
+    }
+}
+
+impl FromStr for Statistic {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "mean" => Statistic::Mean,
+            "std" => Statistic::Std,
+            "min" => Statistic::Min,
+            "max" => Statistic::Max,
+            "median" => Statistic::Percentile(50.0),
+            other => {
+                let percent = other.strip_prefix('p').and_then(|p| p.parse::<f64>().ok());
+                match percent.filter(|p| *p > 0.0 && *p < 100.0) {
+                    Some(percent) => Statistic::Percentile(percent),
+                    None => {
+                        return Err(format!(
+                            "`{other}` is no statistic; there are mean, median, std, min, max and percentiles such as p99"
+                        ));
+                    }
+                }
+            }
+        })
+    }
+}
+
+impl FromStr for Figure {
+    type Err = String;
+
+    /// # Errors
+    /// Why there is no such figure, in words, with what was probably meant.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(place) = WHOLE.iter().position(|whole| whole.name == text) {
+            return Ok(Figure::Whole(place));
+        }
+        let Some((name, statistic)) = text.split_once('.') else {
+            return Err(match metric::by_name(text) {
+                Some(_) => format!("`{text}` needs a statistic, such as `{text}.p99`"),
+                None => unknown(text),
+            });
+        };
+        let name = metric::objective::ALIASES
+            .iter()
+            .find_map(|(theirs, ours)| (*theirs == name).then_some(*ours))
+            .unwrap_or(name);
+        match metric::by_name(name) {
+            Some(Metric { name, .. }) => Ok(Figure::Of(name, statistic.parse()?)),
+            None => Err(unknown(text)),
+        }
+    }
+}
+
+/// That there is no such figure, and which was probably meant.
+fn unknown(text: &str) -> String {
+    let wholes = WHOLE.iter().map(|whole| whole.name);
+    let (name, statistic) = text.split_once('.').unwrap_or((text, "p99"));
+    let metrics = metric::CATALOGUE.iter().map(|metric| metric.name);
+    let near = nearest(text, wholes)
+        .map(str::to_owned)
+        .or_else(|| nearest(name, metrics).map(|metric| format!("{metric}.{statistic}")));
+    let near = near.map(|name| format!("; did you mean `{name}`?"));
+    format!("there is no figure `{text}`{}", near.unwrap_or_default())
+}
+
+impl From<Figure> for String {
+    fn from(figure: Figure) -> String {
+        figure.to_string()
+    }
+}
+
+impl TryFrom<String> for Figure {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl Distribution {
+    /// A statistic of the samples; absent where it is a percentile that was not asked for.
+    pub fn statistic(&self, statistic: Statistic) -> Option<f64> {
+        match statistic {
+            Statistic::Mean => Some(self.mean),
+            Statistic::Std => Some(self.std),
+            Statistic::Min => Some(self.min),
+            Statistic::Max => Some(self.max),
+            Statistic::Percentile(50.0) => Some(self.median),
+            Statistic::Percentile(percent) => self.percentile(percent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        let metrics = metric::CATALOGUE.iter().flat_map(|metric| {
+            ["mean", "median", "p99.9", "max"].map(|s| format!("{}.{s}", metric.name))
+        });
+        let names = WHOLE
+            .iter()
+            .map(|whole| whole.name.to_owned())
+            .chain(metrics);
+        for name in names {
+            assert_eq!(
+                name.parse::<Figure>().map(|figure| figure.to_string()),
+                Ok(name)
+            );
+        }
+        assert_eq!(
+            "e2el.p50".parse::<Figure>().map(|f| f.to_string()),
+            Ok("e2e.median".into())
+        );
+    }
+
+    #[test]
+    fn what_is_no_figure_is_told_with_what_was_meant() {
+        for (text, part) in [
+            ("ttft", "needs a statistic"),
+            ("tttf.p99", "did you mean `ttft.p99`?"),
+            (
+                "throughput.output-token-per-s",
+                "did you mean `throughput.output-tokens-per-s`?",
+            ),
+            ("ttft.p100", "is no statistic"),
+            ("ttft.q99", "percentiles such as p99"),
+        ] {
+            let error = text.parse::<Figure>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Rules on this client: was it late to send, late to read, short of connections, or kept from
+//! seeing replies as they were made?
+
+use super::{Finding, Id, Severity};
+use crate::metric;
+use crate::summary::Summary;
+use model::exchange::FailureClass;
+
+/// Send lag beyond which a client that holds to a rate is too late, in milliseconds, whatever the
+/// server's latency. Where everything is due at the same moment, somebody has to be the last.
+const LATE_MS: f64 = 10.0;
+
+/// Send lag below which nobody is late, in milliseconds: what a busy kernel's scheduler costs.
+const PUNCTUAL_MS: f64 = 1.0;
+
+/// Gaps that short are between pieces of one read, in milliseconds.
+const TOGETHER_MS: f64 = 0.01;
+
+/// Share of requests beyond which waits for connections are more than an accident.
+const ACCIDENT: f64 = 0.01;
+
+/// Share of the time to first token beyond which the client's own lag shows in it.
+pub(super) const LAG_SHARE: f64 = 0.05;
+
+/// What the system says where a process may open no more files, and where no port is left, and what to do.
+const LIMITS: [(&str, &str, &str); 3] = [
+    (
+        "Too many open files",
+        "file descriptors",
+        "raise the limit on open files (ulimit -n, LimitNOFILE)",
+    ),
+    (
+        "Cannot assign requested address",
+        "ports",
+        "use connections again (leave --connections never out), widen net.ipv4.ip_local_port_range, or give several base URLs",
+    ),
+    (
+        "No buffer space available",
+        "memory for sockets",
+        "raise the system's limits on sockets",
+    ),
+];
+
+pub(super) fn limits(summary: &Summary) -> Option<Finding> {
+    let failures = summary.requests.failures.get(&FailureClass::Connect)?;
+    let said = |words: &str| {
+        failures
+            .messages
+            .iter()
+            .any(|message| message.contains(words))
+    };
+    let (_, what, advice) = LIMITS.iter().find(|(words, ..)| said(words))?;
+    let share = failures.count as f64 / summary.requests.total.max(1) as f64;
+    Some(Finding {
+        id: Id::ClientLimits,
+        severity: if share > ACCIDENT {
+            Severity::Invalid
+        } else {
+            Severity::Suspect
+        },
+        seen: format!(
+            "this machine ran out of {what}; {} requests got no connection",
+            failures.count
+        ),
+        why: "the limit that was measured is this client's, not the server's".into(),
+        advice: format!("{advice}, or cap requests in flight (--max-concurrency)"),
+    })
+}
+
+pub(super) fn send_lag(summary: &Summary) -> Option<Finding> {
+    let lag = summary.metric(metric::SEND_LAG)?.percentile(99.0)?;
+    let first = summary.metric(metric::TTFT).map(|ttft| ttft.median);
+    let shows = first.is_some_and(|first| lag > PUNCTUAL_MS && lag > LAG_SHARE * first);
+    let late = lag > LATE_MS && summary.run.request_rate.is_some();
+    if !late && !shows {
+        return None;
+    }
+    let beside = first
+        .map(|first| format!(" (median TTFT {first:.2} ms)"))
+        .unwrap_or_default();
+    Some(Finding {
+        id: Id::SendLag,
+        severity: Severity::Suspect,
+        seen: format!("P99 of the send lag is {lag:.2} ms{beside}"),
+        why: "requests left later than they were due, so the server saw another load than the plan's; latency from the due time includes the lag, latency from the send time hides it".into(),
+        advice: "give this machine more processor time, or spread the load over several machines".into(),
+    })
+}
+
+pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
+    let lag = summary.metric(metric::READ_LAG)?.percentile(99.0)?;
+    let first = summary.metric(metric::TTFT)?.median;
+    let gap = summary.metric(metric::ITL).map(|gaps| gaps.median);
+    let in_first = lag > LAG_SHARE * first;
+    let in_gaps = gap.is_some_and(|gap| lag > gap);
+    if lag <= PUNCTUAL_MS || !(in_first || in_gaps) {
+        return None;
+    }
+    let beside = gap.map(|gap| format!(", median ITL {gap:.2} ms"));
+    Some(Finding {
+        id: Id::ReadLag,
+        severity: Severity::Note,
+        seen: format!(
+            "P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{})",
+            beside.unwrap_or_default()
+        ),
+        why: "bytes of replies lay in the socket before this client read them; instants are the kernel's and do not move with it, but pieces that were read together have one instant, and a user who waits for an answer's end went on that much later".into(),
+        advice: "give this machine more processor time, or spread the load over several machines".into(),
+    })
+}
+
+pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
+    let (waited, sent) = (
+        summary.requests.waited_for_connection,
+        summary.requests.sent,
+    );
+    if waited as f64 <= ACCIDENT * sent as f64 {
+        return None;
+    }
+    let most = summary.metric(metric::CONNECTION_WAIT);
+    let most = most.and_then(|waits| waits.percentile(99.0));
+    let most = most.map(|most| format!(" (P99 {most:.2} ms)"));
+    Some(Finding {
+        id: Id::ConnectionWaits,
+        severity: Severity::Note,
+        seen: format!(
+            "{waited} of {sent} requests waited for a connection to be opened{}",
+            most.unwrap_or_default()
+        ),
+        why: "the wait is send lag: TTFT leaves it out, and clients that connect as part of a request count it".into(),
+        advice: "read ttft-with-connect to compare with those; see whether the server closes its connections".into(),
+    })
+}
+
+pub(super) fn buffered_replies(summary: &Summary) -> Option<Finding> {
+    let gaps = summary.metric(metric::ITL)?;
+    (gaps.median < TOGETHER_MS).then(|| Finding {
+        id: Id::BufferedReplies,
+        severity: Severity::Suspect,
+        seen: format!(
+            "half of the gaps between pieces of a reply are no longer than {:.3} ms",
+            gaps.median
+        ),
+        why: "no model makes tokens that fast one after the other: the server, or a proxy before it, held pieces back and sent them together, so TTFT, ITL and peaks are of its buffer".into(),
+        advice: "turn buffering off in what stands before the engine, and see how many tokens the engine gathers before it sends; compare by TPOT".into(),
+    })
+}

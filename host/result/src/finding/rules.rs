@@ -1,0 +1,315 @@
+//! The rules: each looks at one thing in a summary and speaks up, or does not. Here are those on
+//! the load and the figures; those on this client are in `client` and, of its processor, in `vitals`,
+//! those on token counts in `tokens`, those on what the server counted in `server`, and those on how
+//! figures went over the run in `course`.
+
+use super::{Finding, Id, Severity, client, course, server, tokens, vitals};
+use crate::metric;
+use crate::summary::{Comparison, Summary};
+use model::exchange::FailureClass;
+
+/// Every rule, in the order in which findings of equal weight are listed.
+pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 37] = [
+    nothing_answered,
+    failures,
+    not_sent,
+    interrupted,
+    short_dataset,
+    insecure,
+    rate_not_reached,
+    overloaded,
+    client::limits,
+    plugin_errors,
+    client::send_lag,
+    client::read_lag,
+    client::connection_waits,
+    vitals::saturated,
+    vitals::paused,
+    vitals::stolen,
+    vitals::throttled,
+    vitals::clock_step,
+    vitals::decode_behind,
+    vitals::shared_machine,
+    cap_reached,
+    short_answers,
+    tokens::unknown,
+    tokens::approximate,
+    tokens::input_disagree,
+    tokens::output_disagree,
+    tokens::events_disagree,
+    tokens::per_event,
+    server::disagrees,
+    server::warm_cache,
+    course::drift,
+    course::swing,
+    course::not_steady,
+    client::buffered_replies,
+    objective_unknown,
+    few_samples,
+    wide_interval,
+];
+
+/// Share of requests beyond which failures, waits and short answers are more than an accident.
+const ACCIDENT: f64 = 0.01;
+
+fn nothing_answered(summary: &Summary) -> Option<Finding> {
+    let requests = &summary.requests;
+    (requests.successful == 0).then(|| Finding {
+        id: Id::NothingAnswered,
+        severity: Severity::Invalid,
+        seen: format!("none of {} requests was answered", requests.total),
+        why: "latency and throughput are of answered requests; there are none".into(),
+        advice: "see the failures by class and their messages".into(),
+    })
+}
+
+fn failures(summary: &Summary) -> Option<Finding> {
+    let requests = &summary.requests;
+    let elsewhere: u64 = [FailureClass::NotSent, FailureClass::Interrupted]
+        .iter()
+        .filter_map(|class| requests.failures.get(class))
+        .map(|failures| failures.count)
+        .sum();
+    let failed = requests.failed - elsewhere.min(requests.failed);
+    let share = failed as f64 / requests.total.max(1) as f64;
+    if share <= ACCIDENT {
+        return None;
+    }
+    Some(Finding {
+        id: Id::Failures,
+        severity: if share > 0.5 { Severity::Invalid } else { Severity::Suspect },
+        seen: format!("{failed} of {} requests failed ({:.1} %)", requests.total, share * 100.0),
+        why: "latency is of answered requests only; failed ones, often the slowest, are missing from it, and they took load off the server".into(),
+        advice: "see the failures by class and their messages; lower the load, or repair the server".into(),
+    })
+}
+
+fn not_sent(summary: &Summary) -> Option<Finding> {
+    let requests = &summary.requests;
+    let count = requests.failures.get(&FailureClass::NotSent)?.count;
+    Some(Finding {
+        id: Id::NotSent,
+        severity: Severity::Suspect,
+        seen: format!("{count} of {} requests were due but never sent", requests.total),
+        why: "the load that was to be offered was not offered".into(),
+        advice: "raise the cap on requests in flight, lower the rate, or allow the run more time to finish".into(),
+    })
+}
+
+fn interrupted(summary: &Summary) -> Option<Finding> {
+    let answered = summary.requests.successful;
+    let of = summary
+        .run
+        .planned
+        .map(|planned| format!(" of {planned}"))
+        .unwrap_or_default();
+    summary.run.interrupted.then(|| Finding {
+        id: Id::Interrupted,
+        severity: Severity::Suspect,
+        seen: format!("the run was stopped; {answered}{of} requests were answered"),
+        why: "the figures are of a part of the plan, and its end is missing".into(),
+        advice: "run it again to the end before comparing".into(),
+    })
+}
+
+/// Share of the offered rate below which a rate is another one. Over many requests, chance accounts for
+/// less.
+const REACHED: f64 = 0.95;
+
+/// Requests from which two rates are compared.
+const MANY: u64 = 100;
+
+/// Requests due and sent a second, where the plan holds requests to a rate and there are enough.
+fn offered(summary: &Summary) -> Option<f64> {
+    summary.run.request_rate?;
+    let due = summary.throughput.due_requests_per_s?;
+    (summary.requests.total >= MANY).then_some(due)
+}
+
+fn rate_not_reached(summary: &Summary) -> Option<Finding> {
+    let due = offered(summary)?;
+    let sent = summary.throughput.sent_requests_per_s?;
+    (sent < REACHED * due).then(|| Finding {
+        id: Id::RateNotReached,
+        severity: Severity::Suspect,
+        seen: format!("{due:.2} requests were due a second, but {sent:.2} were sent ({:.0} %)", sent / due * 100.0),
+        why: "the server saw a lower rate than the run's name says; latency from the send time is that of the lower one".into(),
+        advice: "see whether the cap on requests in flight, connections or this machine held requests back; read latency from the due time, or lower the rate to what can be sent".into(),
+    })
+}
+
+/// Requests keep coming faster than they are answered: what is late grows with the length of the run.
+fn overloaded(summary: &Summary) -> Option<Finding> {
+    let due = offered(summary)?;
+    let answered = summary.throughput.requests_per_s?;
+    // A run goes on until its last answer: for a short one that alone lowers the rate of answers.
+    let draining = summary.metric(metric::E2E)?.median / 1000.0;
+    let took = summary.throughput.duration_s?;
+    let expected = due * (took - draining).max(0.0) / took;
+    (answered < 0.8 * expected).then(|| Finding {
+        id: Id::Overloaded,
+        severity: Severity::Suspect,
+        seen: format!("{due:.2} requests were due a second, and {answered:.2} were answered"),
+        why: "a queue grew for as long as requests came, so latency says how long the run was, not how fast the server is".into(),
+        advice: "lower the rate below what the server answers, or measure its capacity in a closed loop (--concurrency)".into(),
+    })
+}
+
+fn plugin_errors(summary: &Summary) -> Option<Finding> {
+    let failed = summary.requests.failures.get(&FailureClass::Plugin);
+    let (failed, scorers) = (
+        failed.map_or(0, |failed| failed.count),
+        summary.scorer_errors,
+    );
+    if failed + scorers == 0 {
+        return None;
+    }
+    let parts = [
+        (failed > 0).then(|| format!("the backend failed on {failed} requests")),
+        (scorers > 0).then(|| format!("scorers failed {scorers} times")),
+    ];
+    Some(Finding {
+        id: Id::PluginErrors,
+        severity: Severity::Suspect,
+        seen: parts.into_iter().flatten().collect::<Vec<_>>().join("; "),
+        why: "what a plugin failed on is missing from the figures, though the server may have answered it".into(),
+        advice: "see the messages and plugins.log in the run's folder; tell the plugin's author, with `runner plugin test` for a case of it".into(),
+    })
+}
+
+fn insecure(summary: &Summary) -> Option<Finding> {
+    summary.run.insecure.then(|| Finding {
+        id: Id::Insecure,
+        severity: Severity::Note,
+        seen: "certificates were not checked".into(),
+        why: "whoever stood between could read and answer every request, the API key in it".into(),
+        advice: "give the authority's certificate with --ca-cert, and leave --insecure out".into(),
+    })
+}
+
+fn cap_reached(summary: &Summary) -> Option<Finding> {
+    let rate = summary.run.request_rate?;
+    let cap = summary.run.max_in_flight?;
+    let (held_back, total) = (summary.requests.held_back?, summary.requests.total);
+    if held_back == 0 {
+        return None;
+    }
+    let share = held_back as f64 / total.max(1) as f64;
+    Some(Finding {
+        id: Id::CapReached,
+        severity: if share > ACCIDENT {
+            Severity::Suspect
+        } else {
+            Severity::Note
+        },
+        seen: format!("{held_back} of {total} requests waited for the cap of {cap} in flight"),
+        why: format!(
+            "the plan offers {rate} requests a second, but the cap let through fewer; latency from the send time leaves the wait out"
+        ),
+        advice: "read latency from the due time; raise the cap, or lower the rate".into(),
+    })
+}
+
+fn short_answers(summary: &Summary) -> Option<Finding> {
+    let comparison = summary.tokens.output_against_requested?;
+    if !summary.run.ignore_eos || comparison.lower + comparison.higher == 0 {
+        return None;
+    }
+    let Comparison {
+        exchanges,
+        lower,
+        higher,
+        counted,
+        reference,
+    } = comparison;
+    let share = (lower + higher) as f64 / exchanges.max(1) as f64;
+    Some(Finding {
+        id: Id::ShortAnswers,
+        severity: if share > ACCIDENT { Severity::Suspect } else { Severity::Note },
+        seen: format!("of {exchanges} answers {lower} are shorter and {higher} longer than asked for ({counted} tokens instead of {reference})"),
+        why: "the server was told to go on to the length asked for; runs whose answers differ in length do not compare".into(),
+        advice: "see whether this engine knows the option to ignore the end of the text, and whether its context is long enough".into(),
+    })
+}
+
+fn few_samples(summary: &Summary) -> Option<Finding> {
+    let samples = [metric::E2E, metric::TTFT, metric::TPOT]
+        .iter()
+        .filter_map(|name| summary.metric(name))
+        .map(|distribution| distribution.count)
+        .min()?;
+    // Fewer than 1 / (1 - p) samples: not one is expected beyond the percentile.
+    let beyond = |percent: &f64| samples as f64 * (100.0 - percent) / 100.0 < 1.0 - 1e-9;
+    let unfounded: Vec<String> = summary
+        .run
+        .percentiles
+        .iter()
+        .filter(|percent| **percent < 100.0 && beyond(percent))
+        .map(|percent| format!("P{percent}"))
+        .collect();
+    (!unfounded.is_empty()).then(|| Finding {
+        id: Id::FewSamples,
+        severity: Severity::Note,
+        seen: format!("{} from {samples} samples", unfounded.join(", ")),
+        why: "with fewer samples than 1 / (1 - p), a percentile is little more than the largest sample".into(),
+        advice: "send more requests, or read a lower percentile".into(),
+    })
+}
+
+fn short_dataset(summary: &Summary) -> Option<Finding> {
+    let planned = summary.run.planned?;
+    let total = summary.requests.total;
+    (!summary.run.interrupted && total < planned).then(|| Finding {
+        id: Id::ShortDataset,
+        severity: Severity::Suspect,
+        seen: format!("the plan has {planned} requests, but the dataset had samples for {total}"),
+        why: "the load was shorter than planned; runs of different lengths fill and drain for different parts of their time".into(),
+        advice: "plan as many requests as the dataset has, or take a larger one".into(),
+    })
+}
+
+fn objective_unknown(summary: &Summary) -> Option<Finding> {
+    let goodput = summary.goodput.as_ref()?;
+    let unknown = goodput.objectives.iter().filter(|(_, of)| of.unknown > 0);
+    let unknown: Vec<String> = unknown
+        .map(|(metric, of)| format!("{metric} of {}", of.unknown))
+        .collect();
+    (!unknown.is_empty()).then(|| Finding {
+        id: Id::ObjectiveUnknown,
+        severity: Severity::Suspect,
+        seen: format!(
+            "not known of {} answered requests: {}",
+            summary.requests.successful,
+            unknown.join(", ")
+        ),
+        why: "a request of which an objective's metric is not known does not count as good, so goodput is understated".into(),
+        advice: "have replies streamed and usage stated, or take the objective out".into(),
+    })
+}
+
+/// Half of an interval's width, as a share of the mean, from which it is told.
+const ROUGH: f64 = 0.1;
+
+fn wide_interval(summary: &Summary) -> Option<Finding> {
+    let rough = [
+        (metric::TTFT, "TTFT"),
+        (metric::TPOT, "TPOT"),
+        (metric::E2E, "E2E"),
+    ]
+    .iter()
+    .filter_map(|(name, label)| {
+        let distribution = summary.metric(name)?;
+        let bounds = distribution.confidence?.mean;
+        let half = (bounds.high - bounds.low) / 2.0;
+        (half > ROUGH * distribution.mean)
+            .then(|| format!("{label} {:.2} to {:.2} ms", bounds.low, bounds.high))
+    });
+    let rough: Vec<String> = rough.collect();
+    (!rough.is_empty()).then(|| Finding {
+        id: Id::WideInterval,
+        severity: Severity::Note,
+        seen: format!("means are known roughly, with 95 % confidence: {}", rough.join(", ")),
+        why: "what another run differs by within that is no difference; requests of one run also depend on each other, which makes it wider still".into(),
+        advice: "send more requests, or compare several runs".into(),
+    })
+}

@@ -1,0 +1,468 @@
+mod load;
+mod vitals;
+
+use super::*;
+use crate::summary::fixture::{facts, failed, ms, output_usage, reply};
+use crate::summary::{RunFacts, Tokenizer};
+use model::exchange::Kind::{End, Text};
+use model::exchange::{Exchange, FailureClass};
+use model::units::Nanos;
+
+/// A run that nothing speaks against: 100 answers of two tokens, one a piece, over 15 seconds.
+fn sound() -> (RunFacts, Vec<Exchange>) {
+    let run = (0..100).map(|index| {
+        let sent = 1000 + 150 * index;
+        let events = [
+            (sent + 50, Text, None, 3),
+            (sent + 70, Text, None, 3),
+            (sent + 70, End, None, 0),
+        ];
+        let mut exchange = reply(index, sent, &events);
+        exchange.usage = output_usage(2);
+        exchange
+    });
+    (facts(), run.collect())
+}
+
+/// The findings after something was done to the sound run.
+fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Severity)> {
+    let (mut facts, mut run) = sound();
+    spoil(&mut facts, &mut run);
+    let summary = Summary::of(&facts, &run);
+    assert_eq!(summary.verdict, Verdict::of(&summary.findings));
+    for finding in &summary.findings {
+        let said = [&finding.seen, &finding.why, &finding.advice];
+        assert!(said.iter().all(|text| !text.is_empty()), "{finding:?}");
+    }
+    summary
+        .findings
+        .iter()
+        .map(|finding| (finding.id, finding.severity))
+        .collect()
+}
+
+fn fail(exchange: &mut Exchange, class: FailureClass) {
+    *exchange = failed(exchange.clone(), class, "seen");
+}
+
+#[test]
+fn a_sound_run_is_valid() {
+    assert_eq!(after(|_, _| {}), []);
+}
+
+#[test]
+fn an_empty_run_is_invalid() {
+    assert_eq!(
+        after(|_, run| run.clear()),
+        [(Id::NothingAnswered, Severity::Invalid)]
+    );
+}
+
+#[test]
+fn failures_beyond_one_in_a_hundred() {
+    let few = (Id::FewSamples, Severity::Note);
+    let first = |n: usize| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            run[..n]
+                .iter_mut()
+                .for_each(|exchange| fail(exchange, FailureClass::TokenGapTimeout));
+        }
+    };
+    assert_eq!(after(first(1)), [few]);
+    assert_eq!(after(first(2)), [(Id::Failures, Severity::Suspect), few]);
+    assert_eq!(after(first(51)), [(Id::Failures, Severity::Invalid), few]);
+}
+
+#[test]
+fn requests_not_sent_are_a_finding_of_their_own() {
+    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        for exchange in &mut run[..5] {
+            fail(exchange, FailureClass::NotSent);
+            exchange.sent = None;
+        }
+    };
+    assert_eq!(
+        after(spoil),
+        [
+            (Id::NotSent, Severity::Suspect),
+            (Id::FewSamples, Severity::Note)
+        ]
+    );
+}
+
+#[test]
+fn a_stopped_run_is_suspect() {
+    let spoil = |facts: &mut RunFacts, _: &mut Vec<Exchange>| {
+        (facts.run.interrupted, facts.run.planned) = (true, Some(500));
+    };
+    assert_eq!(after(spoil), [(Id::Interrupted, Severity::Suspect)]);
+}
+
+#[test]
+fn certificates_that_nobody_checked_are_told() {
+    let spoil = |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.insecure = true;
+    assert_eq!(after(spoil), [(Id::Insecure, Severity::Note)]);
+}
+
+#[test]
+fn send_lag_that_is_large_or_shows_in_the_time_to_first_token() {
+    let late = |by: u64| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                exchange.due = Nanos(exchange.due.0 - by);
+            }
+        }
+    };
+    // The median TTFT is 50 ms.
+    assert_eq!(after(late(2_500_000)), []);
+    assert_eq!(after(late(2_600_000)), [(Id::SendLag, Severity::Suspect)]);
+    let slow_server = |by: u64, rate: Option<f64>| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            facts.run.request_rate = rate;
+            late(by)(facts, run);
+            for exchange in run {
+                exchange
+                    .events
+                    .at
+                    .iter_mut()
+                    .for_each(|at| at.0 += ms(950).0);
+            }
+        }
+    };
+    assert_eq!(after(slow_server(10_000_000, Some(2.0))), []);
+    // A burst has a last request; it is late only where the lag shows.
+    assert_eq!(after(slow_server(40_000_000, None)), []);
+    assert_eq!(
+        after(slow_server(10_100_000, Some(2.0))),
+        [(Id::SendLag, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn a_fast_server_does_not_make_the_scheduler_suspect() {
+    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        for exchange in run {
+            exchange.due = Nanos(exchange.due.0 - 200_000);
+            exchange.events.at[0] = Nanos(exchange.sent.unwrap().0 + 300_000);
+        }
+    };
+    assert_eq!(after(spoil), []);
+}
+
+#[test]
+fn the_cap_matters_only_to_a_run_held_to_a_rate() {
+    let waits = |n: usize, rate| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            (facts.run.max_in_flight, facts.run.request_rate) = (Some(1), rate);
+            for exchange in run {
+                let waited = if exchange.index < n as u64 { 5 } else { 0 };
+                (exchange.due, exchange.granted) =
+                    (Nanos(exchange.due.0 - ms(waited).0), Some(exchange.due));
+            }
+        }
+    };
+    assert_eq!(after(waits(100, None)), []);
+    let late_pacer = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        waits(100, Some(100.0))(facts, run);
+        facts.run.max_in_flight = Some(32);
+    };
+    assert_eq!(after(late_pacer), [(Id::NotSteady, Severity::Note)]);
+    assert_eq!(after(waits(0, Some(100.0))), []);
+    assert_eq!(
+        after(waits(1, Some(100.0))),
+        [(Id::CapReached, Severity::Note)]
+    );
+    assert_eq!(
+        after(waits(2, Some(100.0))),
+        [(Id::CapReached, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn short_answers_matter_where_the_server_was_told_to_go_on() {
+    let short = |ignore_eos, n: usize| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            facts.run.ignore_eos = ignore_eos;
+            for (i, exchange) in run.iter_mut().enumerate() {
+                exchange.sample.output_tokens = Some(if i < n { 3 } else { 2 });
+            }
+        }
+    };
+    assert_eq!(after(short(false, 100)), []);
+    assert_eq!(after(short(true, 0)), []);
+    assert_eq!(after(short(true, 1)), [(Id::ShortAnswers, Severity::Note)]);
+    assert_eq!(
+        after(short(true, 2)),
+        [(Id::ShortAnswers, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn token_counts_and_their_sources() {
+    let approximate = Some(Tokenizer {
+        name: "words".into(),
+        approximate: true,
+    });
+    let unknown = |_: &mut RunFacts, run: &mut Vec<Exchange>| run[0].usage = None;
+    assert_eq!(
+        after(unknown),
+        [
+            (Id::TokensUnknown, Severity::Suspect),
+            (Id::FewSamples, Severity::Note)
+        ]
+    );
+
+    let name = approximate.clone();
+    let estimated = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        run[0].usage = None;
+        facts.run.tokenizer = name;
+        facts.retokenized.insert(0, 2);
+    };
+    assert_eq!(
+        after(estimated),
+        [(Id::ApproximateTokens, Severity::Suspect)]
+    );
+
+    let beside = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        facts.run.tokenizer = approximate;
+        facts.retokenized = (0..run.len() as u64).map(|index| (index, 90)).collect();
+    };
+    assert_eq!(after(beside), [(Id::ApproximateTokens, Severity::Note)]);
+}
+
+#[test]
+fn counts_that_disagree() {
+    let input = |dataset| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                exchange.sample.input_tokens = Some(dataset);
+                exchange.usage.as_mut().unwrap().input_tokens = Some(100);
+            }
+        }
+    };
+    assert_eq!(after(input(104)), []);
+    assert_eq!(
+        after(input(105)),
+        [(Id::InputTokensDisagree, Severity::Note)]
+    );
+    assert_eq!(
+        after(input(80)),
+        [(Id::InputTokensDisagree, Severity::Suspect)]
+    );
+
+    let output = |own: u32| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            facts.retokenized = run.iter().map(|exchange| (exchange.index, own)).collect();
+            for exchange in run {
+                exchange.usage = output_usage(100);
+                // Text for as many pieces as tokens, so that nothing else is remarkable.
+                let at = exchange.events.at[0].0;
+                let pieces = (0..99).map(|i| Nanos(at + i * 1_000_000));
+                exchange.events = model::exchange::Events {
+                    at: pieces.chain([Nanos(at + ms(99).0)]).collect(),
+                    kind: [vec![Text; 99], vec![End]].concat(),
+                    tokens: vec![None; 100],
+                    bytes: [vec![1; 99], vec![0]].concat(),
+                };
+            }
+        }
+    };
+    assert_eq!(after(output(96)), []);
+    assert_eq!(
+        after(output(95)),
+        [(Id::OutputTokensDisagree, Severity::Note)]
+    );
+    assert_eq!(
+        after(output(50)),
+        [(Id::OutputTokensDisagree, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn a_server_that_contradicts_itself() {
+    let stating = |first: u32, n: usize| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for (i, exchange) in run.iter_mut().enumerate() {
+                let stated = if i < n { first } else { 1 };
+                exchange.events.tokens = vec![Some(stated), Some(1), None];
+            }
+        }
+    };
+    let id = Id::EventTokensDisagree;
+    assert_eq!(after(stating(1, 100)), []);
+    assert_eq!(after(stating(2, 2)), [(id, Severity::Note)]);
+    assert_eq!(after(stating(2, 3)), [(id, Severity::Suspect)]);
+}
+
+#[test]
+fn a_dataset_that_is_shorter_than_the_plan() {
+    let planned = |planned, interrupted| {
+        move |facts: &mut RunFacts, _: &mut Vec<Exchange>| {
+            (facts.run.planned, facts.run.interrupted) = (Some(planned), interrupted);
+        }
+    };
+    assert_eq!(after(planned(100, false)), []);
+    assert_eq!(
+        after(planned(101, false)),
+        [(Id::ShortDataset, Severity::Suspect)]
+    );
+    assert_eq!(
+        after(planned(101, true)),
+        [(Id::Interrupted, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn replies_that_are_read_late() {
+    let lag = |nanos, slower: u64| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                exchange.read_lag = Some(Nanos(nanos));
+                let at = exchange.events.at.iter_mut();
+                at.for_each(|at| *at = *at + ms(slower));
+            }
+        }
+    };
+    // The median TTFT is 50 ms, the median gap 20 ms.
+    assert_eq!(after(lag(2_500_000, 0)), []);
+    assert_eq!(after(lag(2_600_000, 0)), [(Id::ReadLag, Severity::Note)]);
+    assert_eq!(after(lag(20_000_000, 950)), []);
+    assert_eq!(after(lag(21_000_000, 950)), [(Id::ReadLag, Severity::Note)]);
+}
+
+#[test]
+fn requests_that_waited_for_a_connection() {
+    let waits = |n: usize| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in &mut run[..n] {
+                let sent = exchange.sent.unwrap();
+                exchange.connection = Some(model::exchange::Connection {
+                    waited: true,
+                    begun: Nanos(sent.0 - 500_000),
+                    connected: sent,
+                    ..Default::default()
+                });
+            }
+        }
+    };
+    assert_eq!(after(waits(1)), []);
+    assert_eq!(after(waits(2)), [(Id::ConnectionWaits, Severity::Note)]);
+}
+
+#[test]
+fn pieces_that_come_together() {
+    let apart = |nanos| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                exchange.events.at[1] = exchange.events.at[0] + Nanos(nanos);
+            }
+        }
+    };
+    assert_eq!(after(apart(10_000)), []);
+    assert_eq!(
+        after(apart(9_999)),
+        [(Id::BufferedReplies, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn objectives_that_cannot_be_judged() {
+    let objective = |metric: &str| {
+        let objective = crate::metric::Objective::new(metric, 1000.0).unwrap();
+        move |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.goodput = vec![objective]
+    };
+    assert_eq!(after(objective("ttft")), []);
+    assert_eq!(
+        after(objective("e2e-usage")),
+        [(Id::ObjectiveUnknown, Severity::Suspect)]
+    );
+}
+
+#[test]
+fn means_that_are_known_roughly() {
+    let vary = |by: u64| {
+        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+            for exchange in run {
+                let later = ms(exchange.index % 2 * by);
+                let at = exchange.events.at.iter_mut();
+                at.for_each(|at| *at = *at + later);
+            }
+        }
+    };
+    // Half at 50 ms, half later: the mean of 100 varies by a tenth of the half, twice that at 95 %.
+    assert_eq!(after(vary(50)), []);
+    assert_eq!(after(vary(150)), [(Id::WideInterval, Severity::Note)]);
+}
+
+#[test]
+fn events_of_several_tokens_and_of_less_than_one() {
+    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        run.iter_mut()
+            .for_each(|exchange| exchange.usage = output_usage(1));
+    };
+    assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
+}
+
+#[test]
+fn events_of_several_tokens() {
+    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        run.iter_mut()
+            .for_each(|exchange| exchange.usage = output_usage(8));
+    };
+    assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
+}
+
+#[test]
+fn percentiles_from_too_few_samples_are_named() {
+    let (mut facts, run) = sound();
+    facts.run.percentiles = vec![50.0, 99.0, 99.9, 100.0];
+    let findings = Summary::of(&facts, &run).findings;
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].seen, "P99.9 from 100 samples");
+}
+
+#[test]
+fn the_worst_comes_first_and_decides() {
+    let finding = |severity| Finding {
+        id: Id::Failures,
+        severity,
+        seen: String::new(),
+        why: String::new(),
+        advice: String::new(),
+    };
+    let verdict = |severities: &[Severity]| {
+        Verdict::of(
+            &severities
+                .iter()
+                .map(|severity| finding(*severity))
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(verdict(&[]), Verdict::Valid);
+    assert_eq!(verdict(&[Severity::Note]), Verdict::Valid);
+    assert_eq!(
+        verdict(&[Severity::Note, Severity::Suspect]),
+        Verdict::Suspect
+    );
+    assert_eq!(
+        verdict(&[Severity::Suspect, Severity::Invalid]),
+        Verdict::Invalid
+    );
+}
+
+#[test]
+fn names_are_those_of_the_results() {
+    for rule in [
+        Id::NothingAnswered,
+        Id::TokensPerEvent,
+        Id::FewSamples,
+        Id::SendLag,
+        Id::ClientSaturated,
+        Id::ClientPaused,
+        Id::StolenTime,
+        Id::DecodeBehind,
+        Id::SharedMachine,
+    ] {
+        assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
+    }
+}

@@ -1,0 +1,16 @@
+//! What a run's records amount to: metrics, statistics, the summary, findings and thresholds.
+//!
+//! This crate owns the definitions and the arithmetic. It is pure: records go in one by one, and a summary comes
+//! out. It knows no clock, no file, no plugin and no runtime. It leaves how results look to `report`.
+#![forbid(unsafe_code)]
+
+// The tests of several crates share `summary/fixture.rs`, which names this crate from outside.
+#[cfg(test)]
+extern crate self as result;
+
+pub mod figure;
+pub mod finding;
+pub mod metric;
+pub mod stats;
+pub mod summary;
+pub mod threshold;

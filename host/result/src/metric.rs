@@ -1,0 +1,459 @@
+//! What is measured of an exchange: the catalogue of metrics, each with its unit, its definition
+//! and the peer whose figure it equals. To add a metric is to add an entry here.
+//!
+//! A metric takes its samples from one exchange and gives none where there is nothing to measure:
+//! absent is not zero. Statistics over many exchanges are `stats`', figures of a run as a whole
+//! (throughput, concurrency) are `summary`'s.
+
+pub mod count;
+mod definition;
+pub mod objective;
+pub mod reading;
+
+#[cfg(test)]
+mod tests;
+
+pub use count::{Count, Source};
+pub use objective::Objective;
+pub use reading::Reading;
+
+use model::units::Nanos;
+
+/// The unit of a metric's samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Milliseconds,
+    /// Tokens.
+    Tokens,
+    /// Tokens a second.
+    TokensPerSecond,
+    /// Tokens to an event of the reply.
+    TokensPerEvent,
+}
+
+impl Unit {
+    /// The unit's symbol, as results name it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Milliseconds => "ms",
+            Unit::Tokens => "tokens",
+            Unit::TokensPerSecond => "tok/s",
+            Unit::TokensPerEvent => "tokens/event",
+        }
+    }
+
+    /// How many steps a unit has where samples are counted in whole numbers: milliseconds are
+    /// counted in nanoseconds.
+    pub fn scale(self) -> f64 {
+        match self {
+            Unit::Tokens => 1.0,
+            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent => 1e6,
+        }
+    }
+}
+
+/// Which exchanges of the measurement a metric is taken of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Those that were answered. What the server did.
+    Answered,
+    /// All that were sent, whatever came of them. What this client did.
+    Sent,
+}
+
+/// How a metric's samples are taken from an exchange.
+#[derive(Clone, Copy)]
+pub enum Measure {
+    /// At most one sample an exchange.
+    One(Single),
+    /// Any number of samples an exchange, pooled over the run. Each is shown in whole steps of the
+    /// metric's [`Unit::scale`], with how often it occurs.
+    Pooled(Shown),
+}
+
+/// What takes the one sample of an exchange.
+pub type Single = fn(&Reading<'_>) -> Option<f64>;
+
+/// What shows the pooled samples of an exchange: when each was there, what it is, and how often.
+pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
+
+/// One metric of the catalogue.
+pub struct Metric {
+    /// Its stable name, in results and thresholds.
+    pub name: &'static str,
+    /// The unit of its samples.
+    pub unit: Unit,
+    /// What it is, as a formula. `n` is the number of output tokens.
+    pub definition: &'static str,
+    /// Whose figure it equals, under which name there.
+    pub equals: &'static str,
+    /// Which exchanges it is taken of.
+    pub of: Of,
+    /// How it is taken.
+    pub measure: Measure,
+}
+
+/// Time to first token: the headline's definition.
+pub const TTFT: &str = "ttft";
+/// End-to-end latency: the headline's definition.
+pub const E2E: &str = "e2e";
+/// Time per output token after the first: the headline's definition.
+pub const TPOT: &str = "tpot";
+/// Inter-token latency: the headline's definition.
+pub const ITL: &str = "itl";
+/// First token, counted from when the request was due.
+pub const TTFT_FROM_DUE: &str = "ttft-from-due";
+/// End, counted from when the request was due.
+pub const E2E_FROM_DUE: &str = "e2e-from-due";
+/// How late this client sent.
+pub const SEND_LAG: &str = "send-lag";
+/// How long the cap on requests in flight held a request back.
+pub const QUEUE: &str = "queue";
+/// How long a request waited for a connection that was opened for it.
+pub const CONNECTION_WAIT: &str = "connection-wait";
+/// How long bytes of a reply lay before they were read.
+pub const READ_LAG: &str = "read-lag";
+/// The headline's speed of one user.
+pub const OUTPUT_SPEED: &str = "output-speed";
+
+use Measure::{One, Pooled};
+use Of::{Answered, Sent};
+use Unit::{Milliseconds, Tokens, TokensPerEvent, TokensPerSecond};
+
+/// Every metric, in the order in which results list them.
+pub static CATALOGUE: [Metric; 40] = [
+    Metric {
+        name: TTFT,
+        unit: Milliseconds,
+        definition: "first output event (text, reasoning or tool call) that carries bytes, else first output event, - sent; streamed replies only",
+        equals: "TTFT of LMDeploy, SGLang, AIPerf and guidellm",
+        of: Answered,
+        measure: One(|reading| reading.ttft()),
+    },
+    Metric {
+        name: "ttft-any",
+        unit: Milliseconds,
+        definition: "first event of any kind, a role-only one included, - sent; streamed replies only",
+        equals: "TTFT of vLLM (bench serve, vllm-bench) and evalscope",
+        of: Answered,
+        measure: One(|reading| reading.ttft_any()),
+    },
+    Metric {
+        name: "ttft-answer",
+        unit: Milliseconds,
+        definition: "first text event that carries bytes, reasoning not counted, - sent; streamed replies only",
+        equals: "TTFO of AIPerf, TTFOT of guidellm",
+        of: Answered,
+        measure: One(|reading| reading.ttft_answer()),
+    },
+    Metric {
+        name: TTFT_FROM_DUE,
+        unit: Milliseconds,
+        definition: "as ttft, but - due",
+        equals: "TTFT of MLPerf's Server scenario, which counts from the scheduled arrival",
+        of: Answered,
+        measure: One(|reading| reading.ttft_from_due()),
+    },
+    Metric {
+        name: "ttft-with-connect",
+        unit: Milliseconds,
+        definition: "as ttft, but - the beginning of its connection's opening where the request waited for that, else - sent",
+        equals: "TTFT of clients that open a connection as part of the request: SGLang's and LMDeploy's",
+        of: Answered,
+        measure: One(|reading| reading.ttft_with_connect()),
+    },
+    Metric {
+        name: "ttft-second",
+        unit: Milliseconds,
+        definition: "second output event that carries bytes - the first; streamed replies only",
+        equals: "TTST of AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.ttft_second()),
+    },
+    Metric {
+        name: E2E,
+        unit: Milliseconds,
+        definition: "last event (the end marker) - sent",
+        equals: "E2E latency of LMDeploy and SGLang",
+        of: Answered,
+        measure: One(|reading| reading.e2e()),
+    },
+    Metric {
+        name: "e2e-last-token",
+        unit: Milliseconds,
+        definition: "last output event that carries bytes, else last output event, - sent",
+        equals: "request latency of AIPerf; E2EL of vLLM where the last piece carries text",
+        of: Answered,
+        measure: One(|reading| reading.e2e_last_token()),
+    },
+    Metric {
+        name: "e2e-usage",
+        unit: Milliseconds,
+        definition: "usage event - sent; streamed replies only",
+        equals: "latency of evalscope; E2EL of TensorRT-LLM and vllm-bench (chat), where usage comes after the last piece",
+        of: Answered,
+        measure: One(|reading| reading.e2e_usage()),
+    },
+    Metric {
+        name: "e2e-end",
+        unit: Milliseconds,
+        definition: "end of the reply's bytes - sent",
+        equals: "request latency of guidellm and inference-perf",
+        of: Answered,
+        measure: One(|reading| reading.e2e_end()),
+    },
+    Metric {
+        name: E2E_FROM_DUE,
+        unit: Milliseconds,
+        definition: "as e2e, but - due",
+        equals: "latency of MLPerf's Server scenario; E2EL including client queue of vLLM",
+        of: Answered,
+        measure: One(|reading| reading.e2e_from_due()),
+    },
+    Metric {
+        name: TPOT,
+        unit: Milliseconds,
+        definition: "(e2e - ttft) / (n - 1), n > 1",
+        equals: "TPOT of LMDeploy, SGLang and MLPerf",
+        of: Answered,
+        measure: One(|reading| reading.tpot()),
+    },
+    Metric {
+        name: "tpot-last-token",
+        unit: Milliseconds,
+        definition: "(e2e-last-token - ttft) / (n - 1), n > 1",
+        equals: "TPOT of inference-perf and vLLM, ITL of AIPerf and GenAI-Perf, ITL of guidellm a request",
+        of: Answered,
+        measure: One(|reading| reading.tpot_last_token()),
+    },
+    Metric {
+        name: "tpot-after-first-event",
+        unit: Milliseconds,
+        definition: "(e2e-last-token - ttft) / (n - tokens of the first event), where the server states tokens",
+        equals: "ITL of AIPerf where it takes the first chunk's tokens off",
+        of: Answered,
+        measure: One(|reading| reading.tpot_after_first_event()),
+    },
+    Metric {
+        name: "tpot-with-first",
+        unit: Milliseconds,
+        definition: "e2e-last-token / n, n > 0",
+        equals: "TPOT of guidellm, and so of GPUStack's benchmark-runner",
+        of: Answered,
+        measure: One(|reading| reading.tpot_with_first()),
+    },
+    Metric {
+        name: "normalized-latency",
+        unit: Milliseconds,
+        definition: "e2e-end / n, n > 0",
+        equals: "NTPOT of inference-perf, normalized latency of the vLLM paper",
+        of: Answered,
+        measure: One(|reading| reading.normalized_latency()),
+    },
+    Metric {
+        name: ITL,
+        unit: Milliseconds,
+        definition: "gaps between successive output events that carry bytes, pooled over requests; streamed replies only",
+        equals: "ITL of LMDeploy and evalscope, of SGLang's OpenAI routes; ICL of AIPerf; of vLLM but for events without text",
+        of: Answered,
+        measure: Pooled(|reading, show| reading.gaps(show)),
+    },
+    Metric {
+        name: "itl-token",
+        unit: Milliseconds,
+        definition: "gap between successive output events in equal parts for the later one's tokens, once for each of them, where the server states tokens; pooled over requests; streamed replies only",
+        equals: "ITL of SGLang's native route",
+        of: Answered,
+        measure: Pooled(|reading, show| reading.token_gaps(show)),
+    },
+    Metric {
+        name: "itl-dealt",
+        unit: Milliseconds,
+        definition: "as itl-token, but where the server does not state tokens, n are dealt to the output events by their bytes, at least one to each that carries any",
+        equals: "about the ITL of SGLang's other routes with speculative decoding, which tokenize each event again",
+        of: Answered,
+        measure: Pooled(|reading, show| reading.dealt_gaps(show)),
+    },
+    Metric {
+        name: "itl-max",
+        unit: Milliseconds,
+        definition: "longest gap between successive output events that carry bytes; streamed replies only",
+        equals: "the largest chunk gap of a request, as SLOs on stutter take it",
+        of: Answered,
+        measure: One(|reading| reading.itl_max()),
+    },
+    Metric {
+        name: OUTPUT_SPEED,
+        unit: TokensPerSecond,
+        definition: "n / e2e",
+        equals: "tokens a second a user of TensorRT-LLM; E2E output throughput per user of AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.output_speed()),
+    },
+    Metric {
+        name: "decode-speed",
+        unit: TokensPerSecond,
+        definition: "1 / tpot-last-token",
+        equals: "output token throughput per user of AIPerf and GenAI-Perf; interactivity of InferenceX",
+        of: Answered,
+        measure: One(|reading| reading.decode_speed()),
+    },
+    Metric {
+        name: "prefill-speed",
+        unit: TokensPerSecond,
+        definition: "input-tokens / ttft",
+        equals: "prefill throughput per user of AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.prefill_speed()),
+    },
+    Metric {
+        name: "tokens-per-event",
+        unit: TokensPerEvent,
+        definition: "n / output events that carry bytes; streamed replies only",
+        equals: "tokens a chunk, as a speculative decoder's accepted tokens a step show from outside",
+        of: Answered,
+        measure: One(|reading| reading.tokens_per_event()),
+    },
+    Metric {
+        name: "decoded-tokens-per-event",
+        unit: TokensPerEvent,
+        definition: "(n - 1) / (output events that carry bytes - 1); streamed replies only",
+        equals: "decoded tokens per iteration of evalscope; avg_decoded_tokens_per_iter of TensorRT-LLM where each iteration is an event",
+        of: Answered,
+        measure: One(|reading| reading.decoded_per_event()),
+    },
+    Metric {
+        name: "event-tokens",
+        unit: Tokens,
+        definition: "tokens of each output event but the first, where the server states them; pooled over requests; streamed replies only",
+        equals: "accepted length a step of SGLang, where each step is an event",
+        of: Answered,
+        measure: Pooled(|reading, show| reading.event_tokens(show)),
+    },
+    Metric {
+        name: SEND_LAG,
+        unit: Milliseconds,
+        definition: "sent - the later of due and granted",
+        equals: "schedule delay of inference-perf",
+        of: Sent,
+        measure: One(|reading| reading.send_lag()),
+    },
+    Metric {
+        name: QUEUE,
+        unit: Milliseconds,
+        definition: "granted - due, where requests in flight are capped",
+        equals: "client queue time of vLLM",
+        of: Sent,
+        measure: One(|reading| reading.queue()),
+    },
+    Metric {
+        name: CONNECTION_WAIT,
+        unit: Milliseconds,
+        definition: "connection ready (TLS included) - beginning of its opening, where the request waited for that",
+        equals: "blocked and connecting time of AIPerf's HTTP trace",
+        of: Sent,
+        measure: One(|reading| reading.connection_wait()),
+    },
+    Metric {
+        name: "lookup",
+        unit: Milliseconds,
+        definition: "host's name looked up - beginning of the connection's opening, once a connection",
+        equals: "DNS time of AIPerf's HTTP trace; time_namelookup of curl",
+        of: Sent,
+        measure: One(|reading| reading.lookup()),
+    },
+    Metric {
+        name: "connect",
+        unit: Milliseconds,
+        definition: "connection taken by the other side - host's name looked up, else beginning of its opening, once a connection",
+        equals: "connecting time of AIPerf's HTTP trace; time_connect of curl, less the look-up",
+        of: Sent,
+        measure: One(|reading| reading.connect()),
+    },
+    Metric {
+        name: "tls",
+        unit: Milliseconds,
+        definition: "TLS agreed on - connection taken, once a connection",
+        equals: "time_appconnect of curl, less time_connect",
+        of: Sent,
+        measure: One(|reading| reading.tls()),
+    },
+    Metric {
+        name: "upload",
+        unit: Milliseconds,
+        definition: "last byte of the request handed to the socket - sent",
+        equals: "sending time of AIPerf's HTTP trace",
+        of: Sent,
+        measure: One(|reading| reading.upload()),
+    },
+    Metric {
+        name: "time-to-first-byte",
+        unit: Milliseconds,
+        definition: "first byte of the reply - sent",
+        equals: "waiting time of AIPerf's HTTP trace and upload together; time_starttransfer of curl on an open connection",
+        of: Sent,
+        measure: One(|reading| reading.first_byte()),
+    },
+    Metric {
+        name: "time-to-headers",
+        unit: Milliseconds,
+        definition: "headers of the reply whole - sent",
+        equals: "time to response headers of browsers and proxies",
+        of: Sent,
+        measure: One(|reading| reading.headers()),
+    },
+    Metric {
+        name: READ_LAG,
+        unit: Milliseconds,
+        definition: "longest that bytes of the reply lay in the socket before they were read",
+        equals: "no peer's; what clients that read late add to TTFT and gaps unseen",
+        of: Sent,
+        measure: One(|reading| reading.read_lag()),
+    },
+    Metric {
+        name: "input-tokens",
+        unit: Tokens,
+        definition: "tokens of the prompt: the server's usage, else the dataset's count",
+        equals: "input length of vLLM and AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.input_length()),
+    },
+    Metric {
+        name: "output-tokens",
+        unit: Tokens,
+        definition: "n: the server's usage, else the tokens it states of each piece, else the length asked for where it stopped for length, else the text tokenized again",
+        equals: "output length of vLLM and AIPerf (with usage)",
+        of: Answered,
+        measure: One(|reading| reading.output_length()),
+    },
+    Metric {
+        name: "cached-input-tokens",
+        unit: Tokens,
+        definition: "tokens of the prompt that the server says it found in its prefix cache",
+        equals: "cached tokens of SGLang's cache report",
+        of: Answered,
+        measure: One(|reading| reading.cached_input_length()),
+    },
+    Metric {
+        name: "reasoning-tokens",
+        unit: Tokens,
+        definition: "tokens of the answer that the server says were reasoning",
+        equals: "reasoning tokens of AIPerf",
+        of: Answered,
+        measure: One(|reading| reading.reasoning_length()),
+    },
+];
+
+/// The metric of that name.
+pub fn by_name(name: &str) -> Option<&'static Metric> {
+    CATALOGUE.iter().find(|metric| metric.name == name)
+}
+
+/// The catalogue's metrics that have at most one sample an exchange, in its order.
+pub fn single() -> impl Iterator<Item = (&'static Metric, Single)> {
+    CATALOGUE.iter().filter_map(|metric| match metric.measure {
+        Measure::One(measure) => Some((metric, measure)),
+        Measure::Pooled(_) => None,
+    })
+}

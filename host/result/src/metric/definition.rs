@@ -1,0 +1,216 @@
+//! The formulas: what each metric of the catalogue is of one exchange that has been read.
+
+use super::reading::Reading;
+use model::units::Nanos;
+
+impl Reading<'_> {
+    /// Time to first token: from sending to the first output, in milliseconds.
+    pub fn ttft(&self) -> Option<f64> {
+        self.streamed_since_sent(self.first_output)
+    }
+
+    pub(super) fn ttft_any(&self) -> Option<f64> {
+        self.streamed_since_sent(self.first)
+    }
+
+    pub(super) fn ttft_answer(&self) -> Option<f64> {
+        self.streamed_since_sent(self.first_answer)
+    }
+
+    pub(super) fn ttft_from_due(&self) -> Option<f64> {
+        let first = self.first_output.filter(|_| self.streamed)?;
+        Some(span(self.exchange.due, first))
+    }
+
+    pub(super) fn ttft_with_connect(&self) -> Option<f64> {
+        let first = self.first_output.filter(|_| self.streamed)?;
+        let sent = self.exchange.sent?;
+        let begun = self.waited_for().map_or(sent, |(begun, _)| begun.min(sent));
+        Some(span(begun, first))
+    }
+
+    pub(super) fn ttft_second(&self) -> Option<f64> {
+        let first = self.first_output.filter(|_| self.streamed)?;
+        Some(span(first, self.second_output?))
+    }
+
+    pub(super) fn e2e(&self) -> Option<f64> {
+        Some(span(self.exchange.sent?, self.last?))
+    }
+
+    pub(super) fn e2e_last_token(&self) -> Option<f64> {
+        Some(span(self.exchange.sent?, self.last_output?))
+    }
+
+    pub(super) fn e2e_usage(&self) -> Option<f64> {
+        self.streamed_since_sent(self.usage)
+    }
+
+    pub(super) fn e2e_end(&self) -> Option<f64> {
+        Some(span(self.exchange.sent?, self.exchange.ended?))
+    }
+
+    pub(super) fn e2e_from_due(&self) -> Option<f64> {
+        Some(span(self.exchange.due, self.last?))
+    }
+
+    /// Time per output token after the first, in milliseconds.
+    pub fn tpot(&self) -> Option<f64> {
+        self.per_further_token(self.last?, 1)
+    }
+
+    pub(super) fn tpot_last_token(&self) -> Option<f64> {
+        self.per_further_token(self.last_output?, 1)
+    }
+
+    pub(super) fn tpot_after_first_event(&self) -> Option<f64> {
+        self.per_further_token(self.last_output?, self.first_tokens?)
+    }
+
+    pub(super) fn tpot_with_first(&self) -> Option<f64> {
+        self.per_token(self.e2e_last_token()?)
+    }
+
+    pub(super) fn normalized_latency(&self) -> Option<f64> {
+        self.per_token(self.e2e_end()?)
+    }
+
+    pub(super) fn itl_max(&self) -> Option<f64> {
+        let longest = self.longest.filter(|_| self.streamed)?;
+        Some(longest.as_millis_f64())
+    }
+
+    pub(super) fn output_speed(&self) -> Option<f64> {
+        per_second(self.output_length()?, self.e2e()?)
+    }
+
+    pub(super) fn decode_speed(&self) -> Option<f64> {
+        per_second(1.0, self.tpot_last_token()?)
+    }
+
+    pub(super) fn prefill_speed(&self) -> Option<f64> {
+        per_second(self.input_length()?, self.ttft()?)
+    }
+
+    pub(super) fn tokens_per_event(&self) -> Option<f64> {
+        let n = self.output_tokens.filter(|_| self.streamed)?.tokens;
+        (self.pieces > 0).then(|| f64::from(n) / self.pieces as f64)
+    }
+
+    pub(super) fn decoded_per_event(&self) -> Option<f64> {
+        let n = self.output_tokens.filter(|_| self.streamed)?.tokens;
+        let further = n.checked_sub(1)?;
+        (self.pieces > 1).then(|| f64::from(further) / (self.pieces - 1) as f64)
+    }
+
+    pub(super) fn send_lag(&self) -> Option<f64> {
+        let ready = self
+            .exchange
+            .due
+            .max(self.exchange.granted.unwrap_or_default());
+        Some(span(ready, self.exchange.sent?))
+    }
+
+    pub(super) fn queue(&self) -> Option<f64> {
+        Some(span(self.exchange.due, self.exchange.granted?))
+    }
+
+    pub(super) fn connection_wait(&self) -> Option<f64> {
+        self.waited_for().map(|(begun, ready)| span(begun, ready))
+    }
+
+    pub(super) fn lookup(&self) -> Option<f64> {
+        let connection = self.exchange.connection.filter(|own| !own.reused)?;
+        Some(span(connection.begun, connection.looked_up?))
+    }
+
+    pub(super) fn connect(&self) -> Option<f64> {
+        let connection = self.exchange.connection.filter(|own| !own.reused)?;
+        let from = connection.looked_up.unwrap_or(connection.begun);
+        Some(span(from, connection.connected))
+    }
+
+    pub(super) fn tls(&self) -> Option<f64> {
+        let connection = self.exchange.connection.filter(|own| !own.reused)?;
+        Some(span(connection.connected, connection.secured?))
+    }
+
+    pub(super) fn upload(&self) -> Option<f64> {
+        Some(span(self.exchange.sent?, self.exchange.written?))
+    }
+
+    pub(super) fn first_byte(&self) -> Option<f64> {
+        Some(span(self.exchange.sent?, self.exchange.first_byte?))
+    }
+
+    pub(super) fn headers(&self) -> Option<f64> {
+        Some(span(self.exchange.sent?, self.exchange.headers?))
+    }
+
+    pub(super) fn read_lag(&self) -> Option<f64> {
+        self.exchange.read_lag.map(Nanos::as_millis_f64)
+    }
+
+    pub(super) fn input_length(&self) -> Option<f64> {
+        self.input_tokens.map(|count| f64::from(count.tokens))
+    }
+
+    pub(super) fn output_length(&self) -> Option<f64> {
+        self.output_tokens.map(|count| f64::from(count.tokens))
+    }
+
+    pub(super) fn cached_input_length(&self) -> Option<f64> {
+        self.exchange.usage?.cached_input_tokens.map(f64::from)
+    }
+
+    pub(super) fn reasoning_length(&self) -> Option<f64> {
+        self.exchange.usage?.reasoning_tokens.map(f64::from)
+    }
+
+    /// Whether the answer is known to have no token after its first, so that it has no time per
+    /// further token to speak of.
+    pub fn is_one_token(&self) -> bool {
+        self.streamed && self.output_tokens.is_some_and(|count| count.tokens <= 1)
+    }
+
+    /// When the opening of the connection began that this request waited for, and when it was ready.
+    fn waited_for(&self) -> Option<(Nanos, Nanos)> {
+        let connection = self.exchange.connection.filter(|own| own.waited)?;
+        let ready = connection.secured.unwrap_or(connection.connected);
+        Some((connection.begun, ready))
+    }
+
+    fn streamed_since_sent(&self, instant: Option<Nanos>) -> Option<f64> {
+        Some(span(
+            self.exchange.sent?,
+            instant.filter(|_| self.streamed)?,
+        ))
+    }
+
+    /// The time from the first output to `end`, for each token but the `first` ones.
+    fn per_further_token(&self, end: Nanos, first: u32) -> Option<f64> {
+        let from = self.first_output.filter(|_| self.streamed)?;
+        self.exchange.sent?;
+        let further = self
+            .output_tokens?
+            .tokens
+            .checked_sub(first)
+            .filter(|further| *further > 0)?;
+        Some(span(from, end) / f64::from(further))
+    }
+
+    fn per_token(&self, milliseconds: f64) -> Option<f64> {
+        let n = self.output_tokens?.tokens;
+        (n > 0).then_some(milliseconds / f64::from(n))
+    }
+}
+
+/// Milliseconds from one instant to another.
+fn span(from: Nanos, to: Nanos) -> f64 {
+    to.since(from).as_millis_f64()
+}
+
+/// So many in so many milliseconds, as a rate; `None` where no time passed.
+fn per_second(amount: f64, milliseconds: f64) -> Option<f64> {
+    (milliseconds > 0.0).then(|| amount / milliseconds * 1000.0)
+}

@@ -1,0 +1,143 @@
+//! Service level objectives: the most that a metric of a request may be for the request to count
+//! as good. How many were is `summary`'s.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Metric, Reading, Single, Unit, by_name, single};
+use model::duration;
+
+/// The most that a metric of each request may be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Objective {
+    /// The metric's name.
+    pub metric: String,
+    /// The limit, in milliseconds.
+    pub at_most_ms: f64,
+}
+
+/// Names of `vllm bench serve` for metrics that have another name here.
+pub const ALIASES: [(&str, &str); 1] = [("e2el", "e2e")];
+
+/// What an objective can be of: metrics in milliseconds of which a request has one.
+pub fn metrics() -> impl Iterator<Item = &'static str> {
+    single()
+        .filter(|(metric, _)| metric.unit == Unit::Milliseconds)
+        .map(|(metric, _)| metric.name)
+}
+
+impl Objective {
+    /// An objective by its metric's name here or in `vllm bench serve`, and its limit in
+    /// milliseconds.
+    ///
+    /// # Errors
+    /// Why there is no such objective, in words.
+    pub fn new(name: &str, at_most_ms: f64) -> Result<Self, String> {
+        let alias = ALIASES.iter().find(|(theirs, _)| *theirs == name);
+        let name = alias.map_or(name, |(_, ours)| ours);
+        if !metrics().any(|metric| metric == name) {
+            return Err(match by_name(name) {
+                Some(Metric {
+                    measure: super::Measure::Pooled(_),
+                    ..
+                }) => format!(
+                    "a request has many of `{name}`, and an objective is of one; take `tpot`, or `itl-max` for the longest gap"
+                ),
+                Some(metric) => format!(
+                    "`{name}` is in {}, and objectives are times",
+                    metric.unit.symbol()
+                ),
+                None => format!(
+                    "there is no metric `{name}`; objectives are of {}",
+                    metrics().collect::<Vec<_>>().join(", ")
+                ),
+            });
+        }
+        if !(at_most_ms.is_finite() && at_most_ms > 0.0) {
+            return Err(format!(
+                "`{name}`: expected a time above zero, found {at_most_ms} ms"
+            ));
+        }
+        Ok(Objective {
+            metric: name.to_owned(),
+            at_most_ms,
+        })
+    }
+
+    /// How the objective's metric is taken.
+    pub fn measure(&self) -> Option<Single> {
+        single()
+            .find(|(metric, _)| metric.name == self.metric)
+            .map(|(_, measure)| measure)
+    }
+}
+
+/// Objectives as `vllm bench serve` writes them: `ttft:200 tpot:20`, in milliseconds, or with a
+/// unit; set apart by spaces or commas.
+///
+/// # Errors
+/// What is wrong with one of them, in words.
+pub fn parse(text: &str) -> Result<Vec<Objective>, String> {
+    text.split(|c: char| c == ',' || c.is_whitespace())
+        .filter(|part| !part.is_empty())
+        .map(|part| {
+            let (name, most) = part.split_once(':').ok_or_else(|| {
+                format!("`{part}`: expected METRIC:MILLISECONDS, such as `ttft:200`")
+            })?;
+            Objective::new(name, duration::milliseconds(most)?)
+        })
+        .collect()
+}
+
+/// Whether an answered request keeps to a limit in milliseconds; `None` where the metric is not
+/// known of it. An answer of one token keeps to every limit on its further ones, as it does in
+/// `vllm bench serve`.
+pub fn kept(measure: Single, at_most_ms: f64, reading: &Reading<'_>) -> Option<bool> {
+    match measure(reading) {
+        Some(value) => Some(value <= at_most_ms),
+        None => reading.is_one_token().then_some(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vllms_notation_and_ours() {
+        let of = |metric: &str, at_most_ms| Objective {
+            metric: metric.into(),
+            at_most_ms,
+        };
+        assert_eq!(
+            parse("ttft:200 tpot:20.5 e2el:5000"),
+            Ok(vec![of("ttft", 200.0), of("tpot", 20.5), of("e2e", 5000.0)])
+        );
+        assert_eq!(
+            parse("itl-max:1.5s, ttft-from-due:250ms"),
+            Ok(vec![of("itl-max", 1500.0), of("ttft-from-due", 250.0)])
+        );
+    }
+
+    #[test]
+    fn what_is_no_objective_is_told_why() {
+        for (text, part) in [
+            ("ttft", "expected METRIC:MILLISECONDS"),
+            ("chat.toml", "expected METRIC:MILLISECONDS"),
+            (
+                "ttfs:1",
+                "there is no metric `ttfs`; objectives are of ttft, ",
+            ),
+            ("itl:20", "`itl-max`"),
+            ("output-tokens:3", "in tokens"),
+            ("ttft:0", "above zero"),
+            ("ttft:inf", "above zero"),
+            ("ttft:-1", "above zero"),
+            ("ttft:fast", "a number is expected"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

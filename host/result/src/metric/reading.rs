@@ -1,0 +1,231 @@
+//! An exchange as metrics look at it: the instants and counts that definitions speak of, found in
+//! one pass over its events, without memory for any of them.
+
+use super::count::{self, Count};
+use model::exchange::{Event, Exchange, Kind};
+use model::units::Nanos;
+
+/// The instants and counts of one exchange that metrics are defined by.
+#[derive(Clone, Debug)]
+pub struct Reading<'a> {
+    /// What is read.
+    pub exchange: &'a Exchange,
+    /// Tokens of the answer, where known.
+    pub output_tokens: Option<Count>,
+    /// Tokens of the prompt, where known.
+    pub input_tokens: Option<Count>,
+    /// Output events that carry bytes.
+    pub pieces: u64,
+    /// The sum of what the output events state, where each states its tokens.
+    pub stated: Option<u32>,
+    pub(super) streamed: bool,
+    pub(super) first: Option<Nanos>,
+    pub(super) first_output: Option<Nanos>,
+    pub(super) second_output: Option<Nanos>,
+    pub(super) first_answer: Option<Nanos>,
+    pub(super) last_output: Option<Nanos>,
+    pub(super) usage: Option<Nanos>,
+    pub(super) last: Option<Nanos>,
+    /// The longest time between two pieces.
+    pub(super) longest: Option<Nanos>,
+    /// Tokens of the first output event that stands for any, where each states its tokens.
+    pub(super) first_tokens: Option<u32>,
+    /// Output events, with bytes or without.
+    outputs: u64,
+    /// Bytes of all output events.
+    bytes: u64,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads an exchange. `streamed` says whether replies were asked for piece by piece: the one
+    /// event of a whole body says nothing of a first token. `retokenized` is the number of tokens
+    /// that a tokenizer of ours finds in the answer.
+    pub fn new(exchange: &'a Exchange, streamed: bool, retokenized: Option<u32>) -> Self {
+        let at = &exchange.events.at;
+        let mut reading = Reading {
+            exchange,
+            output_tokens: None,
+            input_tokens: count::input(exchange),
+            pieces: 0,
+            stated: Some(0),
+            streamed,
+            first: at.first().copied(),
+            first_output: None,
+            second_output: None,
+            first_answer: None,
+            last_output: None,
+            usage: None,
+            last: at.last().copied(),
+            longest: None,
+            first_tokens: None,
+            outputs: 0,
+            bytes: 0,
+        };
+        // Where no output event carries bytes, the first and the last of them stand for the answer.
+        let mut bare: Option<(Nanos, Nanos)> = None;
+        for event in exchange.events.iter() {
+            if event.kind.is_output() {
+                bare = Some((bare.map_or(event.at, |(first, _)| first), event.at));
+                reading.output(&event);
+            } else if event.kind == Kind::Usage {
+                reading.usage = Some(event.at);
+            }
+        }
+        if let (0, Some((first, last))) = (reading.pieces, bare) {
+            (reading.first_output, reading.last_output) = (Some(first), Some(last));
+        }
+        if reading.outputs == 0 {
+            reading.stated = None;
+        }
+        if reading.stated.is_none() {
+            reading.first_tokens = None;
+        }
+        reading.output_tokens = count::output_given(exchange, || reading.stated, retokenized);
+        reading
+    }
+
+    fn output(&mut self, event: &Event) {
+        self.outputs += 1;
+        self.bytes += u64::from(event.bytes);
+        self.stated = match (self.stated, event.tokens) {
+            (Some(sum), Some(tokens)) => Some(sum.saturating_add(tokens)),
+            _ => None,
+        };
+        if let (None, Some(1..)) = (self.first_tokens, event.tokens) {
+            self.first_tokens = event.tokens;
+        }
+        if event.bytes == 0 {
+            return;
+        }
+        self.pieces += 1;
+        match self.last_output.replace(event.at) {
+            None => self.first_output = Some(event.at),
+            Some(before) => {
+                self.second_output.get_or_insert(event.at);
+                self.longest = self.longest.max(Some(event.at.since(before)));
+            }
+        }
+        if event.kind == Kind::Text {
+            self.first_answer.get_or_insert(event.at);
+        }
+    }
+
+    /// Shows when each token of the answer came, as well as it is known: `(instant, tokens)` in
+    /// order of arrival; nothing where the number of tokens is unknown or the reply was not
+    /// streamed.
+    ///
+    /// Where every output event states its tokens, those. Otherwise the answer's `n` tokens are
+    /// dealt to its output events in proportion to the bytes that each adds, in whole tokens that
+    /// sum to `n`, and at least one to each that carries bytes, if there are as many. Where none
+    /// carries bytes, each has its equal part.
+    pub fn each_token_arrival(&self, mut show: impl FnMut(Nanos, u64)) {
+        let Some(count) = self.output_tokens.filter(|_| self.streamed) else {
+            return;
+        };
+        let events = &self.exchange.events;
+        let outputs = events.iter().filter(|event| event.kind.is_output());
+        if self.stated.is_some() {
+            for event in outputs {
+                show(event.at, u64::from(event.tokens.unwrap_or(0)));
+            }
+            return;
+        }
+        let n = u64::from(count.tokens);
+        let whole = match self.pieces {
+            0 => self.outputs,
+            _ => self.bytes,
+        };
+        let (mut weighed, mut dealt, mut pieces) = (0, 0, self.pieces);
+        for event in outputs {
+            let weight = match self.pieces {
+                0 => 1,
+                _ => u64::from(event.bytes),
+            };
+            weighed += weight;
+            let mut upto = part(n, weighed, whole);
+            if self.pieces > 0 && event.bytes == 0 {
+                upto = dealt;
+            } else if self.pieces > 0 && n >= self.pieces {
+                pieces -= 1;
+                upto = upto.clamp(dealt + 1, n - pieces);
+            }
+            show(event.at, upto - dealt);
+            dealt = upto;
+        }
+    }
+
+    /// The span between `sent` and the last event.
+    pub fn latency(&self) -> Option<Nanos> {
+        Some(self.last?.since(self.exchange.sent?))
+    }
+
+    /// The span between two pieces, for each but the first, in nanoseconds.
+    pub(super) fn gaps(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
+        if !self.streamed {
+            return;
+        }
+        let mut before = None;
+        for event in self.exchange.events.iter().filter(is_piece) {
+            if let Some(before) = before.replace(event.at) {
+                show(event.at, event.at.since(before).0, 1);
+            }
+        }
+    }
+
+    /// As [`Reading::dealt_gaps`], where the server states the tokens of each event.
+    pub(super) fn token_gaps(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
+        if self.stated.is_some() {
+            self.dealt_gaps(show);
+        }
+    }
+
+    /// The same span divided by the tokens that came at its end, once for each of them: in whole
+    /// nanoseconds that sum to it. An event that stands for no token does not move the clock.
+    pub(super) fn dealt_gaps(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
+        let mut before: Option<Nanos> = None;
+        self.each_token_arrival(|at, tokens| {
+            if tokens == 0 {
+                return;
+            }
+            if let Some(before) = before.replace(at) {
+                let gap = at.since(before).0;
+                if tokens == 1 {
+                    return show(at, gap, 1);
+                }
+                let longer = gap % tokens;
+                show(at, gap / tokens, tokens - longer);
+                if longer > 0 {
+                    show(at, gap / tokens + 1, longer);
+                }
+            }
+        });
+    }
+
+    /// What each output event but the first states of its tokens.
+    pub(super) fn event_tokens(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
+        if !self.streamed || self.stated.is_none() {
+            return;
+        }
+        let outputs = self.exchange.events.iter();
+        let stating = outputs.filter(|event| event.kind.is_output() && event.tokens > Some(0));
+        for event in stating.skip(1) {
+            show(event.at, u64::from(event.tokens.unwrap_or(0)), 1);
+        }
+    }
+}
+
+/// `weighed / whole` of a number of tokens, which fits into 32 bits, rounded.
+fn part(tokens: u64, weighed: u64, whole: u64) -> u64 {
+    let whole = whole.max(1);
+    // A division of 128 bits is slow, and seldom needed.
+    if whole < 1 << 31 {
+        (tokens * weighed + whole / 2) / whole
+    } else {
+        let exact = u128::from(tokens) * u128::from(weighed);
+        ((exact + u128::from(whole / 2)) / u128::from(whole)) as u64
+    }
+}
+
+pub(super) fn is_piece(event: &Event) -> bool {
+    event.kind.is_output() && event.bytes > 0
+}

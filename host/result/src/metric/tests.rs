@@ -1,0 +1,389 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::summary::fixture::{any_exchange, failed, ms, output_usage, reply};
+use model::exchange::Kind::{End, Finish, Reasoning, Role, Text, Tool, Usage};
+use model::exchange::{Connection, Exchange};
+
+const NONE: [f64; 0] = [];
+
+/// The samples of a metric over one streamed exchange.
+fn samples(name: &str, exchange: &Exchange) -> Vec<f64> {
+    samples_of(name, &Reading::new(exchange, true, None))
+}
+
+fn samples_of(name: &str, reading: &Reading<'_>) -> Vec<f64> {
+    let mut samples = Vec::new();
+    match by_name(name).unwrap().measure {
+        Measure::One(measure) => samples.extend(measure(reading)),
+        Measure::Pooled(shown) => shown(reading, &mut |_, value, times| {
+            let sample = value as f64 / by_name(name).unwrap().unit.scale();
+            samples.extend(std::iter::repeat_n(sample, times as usize));
+        }),
+    }
+    samples
+}
+
+/// A chat reply that begins with a role, reasons, answers and ends with a marker.
+fn chat() -> Exchange {
+    let mut exchange = reply(
+        0,
+        1000,
+        &[
+            (1050, Role, None, 0),
+            (1100, Reasoning, Some(1), 0),
+            (1120, Reasoning, Some(1), 4),
+            (1160, Text, Some(3), 9),
+            (1190, Text, Some(0), 0),
+            (1220, Text, Some(2), 6),
+            (1230, Finish, None, 0),
+            (1235, Usage, None, 0),
+            (1240, End, None, 0),
+        ],
+    );
+    exchange.usage = output_usage(8);
+    exchange.due = ms(980);
+    exchange.granted = Some(ms(990));
+    exchange.written = Some(ms(1001));
+    exchange.first_byte = Some(ms(1040));
+    exchange.headers = Some(ms(1045));
+    exchange.ended = Some(ms(1248));
+    exchange.read_lag = Some(ms(2));
+    exchange.connection = Some(Connection {
+        reused: false,
+        waited: true,
+        begun: ms(991),
+        looked_up: Some(ms(993)),
+        connected: ms(996),
+        secured: Some(ms(1000)),
+    });
+    exchange
+}
+
+#[test]
+fn every_definition_by_hand() {
+    let chat = chat();
+    let third = 40.0 / 3.0;
+    let cases = [
+        ("ttft", vec![120.0]),
+        ("ttft-any", vec![50.0]),
+        ("ttft-answer", vec![160.0]),
+        ("ttft-from-due", vec![140.0]),
+        ("ttft-with-connect", vec![129.0]),
+        ("ttft-second", vec![40.0]),
+        ("e2e", vec![240.0]),
+        ("e2e-last-token", vec![220.0]),
+        ("e2e-usage", vec![235.0]),
+        ("e2e-end", vec![248.0]),
+        ("e2e-from-due", vec![260.0]),
+        ("tpot", vec![120.0 / 7.0]),
+        ("tpot-last-token", vec![100.0 / 7.0]),
+        ("tpot-after-first-event", vec![100.0 / 7.0]),
+        ("tpot-with-first", vec![27.5]),
+        ("normalized-latency", vec![31.0]),
+        ("itl", vec![40.0, 60.0]),
+        ("itl-token", vec![20.0, third, third, third, 30.0, 30.0]),
+        ("itl-dealt", vec![20.0, third, third, third, 30.0, 30.0]),
+        ("itl-max", vec![60.0]),
+        ("output-speed", vec![8.0 / 0.24]),
+        ("decode-speed", vec![70.0]),
+        ("prefill-speed", vec![]),
+        ("tokens-per-event", vec![8.0 / 3.0]),
+        ("decoded-tokens-per-event", vec![3.5]),
+        ("event-tokens", vec![1.0, 3.0, 2.0]),
+        ("send-lag", vec![10.0]),
+        ("queue", vec![10.0]),
+        ("connection-wait", vec![9.0]),
+        ("lookup", vec![2.0]),
+        ("connect", vec![3.0]),
+        ("tls", vec![4.0]),
+        ("upload", vec![1.0]),
+        ("time-to-first-byte", vec![40.0]),
+        ("time-to-headers", vec![45.0]),
+        ("read-lag", vec![2.0]),
+        ("input-tokens", vec![]),
+        ("output-tokens", vec![8.0]),
+        ("cached-input-tokens", vec![]),
+        ("reasoning-tokens", vec![]),
+    ];
+    assert_eq!(cases.len(), CATALOGUE.len());
+    for (name, expected) in cases {
+        let got = samples(name, &chat);
+        assert_eq!(got.len(), expected.len(), "{name}: {got:?}");
+        for (got, expected) in got.iter().zip(&expected) {
+            // Gaps in equal parts are whole nanoseconds.
+            let off = if ["itl-token", "itl-dealt"].contains(&name) {
+                1e-6
+            } else {
+                1e-12 * expected
+            };
+            assert!(
+                (got - expected).abs() <= off,
+                "{name}: {got} is not {expected}"
+            );
+        }
+    }
+    assert_eq!(
+        samples("itl-token", &chat).iter().sum::<f64>(),
+        120.0,
+        "the parts make the whole"
+    );
+}
+
+#[test]
+fn a_whole_body_has_an_end_but_no_first_token() {
+    let chat = chat();
+    let reading = Reading::new(&chat, false, None);
+    let measured: Vec<&str> = CATALOGUE
+        .iter()
+        .map(|metric| metric.name)
+        .filter(|name| !samples_of(name, &reading).is_empty())
+        .collect();
+    assert_eq!(
+        measured,
+        [
+            "e2e",
+            "e2e-last-token",
+            "e2e-end",
+            "e2e-from-due",
+            "tpot-with-first",
+            "normalized-latency",
+            "output-speed",
+            "send-lag",
+            "queue",
+            "connection-wait",
+            "lookup",
+            "connect",
+            "tls",
+            "upload",
+            "time-to-first-byte",
+            "time-to-headers",
+            "read-lag",
+            "output-tokens"
+        ]
+    );
+    reading.each_token_arrival(|at, _| panic!("a token at {at:?}"));
+}
+
+#[test]
+fn an_answer_of_empty_pieces_has_a_first_token_but_no_gaps() {
+    let exchange = reply(
+        0,
+        0,
+        &[(5, Text, None, 0), (9, Tool, None, 0), (10, End, None, 0)],
+    );
+    assert_eq!(samples("ttft", &exchange), [5.0]);
+    assert_eq!(samples("e2e-last-token", &exchange), [9.0]);
+    assert_eq!(samples("ttft-answer", &exchange), NONE);
+    assert_eq!(samples("itl", &exchange), NONE);
+}
+
+#[test]
+fn one_token_has_no_time_per_further_token() {
+    let mut exchange = reply(0, 0, &[(5, Text, None, 2), (7, End, None, 0)]);
+    for tokens in [0, 1] {
+        exchange.usage = output_usage(tokens);
+        assert_eq!(samples("tpot", &exchange), NONE, "{tokens}");
+    }
+    exchange.usage = output_usage(2);
+    assert_eq!(samples("tpot", &exchange), [2.0]);
+}
+
+#[test]
+fn what_was_never_sent_has_no_latency() {
+    let mut exchange = failed(reply(0, 0, &[]), model::exchange::FailureClass::NotSent, "");
+    exchange.sent = None;
+    for metric in &CATALOGUE {
+        assert_eq!(samples(metric.name, &exchange), NONE, "{}", metric.name);
+    }
+}
+
+#[test]
+fn gaps_by_the_token_need_the_servers_word() {
+    let mut chat = chat();
+    chat.events.tokens.clear();
+    assert_eq!(samples("itl-token", &chat), NONE);
+    // 8 tokens to pieces of 4, 9 and 6 bytes: one each, and 1, 2 and 2 more by bytes.
+    let expected: Vec<f64> = [[40.0 / 3.0; 3], [20.0; 3]].concat();
+    let got = samples("itl-dealt", &chat);
+    assert_eq!(got.len(), expected.len());
+    for (got, expected) in got.iter().zip(expected) {
+        assert!((got - expected).abs() <= 1e-6, "{got} is not {expected}");
+    }
+}
+
+#[test]
+fn a_connection_that_was_there_has_no_time_of_its_own() {
+    let mut exchange = chat();
+    let connection = exchange.connection.as_mut().unwrap();
+    (connection.reused, connection.waited) = (true, false);
+    for name in ["connection-wait", "lookup", "connect", "tls"] {
+        assert_eq!(samples(name, &exchange), NONE, "{name}");
+    }
+    assert_eq!(samples("ttft-with-connect", &exchange), [120.0]);
+    // Opened ahead of need: it took its time, but nobody waited.
+    exchange.connection.as_mut().unwrap().reused = false;
+    assert_eq!(samples("connect", &exchange), [3.0]);
+    assert_eq!(samples("connection-wait", &exchange), NONE);
+}
+
+#[test]
+fn a_server_cannot_order_memory_by_the_token() {
+    let pieces = [
+        (1, Text, Some(1), 1),
+        (5, Text, Some(u32::MAX), 1),
+        (6, End, None, 0),
+    ];
+    let exchange = reply(0, 0, &pieces);
+    let reading = Reading::new(&exchange, true, None);
+    let mut shown = Vec::new();
+    reading.token_gaps(&mut |_, gap, times| shown.push((gap, times)));
+    // 4 ms among four thousand million tokens.
+    assert_eq!(shown, [(0, 4_290_967_295), (1, 4_000_000)]);
+}
+
+#[test]
+fn sources_of_output_tokens_in_their_order() {
+    let mut exchange = reply(0, 0, &[(1, Text, Some(2), 1), (2, Text, Some(3), 1)]);
+    exchange.sample.output_tokens = Some(7);
+    exchange.finish = Some("length".into());
+    exchange.usage = output_usage(6);
+    let counted = |exchange: &Exchange| {
+        count::output(exchange, Some(9)).map(|count| (count.tokens, count.source))
+    };
+    assert_eq!(counted(&exchange), Some((6, Source::Usage)));
+    exchange.usage = None;
+    assert_eq!(counted(&exchange), Some((5, Source::Pieces)));
+    exchange.events.tokens[1] = None;
+    assert_eq!(counted(&exchange), Some((7, Source::Length)));
+    exchange.finish = Some("stop".into());
+    assert_eq!(counted(&exchange), Some((9, Source::Retokenized)));
+    assert_eq!(count::output(&exchange, None), None);
+}
+
+#[test]
+fn a_length_asked_for_counts_only_where_the_server_stopped_for_it() {
+    for word in [
+        "length",
+        "LENGTH",
+        "max_tokens",
+        "max_output_tokens",
+        "limit",
+    ] {
+        assert!(count::stopped_for_length(word), "{word}");
+    }
+    for word in ["stop", "eos", "end_turn", "abort", ""] {
+        assert!(!count::stopped_for_length(word), "{word}");
+    }
+}
+
+#[test]
+fn tokens_are_dealt_by_bytes_where_the_server_does_not_state_them() {
+    let mut exchange = reply(
+        0,
+        0,
+        &[
+            (1, Role, None, 0),
+            (2, Text, None, 2),
+            (3, Text, None, 5),
+            (4, Text, None, 1),
+            (5, End, None, 0),
+        ],
+    );
+    exchange.usage = output_usage(4);
+    let dealt = |exchange: &Exchange| {
+        let reading = Reading::new(exchange, true, None);
+        let mut dealt = Vec::new();
+        reading.each_token_arrival(|at, tokens| dealt.push((at.0 / 1_000_000, tokens)));
+        dealt
+    };
+    assert_eq!(dealt(&exchange), [(2, 1), (3, 2), (4, 1)]);
+    exchange.usage = output_usage(3);
+    assert_eq!(dealt(&exchange), [(2, 1), (3, 1), (4, 1)], "one to each");
+    exchange.usage = output_usage(2);
+    assert_eq!(dealt(&exchange), [(2, 1), (3, 1), (4, 0)], "by bytes");
+    exchange.usage = output_usage(4);
+    exchange.events.bytes.fill(0);
+    assert_eq!(dealt(&exchange), [(2, 1), (3, 2), (4, 1)]);
+    exchange.events.bytes = vec![0, u32::MAX, u32::MAX, u32::MAX, 0];
+    exchange.usage = output_usage(u32::MAX);
+    let third = u64::from(u32::MAX / 3);
+    assert_eq!(dealt(&exchange), [(2, third), (3, third), (4, third)]);
+    exchange.usage = None;
+    assert_eq!(dealt(&exchange), [], "an unknown number is not dealt");
+    exchange.events.tokens = vec![None, Some(7), Some(0), Some(1), None];
+    assert_eq!(dealt(&exchange), [(2, 7), (3, 0), (4, 1)]);
+}
+
+#[test]
+fn names_are_unique_and_everything_is_said() {
+    for (i, metric) in CATALOGUE.iter().enumerate() {
+        assert!(
+            CATALOGUE[..i].iter().all(|other| other.name != metric.name),
+            "{}",
+            metric.name
+        );
+        assert!(
+            !metric.definition.is_empty() && !metric.equals.is_empty(),
+            "{}",
+            metric.name
+        );
+    }
+}
+
+proptest! {
+    /// The identity behind the headline: all time after the first token is spread over the rest.
+    #[test]
+    fn e2e_is_ttft_and_the_further_tokens(exchange in any_exchange(0)) {
+        let of = |name| samples(name, &exchange).first().copied();
+        let n = of("output-tokens").unwrap_or(0.0);
+        if let (Some(ttft), Some(tpot), Some(e2e)) = (of("ttft"), of("tpot"), of("e2e")) {
+            let sum = ttft + tpot * (n - 1.0);
+            prop_assert!((e2e - sum).abs() <= 1e-9 * e2e.max(1.0), "{e2e} != {sum}");
+        } else {
+            let output = exchange.events.kind.iter().any(|kind| kind.is_output());
+            prop_assert!(n <= 1.0 || !output, "a TPOT was due");
+        }
+    }
+
+    /// Gaps between pieces are the time from the first to the last of them.
+    #[test]
+    fn gaps_sum_to_the_time_between_first_and_last_piece(exchange in any_exchange(0)) {
+        let gaps = samples("itl", &exchange);
+        if !gaps.is_empty() {
+            let between = samples("e2e-last-token", &exchange)[0] - samples("ttft", &exchange)[0];
+            prop_assert!((gaps.iter().sum::<f64>() - between).abs() <= 1e-6);
+        }
+    }
+
+    /// Gaps by the token are the same time in more parts.
+    #[test]
+    fn gaps_by_the_token_sum_to_the_time_between_first_and_last(exchange in any_exchange(0)) {
+        let reading = Reading::new(&exchange, true, None);
+        let (mut ends, mut sum, mut parts) = (None, 0, 0);
+        reading.each_token_arrival(|at, tokens| if tokens > 0 {
+            let (first, _) = ends.unwrap_or((at, at));
+            ends = Some((first, at));
+        });
+        reading.dealt_gaps(&mut |_, gap, times| (sum, parts) = (sum + gap * times, parts + times));
+        let (first, last) = ends.unwrap_or_default();
+        prop_assert_eq!(sum, last.since(first).0);
+        prop_assert!(parts <= u64::from(reading.stated.max(reading.output_tokens.map(|n| n.tokens)).unwrap_or(0)));
+    }
+
+    /// However tokens are dealt to instants, none is lost and none invented.
+    #[test]
+    fn dealt_tokens_sum_to_the_count(exchange in any_exchange(0)) {
+        let reading = Reading::new(&exchange, true, None);
+        let mut dealt = 0;
+        reading.each_token_arrival(|_, tokens| dealt += tokens);
+        let output = exchange.events.kind.iter().any(|kind| kind.is_output());
+        let stated = reading.stated;
+        match reading.output_tokens {
+            Some(count) if output => {
+                prop_assert_eq!(dealt, u64::from(stated.unwrap_or(count.tokens)));
+            }
+            _ => prop_assert_eq!(dealt, 0),
+        }
+    }
+}

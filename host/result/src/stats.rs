@@ -1,0 +1,103 @@
+//! Statistics of samples: percentiles, mean, deviation, intervals. Pure arithmetic; what the
+//! samples mean is the caller's affair.
+//!
+//! Nothing here depends on the order in which samples came, to the last bit: sums are taken over
+//! the sorted samples or in integers, so results of the same records are equal however they were
+//! merged.
+
+pub mod histogram;
+pub mod interval;
+pub mod spread;
+pub mod student;
+
+pub use histogram::Histogram;
+pub use interval::Interval;
+pub use spread::{Figures, Spread};
+
+/// Values in ascending order that can be asked for by their rank.
+pub trait Ranked {
+    /// How many there are; at least one.
+    fn count(&self) -> u64;
+
+    /// The value of that rank, from 0; ranks beyond the last are the last.
+    fn at(&self, rank: u64) -> f64;
+
+    /// The value below which `percent` of the samples lie, by linear interpolation between the
+    /// two nearest: `np.percentile` with its default method, rounding included. `percent` is held
+    /// to 0..=100.
+    fn percentile(&self, percent: f64) -> f64 {
+        let (below, share) = place(self.count(), percent);
+        between(self.at(below), self.at(below + 1), share)
+    }
+}
+
+/// Where a percentile of `count` samples lies: the rank below it, and how far it is from there to
+/// the next.
+pub fn place(count: u64, percent: f64) -> (u64, f64) {
+    let last = count.saturating_sub(1);
+    let position = last as f64 * (percent.clamp(0.0, 100.0) / 100.0);
+    let below = (position.floor() as u64).min(last);
+    (below, position - below as f64)
+}
+
+/// The value that far from `a` to `b`. NumPy interpolates from the nearer end, which keeps the
+/// result within the two.
+pub fn between(a: f64, b: f64, share: f64) -> f64 {
+    if share >= 0.5 {
+        b - (b - a) * (1.0 - share)
+    } else {
+        a + (b - a) * share
+    }
+}
+
+/// Samples in ascending order; at least one. No samples have no statistics, and so no value of
+/// this type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sorted(Vec<f64>);
+
+impl Sorted {
+    /// Sorts the samples; `None` where there are none.
+    pub fn new(mut samples: Vec<f64>) -> Option<Self> {
+        if samples.is_empty() {
+            return None;
+        }
+        samples.sort_unstable_by(f64::total_cmp);
+        Some(Sorted(samples))
+    }
+
+    /// The smallest.
+    pub fn min(&self) -> f64 {
+        self.0[0]
+    }
+
+    /// The largest.
+    pub fn max(&self) -> f64 {
+        self.0[self.0.len() - 1]
+    }
+
+    /// The arithmetic mean.
+    pub fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+
+    /// The standard deviation of the population (divided by n, as `np.std`).
+    pub fn std(&self) -> f64 {
+        let mean = self.mean();
+        let squares: f64 = self.0.iter().map(|x| (x - mean) * (x - mean)).sum();
+        (squares / self.0.len() as f64).sqrt()
+    }
+}
+
+impl Ranked for Sorted {
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn at(&self, rank: u64) -> f64 {
+        let last = self.0.len() - 1;
+        self.0[usize::try_from(rank).unwrap_or(last).min(last)]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,452 @@
+//! What a run amounts to: every reported figure, computed from the run's exchanges and the facts
+//! of its plan, and from nothing else.
+//!
+//! It goes over the exchanges twice and keeps none: `survey` finds when the measurement began and
+//! what was in flight, `gather` counts and sums. Memory grows by 16 bytes a request during the
+//! first pass and by nothing during the second.
+//!
+//! The result does not depend on the order of the exchanges, so the records of several load
+//! generators can be merged and summarised as one run. Definitions of metrics are `metric`'s,
+//! doubts about the figures `finding`'s, layout `report`'s.
+
+pub mod client;
+mod column;
+pub mod course;
+mod facts;
+mod gather;
+mod goodput;
+mod load;
+mod messages;
+pub mod server;
+mod steady;
+mod survey;
+mod tokens;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use client::Client;
+pub use column::Column;
+pub use facts::{Run, RunFacts, Score, Tokenizer, Used};
+pub use goodput::{Attainment, Goodput};
+pub use server::Server;
+pub use steady::{SteadyState, Window};
+
+use crate::finding::{self, Finding, Verdict};
+use crate::metric::{self, Measure, Metric, Of, Reading, Source};
+use crate::stats::{Figures, Interval, Ranked, Spread, interval};
+use crate::threshold::Checked;
+use model::exchange::{Exchange, FailureClass, Reason};
+
+/// The result of a run. A figure that was not measured is absent, never zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Summary {
+    /// How the run was offered.
+    pub run: Run,
+    /// Whether the measurement can be believed: the worst of its findings.
+    pub verdict: Verdict,
+    /// Reasons to doubt the measurement.
+    pub findings: Vec<Finding>,
+    /// Whether it keeps to each of the run's thresholds; absent where it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Checked>,
+    /// What became of the requests.
+    pub requests: Requests,
+    /// Tokens, and on whose word.
+    pub tokens: Tokens,
+    /// How much was done in how long.
+    pub throughput: Throughput,
+    /// How many requests were in flight.
+    pub concurrency: Concurrency,
+    /// How many requests kept to the run's objectives; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<Goodput>,
+    /// The run's figures while requests in flight were steady; absent where nothing was in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyState>,
+    /// How this client fared; absent where it was not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Client>,
+    /// What the server counted of itself; absent where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
+    /// The distribution of each metric that was measured, by name.
+    pub metrics: BTreeMap<String, Distribution>,
+    /// Scores of the answers by name: means over the answers that were judged.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: BTreeMap<String, Score>,
+    /// Scores of the run as a whole, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub run_scores: BTreeMap<String, f64>,
+    /// How often scorers failed to judge.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub scorer_errors: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What became of the requests of the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Requests {
+    /// All that were due.
+    pub total: u64,
+    /// Those answered.
+    pub successful: u64,
+    /// Those not answered, of whatever class, not sent included.
+    pub failed: u64,
+    /// Those whose first byte was handed to the socket.
+    pub sent: u64,
+    /// Failures by class. A class that did not occur is not listed.
+    pub failures: BTreeMap<FailureClass, Failures>,
+    /// `successful / total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_share: Option<f64>,
+    /// Those that the cap on requests in flight held back by more than a millisecond, and those
+    /// it never let go; absent without a cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<u64>,
+    /// Those that waited for a connection to be opened.
+    pub waited_for_connection: u64,
+    /// Requests of the warm-up, which count nowhere else.
+    pub warmup: u64,
+}
+
+/// Failures of one class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Failures {
+    /// How many.
+    pub count: u64,
+    /// How many of them for each reason that the server told; those without one are not in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<Reason, u64>,
+    /// Index of the first of them.
+    pub first: u64,
+    /// The first few distinct messages, in the order of the requests.
+    pub messages: Vec<String>,
+}
+
+/// Tokens of the answered requests, and where the counts come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tokens {
+    /// Tokens of the prompts.
+    pub input: Counted,
+    /// Tokens of the answers.
+    pub output: Counted,
+    /// Sum of the output lengths asked for, where every request asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_requested: Option<u64>,
+    /// Sum of the answers' tokens by a tokenizer of ours, where every answer was tokenized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_retokenized: Option<u64>,
+    /// Sum of the prompt tokens found in the server's prefix cache, over the answers that say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_cached: Option<u64>,
+    /// Sum of the reasoning tokens, over the answers that say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_reasoning: Option<u64>,
+    /// Output tokens to an output event that carries bytes; absent where replies were not streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_event: Option<f64>,
+    /// The server's input tokens against the dataset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_against_dataset: Option<Comparison>,
+    /// Output tokens by the source above against those asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_against_requested: Option<Comparison>,
+    /// The server's output tokens as a total against the sum of those it states of each event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_against_events: Option<Comparison>,
+    /// Output tokens by the source above against those of a tokenizer of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_against_retokenized: Option<Comparison>,
+}
+
+/// A sum of token counts by their sources.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Counted {
+    /// The sum over the exchanges whose count is known; absent if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// How many exchanges were counted by each source.
+    pub exchanges_by_source: BTreeMap<Source, u64>,
+    /// Exchanges whose count is unknown. They are not in the sum.
+    pub unknown: u64,
+}
+
+/// Two counts of the same tokens, over the exchanges that have both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Comparison {
+    /// Exchanges that have both.
+    pub exchanges: u64,
+    /// Of these, those counted lower than the reference, beyond tolerance.
+    pub lower: u64,
+    /// Of these, those counted higher than the reference, beyond tolerance.
+    pub higher: u64,
+    /// Sum of the counts.
+    pub counted: u64,
+    /// Sum of the references.
+    pub reference: u64,
+}
+
+/// How much was done in how long. Only answered requests and their tokens count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Throughput {
+    /// Seconds from the start of the measurement to the end of its last exchange, failed ones
+    /// included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// Answered requests a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_s: Option<f64>,
+    /// Their input tokens a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens_per_s: Option<f64>,
+    /// Their output tokens a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_s: Option<f64>,
+    /// Both together a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_tokens_per_s: Option<f64>,
+    /// Most output tokens in any of the whole seconds that follow the start of the measurement.
+    /// Tokens, not events: where the server does not state the tokens of an event, the answer's
+    /// tokens are dealt to its events by their bytes. Absent where replies were not
+    /// streamed, and in runs shorter than a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_output_tokens_per_s: Option<f64>,
+    /// Requests sent a second: `(sent - 1) / (last sent - first sent)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_requests_per_s: Option<f64>,
+    /// Requests due a second: `(due - 1) / (last due - first due)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_requests_per_s: Option<f64>,
+}
+
+/// How many requests were in flight.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Concurrency {
+    /// Sum of `e2e` over the answered requests, divided by the duration: SGLang's concurrency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// Sum of the time in flight over all requests, failed ones included, divided by the
+    /// duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_in_flight: Option<f64>,
+    /// Most requests in flight at one instant, failed ones included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<u64>,
+}
+
+/// The distribution of a metric's samples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Distribution {
+    /// The unit of all figures but the count.
+    pub unit: String,
+    /// Number of samples.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the population.
+    pub std: f64,
+    /// Smallest sample.
+    pub min: f64,
+    /// Largest sample.
+    pub max: f64,
+    /// 50th percentile.
+    pub median: f64,
+    /// Percentiles by linear interpolation, as `np.percentile`: `p99`, `p99.9`.
+    pub percentiles: BTreeMap<String, f64>,
+    /// What median and percentiles come from; all else is exact in both.
+    pub from: Basis,
+    /// How far median and percentiles may be from those of the samples, as a share of them; absent
+    /// where they are those of the samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_error: Option<f64>,
+    /// How sure the figures are; of the headline's metrics a request, from two samples on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
+}
+
+/// What the percentiles of a distribution come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Every sample.
+    Samples,
+    /// Counts of samples in cells narrower than a thousandth of their values (HDR histogram).
+    Histogram,
+}
+
+/// Where figures lie with 95 % confidence, by the percentile bootstrap over requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Confidence {
+    /// How sure, in percent.
+    pub level: f64,
+    /// The mean.
+    pub mean: Bounds,
+    /// The median.
+    pub median: Bounds,
+    /// The 99th percentile.
+    pub p99: Bounds,
+}
+
+/// The two ends of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Bounds {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl From<Interval> for Bounds {
+    fn from(Interval { low, high }: Interval) -> Self {
+        Bounds { low, high }
+    }
+}
+
+/// The metrics whose figures have intervals.
+const HEADLINE: [&str; 4] = [
+    metric::TTFT,
+    metric::TPOT,
+    metric::E2E,
+    metric::TTFT_FROM_DUE,
+];
+
+impl Summary {
+    /// Summarises a run. The order of the exchanges does not matter.
+    pub fn of<E: Borrow<Exchange>>(
+        facts: &RunFacts,
+        exchanges: impl IntoIterator<Item = E> + Clone,
+    ) -> Summary {
+        let read = || Ok::<_, Infallible>(exchanges.clone().into_iter().map(Ok));
+        match Summary::read(facts, read) {
+            Ok(summary) => summary,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Summarises a run whose exchanges are read, twice, and never held together.
+    ///
+    /// # Errors
+    /// The first that reading gives.
+    pub fn read<E, I, X>(facts: &RunFacts, open: impl Fn() -> Result<I, X>) -> Result<Summary, X>
+    where
+        E: Borrow<Exchange>,
+        I: Iterator<Item = Result<E, X>>,
+    {
+        let mut survey = survey::Survey::default();
+        for exchange in open()? {
+            survey.add(exchange?.borrow());
+        }
+        let surveyed = survey.finish(&facts.run);
+        // Records of a run that goes on may have grown; both passes are over the same ones.
+        let seen = surveyed.seen;
+        let mut gather = gather::Gather::new(facts, surveyed);
+        for exchange in open()?.take(seen) {
+            gather.add(exchange?.borrow());
+        }
+        let mut summary = gather.finish();
+        summary.findings = finding::of(&summary);
+        summary.verdict = Verdict::of(&summary.findings);
+        let thresholds = summary.run.thresholds.iter();
+        summary.thresholds = thresholds.map(|own| own.check(&summary)).collect();
+        Ok(summary)
+    }
+
+    /// The distribution of the metric of that name, if it was measured.
+    pub fn metric(&self, name: &str) -> Option<&Distribution> {
+        self.metrics.get(name)
+    }
+}
+
+/// What takes a metric's samples: pooled ones are counted, as there are many of them.
+pub fn spread(metric: &Metric) -> Spread {
+    let scale = metric.unit.scale();
+    match metric.measure {
+        Measure::One(_) => Spread::new(scale),
+        Measure::Pooled(_) => Spread::counting(scale),
+    }
+}
+
+/// Adds to it what the metric has of an exchange.
+pub fn take(metric: &Metric, reading: &Reading<'_>, spread: &mut Spread) {
+    if metric.of == Of::Answered && !reading.exchange.is_ok() {
+        return;
+    }
+    match metric.measure {
+        Measure::One(measure) => {
+            if let Some(sample) = measure(reading) {
+                spread.add(sample);
+            }
+        }
+        Measure::Pooled(shown) => {
+            let counts = spread.counts();
+            shown(reading, &mut |_, value, times| counts.add(value, times));
+        }
+    }
+}
+
+impl Distribution {
+    fn of(metric: &Metric, figures: &Figures, percentiles: &[f64]) -> Self {
+        let (mean, std) = (figures.mean(), figures.std());
+        let confidence = || {
+            Some(Confidence {
+                level: interval::LEVEL,
+                mean: interval::mean(figures, mean, std)?.into(),
+                median: interval::percentile(figures, 50.0)?.into(),
+                p99: interval::percentile(figures, 99.0)?.into(),
+            })
+        };
+        Distribution {
+            unit: metric.unit.symbol().to_owned(),
+            count: figures.count(),
+            mean,
+            std,
+            min: figures.min(),
+            max: figures.max(),
+            median: figures.percentile(50.0),
+            percentiles: percentiles
+                .iter()
+                .map(|&percent| (percentile_name(percent), figures.percentile(percent)))
+                .collect(),
+            from: match figures {
+                Figures::Samples(_) => Basis::Samples,
+                Figures::Histogram(_) => Basis::Histogram,
+            },
+            relative_error: figures.error(),
+            confidence: HEADLINE.contains(&metric.name).then(confidence).flatten(),
+        }
+    }
+
+    /// A percentile, if it was asked for.
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        self.percentiles.get(&percentile_name(percent)).copied()
+    }
+}
+
+/// The key of a percentile: `p99`, `p99.9`.
+pub fn percentile_name(percent: f64) -> String {
+    format!("p{percent}")
+}

@@ -1,0 +1,211 @@
+//! The second pass over a run's exchanges: all that is counted and summed.
+
+use std::collections::BTreeMap;
+
+use super::goodput::Judged;
+use super::load::Load;
+use super::messages::Messages;
+use super::steady::{Inside, SteadyState};
+use super::survey::Surveyed;
+use super::tokens::TokenSums;
+use super::{
+    Concurrency, Distribution, Requests, Run, RunFacts, Summary, Throughput, spread, take,
+};
+use crate::figure::{Figure, Statistic};
+use crate::finding::Verdict;
+use crate::metric::{CATALOGUE, Reading};
+use crate::stats::Spread;
+use crate::threshold::Threshold;
+use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use model::units::Nanos;
+
+/// A wait at the cap no longer than this is the pacer's, not the cap's.
+const WAITED: Nanos = Nanos(1_000_000);
+
+/// Share of the cap that must have been in flight at some time for it to have held anything back. A slot is
+/// taken a little before its request is sent, and freed a little after its reply has ended.
+const REACHED: f64 = 0.9;
+
+/// Everything that is kept of the exchanges seen so far.
+pub(super) struct Gather<'a> {
+    facts: &'a RunFacts,
+    surveyed: Surveyed,
+    requests: Requests,
+    held_back: u64,
+    messages: BTreeMap<FailureClass, Messages>,
+    tokens: TokenSums,
+    load: Load,
+    judged: Option<Judged>,
+    steady: Option<Result<Inside, SteadyState>>,
+    /// Samples of each metric of the catalogue.
+    spreads: Vec<Spread>,
+}
+
+impl<'a> Gather<'a> {
+    pub(super) fn new(facts: &'a RunFacts, mut surveyed: Surveyed) -> Self {
+        let steady = surveyed.steady.take();
+        Gather {
+            facts,
+            requests: Requests::default(),
+            held_back: 0,
+            messages: BTreeMap::new(),
+            tokens: TokenSums::default(),
+            load: Load::new(surveyed.origin),
+            judged: Judged::by(&facts.run.goodput),
+            steady: steady.map(|found| found.map(Inside::new)),
+            spreads: CATALOGUE.iter().map(spread).collect(),
+            surveyed,
+        }
+    }
+
+    pub(super) fn add(&mut self, exchange: &Exchange) {
+        if exchange.phase == Phase::Warmup {
+            self.requests.warmup += 1;
+            return;
+        }
+        let retokenized = self.facts.retokenized.get(exchange.index);
+        let reading = Reading::new(exchange, self.facts.run.streamed, retokenized);
+        self.count(exchange);
+        self.load.add(&reading);
+        if exchange.is_ok() {
+            self.add_answer(&reading, retokenized);
+        }
+        for (metric, spread) in CATALOGUE.iter().zip(&mut self.spreads) {
+            take(metric, &reading, spread);
+        }
+    }
+
+    fn add_answer(&mut self, reading: &Reading<'_>, retokenized: Option<u32>) {
+        self.tokens.add(reading, retokenized);
+        if let Some(judged) = &mut self.judged {
+            judged.add(reading);
+        }
+        let load = &mut self.load;
+        if let Some(Ok(inside)) = &mut self.steady {
+            inside.add(reading);
+            reading.each_token_arrival(|at, tokens| {
+                load.add_tokens(at, tokens);
+                inside.add_tokens(at, tokens);
+            });
+        } else {
+            reading.each_token_arrival(|at, tokens| load.add_tokens(at, tokens));
+        }
+    }
+
+    fn count(&mut self, exchange: &Exchange) {
+        self.requests.total += 1;
+        self.requests.sent += u64::from(exchange.sent.is_some());
+        if exchange.connection.is_some_and(|own| own.waited) {
+            self.requests.waited_for_connection += 1;
+        }
+        let mut held_back = exchange
+            .granted
+            .is_some_and(|granted| granted.since(exchange.due) > WAITED);
+        match &exchange.outcome {
+            Outcome::Ok => self.requests.successful += 1,
+            Outcome::Failed {
+                class,
+                reason,
+                message,
+            } => {
+                self.requests.failed += 1;
+                held_back |= *class == FailureClass::NotSent;
+                let messages = self.messages.entry(*class).or_default();
+                messages.add(exchange.index, *reason, message);
+            }
+        }
+        self.held_back += u64::from(held_back);
+    }
+
+    pub(super) fn finish(mut self) -> Summary {
+        let run = Run {
+            percentiles: percentiles(&self.facts.run),
+            measure_start: Some(self.surveyed.origin)
+                .filter(|_| self.requests.total > 0)
+                .or(self.facts.run.measure_start),
+            ..self.facts.run.clone()
+        };
+        let mut requests = self.requests;
+        requests.failures = (self.messages.into_iter())
+            .map(|(class, messages)| (class, messages.finish()))
+            .collect();
+        requests.success_share =
+            (requests.total > 0).then(|| requests.successful as f64 / requests.total as f64);
+        requests.held_back = run.max_in_flight.map(|cap| {
+            let never_sent = requests.failures.get(&FailureClass::NotSent);
+            match self.surveyed.peak {
+                Some(peak) if peak as f64 >= REACHED * cap as f64 => self.held_back,
+                // Where there was room all the time, it was the pacer that was late.
+                _ => never_sent.map_or(0, |failures| failures.count),
+            }
+        });
+
+        let tokens = self.tokens.finish(run.streamed);
+        let duration = self.surveyed.duration;
+        let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
+        let total = tokens
+            .input
+            .total
+            .zip(tokens.output.total)
+            .map(|(i, o)| i.saturating_add(o));
+        let whole_second = duration.is_some_and(|seconds| seconds >= 1.0);
+        let peak = self.load.peak_tokens().filter(|_| whole_second);
+        let throughput = Throughput {
+            duration_s: duration,
+            requests_per_s: per_s(requests.successful),
+            input_tokens_per_s: tokens.input.total.and_then(per_s),
+            output_tokens_per_s: tokens.output.total.and_then(per_s),
+            total_tokens_per_s: total.and_then(per_s),
+            peak_output_tokens_per_s: peak.map(|tokens| tokens as f64),
+            sent_requests_per_s: self.load.sent.per_second(),
+            due_requests_per_s: self.load.due.per_second(),
+        };
+        let mean = |seconds: f64| duration.map(|duration| seconds / duration);
+        let concurrency = Concurrency {
+            mean: mean(self.load.answered_seconds()),
+            mean_in_flight: mean(self.surveyed.in_flight_seconds),
+            peak: self.surveyed.peak,
+        };
+        let figures = CATALOGUE.iter().zip(self.spreads);
+        let metrics = figures.filter_map(|(metric, spread)| {
+            let distribution = Distribution::of(metric, &spread.figures()?, &run.percentiles);
+            Some((metric.name.to_owned(), distribution))
+        });
+        Summary {
+            verdict: Verdict::Valid,
+            findings: Vec::new(),
+            thresholds: Vec::new(),
+            tokens,
+            throughput,
+            concurrency,
+            goodput: (self.judged).map(|judged| judged.finish(requests.total, duration)),
+            steady_state: self.steady.map(|found| match found {
+                Ok(inside) => inside.finish(&run.percentiles),
+                Err(absent) => absent,
+            }),
+            client: self.facts.client.clone(),
+            server: self.facts.server.clone(),
+            metrics: metrics.collect(),
+            scores: self.facts.scores.clone(),
+            run_scores: self.facts.run_scores.clone(),
+            scorer_errors: self.facts.scorer_errors,
+            requests,
+            run,
+        }
+    }
+}
+
+/// The percentiles asked for and those that thresholds are on, in order and once each, with 99 among
+/// them: the layout of the text block has it.
+fn percentiles(run: &Run) -> Vec<f64> {
+    let mut percentiles = run.percentiles.clone();
+    percentiles.push(99.0);
+    let thresholds = run.thresholds.iter().filter_map(Threshold::figure);
+    percentiles.extend(thresholds.filter_map(|figure| match figure {
+        Figure::Of(_, Statistic::Percentile(percent)) if *percent != 50.0 => Some(*percent),
+        _ => None,
+    }));
+    percentiles.sort_unstable_by(f64::total_cmp);
+    percentiles.dedup();
+    percentiles
+}

@@ -1,0 +1,162 @@
+//! What the server counted of itself, and how that differs from before to after the measurement. These
+//! figures are the server's; they are copied into the summary as they are.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What servers count of themselves, in words that all of them share.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// Requests answered, since the server began.
+    FinishedRequests,
+    /// Requests being worked on.
+    RunningRequests,
+    /// Requests that wait.
+    WaitingRequests,
+    /// Tokens of prompts, since the server began.
+    InputTokens,
+    /// Tokens of answers, since the server began.
+    OutputTokens,
+    /// Tokens looked up in the prefix cache, since the server began.
+    PrefixCacheQueries,
+    /// Of these, tokens found, since the server began.
+    PrefixCacheHits,
+    /// Share of the cache for keys and values in use, from 0 to 1.
+    KvCacheUsage,
+    /// Requests that were begun and put back, since the server began.
+    Preemptions,
+}
+
+impl Figure {
+    /// Whether it only grows, so that a difference of two readings says what came between them.
+    pub fn is_count(self) -> bool {
+        !matches!(
+            self,
+            Figure::RunningRequests | Figure::WaitingRequests | Figure::KvCacheUsage
+        )
+    }
+}
+
+/// What the targets counted of themselves while they were measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Server {
+    /// Each target, in the order of the plan.
+    pub targets: Vec<Told>,
+}
+
+/// What one target counted. A figure that it does not tell is absent, never zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Told {
+    /// Its base URL.
+    pub url: String,
+    /// What it said before the first measured request was sent, after the warm-up.
+    pub before: BTreeMap<Figure, f64>,
+    /// What it said after the last reply had ended; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<BTreeMap<Figure, f64>>,
+    /// What it counted in between: the differences of what only grows. A count that shrank, as where the server
+    /// began anew, is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub during: BTreeMap<Figure, f64>,
+    /// Why it said nothing afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
+impl Told {
+    /// At the beginning.
+    pub fn since(url: String, before: BTreeMap<Figure, f64>) -> Self {
+        Told {
+            url,
+            before,
+            ..Told::default()
+        }
+    }
+
+    /// At the end.
+    pub fn until(&mut self, after: BTreeMap<Figure, f64>) {
+        let counts = after.iter().filter(|(figure, _)| figure.is_count());
+        self.during = counts
+            .filter_map(|(figure, after)| {
+                let during = after - self.before.get(figure)?;
+                (during >= 0.0).then_some((*figure, during))
+            })
+            .collect();
+        self.after = Some(after);
+    }
+
+    /// At an end of which it says nothing.
+    pub fn lost(&mut self, why: String) {
+        self.lost = Some(why);
+    }
+}
+
+impl Server {
+    /// What all targets together counted of this during the measurement; absent where one does not say.
+    pub fn counted(&self, figure: Figure) -> Option<f64> {
+        let each = self.targets.iter();
+        each.map(|told| told.during.get(&figure).copied())
+            .sum::<Option<f64>>()
+            .filter(|_| !self.targets.is_empty())
+    }
+
+    /// The largest of the targets' readings of this, before and after; absent where none says.
+    pub fn largest(&self, figure: Figure) -> [Option<f64>; 2] {
+        let most = |readings: &mut dyn Iterator<Item = &f64>| readings.copied().reduce(f64::max);
+        let before = self.targets.iter().map(|told| &told.before);
+        let after = self.targets.iter().filter_map(|told| told.after.as_ref());
+        [
+            most(&mut before.filter_map(|of| of.get(&figure))),
+            most(&mut after.filter_map(|of| of.get(&figure))),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(before: &[(Figure, f64)], after: &[(Figure, f64)]) -> Told {
+        let mut told = Told::since("http://a".to_owned(), before.iter().copied().collect());
+        told.until(after.iter().copied().collect());
+        told
+    }
+
+    #[test]
+    fn only_what_grows_has_a_difference() {
+        use Figure::{InputTokens, KvCacheUsage, OutputTokens, Preemptions};
+        let one = told(
+            &[
+                (InputTokens, 10.0),
+                (OutputTokens, 5.0),
+                (KvCacheUsage, 0.1),
+            ],
+            &[
+                (InputTokens, 30.0),
+                (OutputTokens, 1.0),
+                (KvCacheUsage, 0.5),
+                (Preemptions, 2.0),
+            ],
+        );
+        assert_eq!(one.during, BTreeMap::from([(InputTokens, 20.0)]));
+        let other = told(&[(InputTokens, 0.0)], &[(InputTokens, 1.0)]);
+        let mut server = Server {
+            targets: vec![one, other],
+        };
+        assert_eq!(server.counted(InputTokens), Some(21.0));
+        assert_eq!(server.counted(OutputTokens), None);
+        assert_eq!(server.largest(KvCacheUsage), [Some(0.1), Some(0.5)]);
+        server
+            .targets
+            .push(Told::since("http://c".to_owned(), BTreeMap::new()));
+        assert_eq!(server.counted(InputTokens), None, "one does not say");
+        assert_eq!(Server::default().counted(InputTokens), None);
+    }
+}

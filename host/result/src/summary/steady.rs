@@ -1,0 +1,237 @@
+//! The steady state: the window of a run in which requests in flight were near their plateau, and
+//! the run's figures within it. What a run takes to fill and to drain is outside.
+//!
+//! The window is vLLM's (`vllm-bench`): from the first instant at which 95 % of the plateau are in
+//! flight to the last at which that many are. vLLM knows it of runs that keep to a cap. Where requests
+//! come at one rate, no number of them is kept in flight: the plateau is what usually is, for the peak
+//! is reached by chance, and between its first and last time lies any part of the run.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Distribution;
+use super::course::{Course, Drift, Swing};
+use super::survey::Flights;
+use crate::metric::{self, Metric, Reading};
+use crate::stats::Spread;
+use model::exchange::Exchange;
+use model::units::Nanos;
+
+/// The share of the plateau that must be in flight.
+const SHARE: f64 = 0.95;
+
+/// A window that is shorter says little, in seconds.
+const SHORTEST: f64 = 10.0;
+
+/// A window that is a smaller part of the run is an accident.
+const SHORTEST_SHARE: f64 = 0.1;
+
+/// The metrics that are taken of it.
+const METRICS: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
+
+/// The run's figures while requests in flight were steady, or why there are none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyState {
+    /// There is no such window, for this reason.
+    Absent(String),
+    /// There is.
+    Window(Box<Window>),
+}
+
+/// A window and its figures. Only answered requests and their tokens count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Window {
+    /// Requests in flight that count as all. Where requests come at one rate, and 95 % of the cap are never
+    /// in flight, it is the median over the time in which they were sent; otherwise the cap, or the peak
+    /// where there is none.
+    pub plateau: u64,
+    /// Requests in flight from which the window reckons: 95 % of the plateau, rounded up.
+    pub at_least: u64,
+    /// Seconds from the start of the measurement to the window's start.
+    pub from_s: f64,
+    /// Seconds from the start of the measurement to the window's end.
+    pub to_s: f64,
+    /// Its length in seconds.
+    pub duration_s: f64,
+    /// Time in flight of all requests within it, divided by its length.
+    pub mean_in_flight: f64,
+    /// Answered requests that ended within it.
+    pub ended: u64,
+    /// Answered requests that were sent and ended within it: those the metrics are of.
+    pub whole: u64,
+    /// `ended` a second.
+    pub requests_per_s: f64,
+    /// Output tokens that came within it, a second, whichever request they belong to; absent where
+    /// replies were not streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_s: Option<f64>,
+    /// The distributions of TTFT, TPOT, ITL and E2E over the requests sent and ended within it.
+    pub metrics: BTreeMap<String, Distribution>,
+    /// How output throughput, TTFT and TPOT went from its beginning to its end, by name; a figure
+    /// whose course rests on too little is not listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drift: BTreeMap<String, Drift>,
+    /// How output throughput swung; absent where it had no period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swing: Option<Swing>,
+}
+
+/// A part of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) from: Nanos,
+    pub(super) to: Nanos,
+}
+
+impl Span {
+    /// Whether what was seen at an instant is of the time within: what ends it belongs to it, what
+    /// begins it is of the time before.
+    fn holds(self, at: Nanos) -> bool {
+        self.from < at && at <= self.to
+    }
+
+    /// In which of so many equal parts of the time an instant lies.
+    pub(super) fn part(self, at: Nanos, parts: usize) -> Option<usize> {
+        let length = u128::from(self.to.since(self.from).0);
+        let into = u128::from(at.since(self.from).0);
+        let part = (self.holds(at) && length > 0).then(|| into * parts as u128 / length)?;
+        // What ends the time is of its last part.
+        usize::try_from(part).ok().map(|part| part.min(parts - 1))
+    }
+}
+
+/// What decides how many requests are in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offered {
+    /// The cap on them.
+    pub(super) cap: Option<u64>,
+    /// Whether they come at one rate all the time, rather than at several, all at once, or whenever another has
+    /// ended.
+    pub(super) even_rate: bool,
+}
+
+/// Where requests in flight were steady, and what is known of that window before its figures; or
+/// why there is none.
+pub(super) fn steady(
+    flights: Flights<'_>,
+    origin: Nanos,
+    run: f64,
+    peak: u64,
+    offered: Offered,
+) -> Result<(Span, Window), SteadyState> {
+    let enough = |plateau: u64| (SHARE * plateau as f64).ceil() as u64;
+    let plateau = match offered {
+        Offered { cap: Some(cap), .. } if peak >= enough(cap) => cap,
+        Offered {
+            even_rate: true, ..
+        } => flights.median().max(1),
+        Offered { cap, .. } => cap.unwrap_or(peak),
+    };
+    let at_least = enough(plateau);
+    let (mut from, mut to, mut above) = (None, Nanos::ZERO, false);
+    flights.sweep(|at, in_flight| {
+        if in_flight >= at_least {
+            from.get_or_insert(at);
+        } else if above {
+            to = at;
+        }
+        above = in_flight >= at_least;
+    });
+    let Some(from) = from else {
+        return Err(SteadyState::Absent(format!(
+            "never more than {peak} of {plateau} requests were in flight, and {at_least} begin it"
+        )));
+    };
+    let span = Span { from, to };
+    let duration_s = to.since(from).as_secs_f64();
+    let shortest = SHORTEST.max(SHORTEST_SHARE * run);
+    if duration_s < shortest {
+        return Err(SteadyState::Absent(format!(
+            "{at_least} or more requests were in flight for {duration_s:.2} s, and less than {shortest:.2} s says little"
+        )));
+    }
+    Ok((
+        span,
+        Window {
+            plateau,
+            at_least,
+            from_s: from.since(origin).as_secs_f64(),
+            to_s: to.since(origin).as_secs_f64(),
+            duration_s,
+            mean_in_flight: flights.within(span) as f64 / 1e9 / duration_s,
+            ..Window::default()
+        },
+    ))
+}
+
+/// What is kept of the exchanges seen so far that lie in the window.
+pub(super) struct Inside {
+    span: Span,
+    window: Window,
+    tokens: Option<u64>,
+    course: Course,
+    spreads: Vec<(&'static Metric, Spread)>,
+}
+
+impl Inside {
+    pub(super) fn new((span, window): (Span, Window)) -> Self {
+        let metrics = METRICS.iter().filter_map(|name| metric::by_name(name));
+        Inside {
+            span,
+            course: Course::over(span),
+            window,
+            tokens: None,
+            spreads: metrics
+                .map(|metric| (metric, super::spread(metric)))
+                .collect(),
+        }
+    }
+
+    /// Adds an exchange that was answered.
+    pub(super) fn add(&mut self, reading: &Reading<'_>) {
+        let Exchange { sent, ended, .. } = reading.exchange;
+        self.course.add(reading);
+        if !ended.is_some_and(|at| self.span.holds(at)) {
+            return;
+        }
+        self.window.ended += 1;
+        if !sent.is_some_and(|at| at >= self.span.from) {
+            return;
+        }
+        self.window.whole += 1;
+        for (metric, spread) in &mut self.spreads {
+            super::take(metric, reading, spread);
+        }
+    }
+
+    /// Adds tokens of an answer that came at an instant.
+    pub(super) fn add_tokens(&mut self, at: Nanos, tokens: u64) {
+        let sum = self.tokens.get_or_insert(0);
+        self.course.add_tokens(at, tokens);
+        if self.span.holds(at) {
+            *sum = sum.saturating_add(tokens);
+        }
+    }
+
+    pub(super) fn finish(self, percentiles: &[f64]) -> SteadyState {
+        let seconds = self.window.duration_s;
+        let metrics = self.spreads.into_iter().filter_map(|(metric, spread)| {
+            let distribution = Distribution::of(metric, &spread.figures()?, percentiles);
+            Some((metric.name.to_owned(), distribution))
+        });
+        let metrics: BTreeMap<String, Distribution> = metrics.collect();
+        let gap = metrics.get(metric::ITL).map(|gaps| gaps.mean);
+        SteadyState::Window(Box::new(Window {
+            drift: self.course.drift(),
+            swing: gap.and_then(|gap| self.course.swing(gap, self.window.mean_in_flight)),
+            requests_per_s: self.window.ended as f64 / seconds,
+            output_tokens_per_s: self.tokens.map(|tokens| tokens as f64 / seconds),
+            metrics,
+            ..self.window
+        }))
+    }
+}

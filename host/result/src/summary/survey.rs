@@ -1,0 +1,163 @@
+//! The first pass over a run's exchanges: when the measurement began, how long it was, how many
+//! requests were in flight, and where the window is in which that was steady. The second pass
+//! needs to know.
+//!
+//! Keeps 16 bytes a request, for as long as the pass takes: the peak of requests in flight is a
+//! sweep over their instants in order.
+
+use std::collections::BTreeMap;
+
+use super::steady::{Offered, Span, steady};
+use super::{Run, SteadyState, Window};
+use model::exchange::{Exchange, Phase};
+use model::units::Nanos;
+
+const SECOND: f64 = 1e9;
+
+/// What is kept of the exchanges seen so far.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// Exchanges seen, those of the warm-up included.
+    seen: usize,
+    first_due: Option<Nanos>,
+    last_end: Option<Nanos>,
+    /// When requests were sent, and when they ended; of each that took any time.
+    starts: Vec<Nanos>,
+    ends: Vec<Nanos>,
+    in_flight: u128,
+}
+
+/// What the first pass has found.
+pub(super) struct Surveyed {
+    /// Exchanges that it saw. Records may grow meanwhile.
+    pub(super) seen: usize,
+    /// When the measurement began.
+    pub(super) origin: Nanos,
+    /// Seconds from there to the end of the last exchange; `None` where nothing ended.
+    pub(super) duration: Option<f64>,
+    /// Most requests in flight at one instant.
+    pub(super) peak: Option<u64>,
+    /// Seconds in flight of all requests, summed.
+    pub(super) in_flight_seconds: f64,
+    /// The window in which requests in flight were steady, or why there is none.
+    pub(super) steady: Option<Result<(Span, Window), SteadyState>>,
+}
+
+impl Survey {
+    pub(super) fn add(&mut self, exchange: &Exchange) {
+        self.seen += 1;
+        if exchange.phase == Phase::Warmup {
+            return;
+        }
+        let due = exchange.due;
+        self.first_due = Some(self.first_due.map_or(due, |first| first.min(due)));
+        self.last_end = self.last_end.max(exchange.ended);
+        // Without an end, a request was in flight at least until the last sign of its reply.
+        let seen = exchange.events.at.last().copied().or(exchange.headers);
+        let end = exchange.ended.or(seen);
+        if let Some((sent, end)) = exchange.sent.zip(end).filter(|(sent, end)| end > sent) {
+            self.starts.push(sent);
+            self.ends.push(end);
+            self.in_flight += u128::from(end.since(sent).0);
+        }
+    }
+
+    /// Puts together what was seen. Where nobody says when the measurement began, the first request's due
+    /// time does.
+    pub(super) fn finish(mut self, run: &Run) -> Surveyed {
+        let offered = Offered {
+            cap: run.max_in_flight,
+            even_rate: run.even_rate,
+        };
+        let began = |first: Nanos| first.since(run.first_due);
+        self.starts.sort_unstable();
+        self.ends.sort_unstable();
+        let origin = run.measure_start.or(self.first_due.map(began));
+        let origin = origin.unwrap_or_default();
+        let seconds = self.last_end.map(|end| end.since(origin).as_secs_f64());
+        let duration = seconds.filter(|seconds| *seconds > 0.0);
+        let peak = peak(&self.starts, &self.ends);
+        let flights = Flights {
+            starts: &self.starts,
+            ends: &self.ends,
+        };
+        let steady = peak
+            .zip(duration)
+            .map(|(peak, duration)| steady(flights, origin, duration, peak, offered));
+        Surveyed {
+            seen: self.seen,
+            origin,
+            duration,
+            peak,
+            in_flight_seconds: self.in_flight as f64 / SECOND,
+            steady,
+        }
+    }
+}
+
+/// When requests were sent and when they ended, each in order.
+#[derive(Clone, Copy)]
+pub(super) struct Flights<'a> {
+    starts: &'a [Nanos],
+    ends: &'a [Nanos],
+}
+
+impl Flights<'_> {
+    /// Shows how many are in flight after each change, in order of time. One that ends when
+    /// another is sent has made way for it.
+    pub(super) fn sweep(self, mut show: impl FnMut(Nanos, u64)) {
+        let (mut started, mut ended) = (0, 0);
+        while ended < self.ends.len() {
+            let end = self.ends[ended];
+            match self.starts.get(started) {
+                Some(start) if *start < end => {
+                    started += 1;
+                    show(*start, (started - ended) as u64);
+                }
+                _ => {
+                    ended += 1;
+                    show(end, (started - ended) as u64);
+                }
+            }
+        }
+    }
+
+    /// How many were in flight for half of the time in which requests were sent, and no more for the other half.
+    pub(super) fn median(self) -> u64 {
+        let Some(last) = self.starts.last().copied() else {
+            return 0;
+        };
+        let mut times = BTreeMap::<u64, u64>::new();
+        let mut before: Option<(Nanos, u64)> = None;
+        self.sweep(|at, in_flight| {
+            if let Some((since, level)) = before {
+                *times.entry(level).or_default() += at.min(last).since(since).0;
+            }
+            before = Some((at, in_flight));
+        });
+        let half = times.values().sum::<u64>() / 2;
+        let mut sum = 0;
+        let median = times.into_iter().find(|(_, time)| {
+            sum += time;
+            sum > half
+        });
+        median.map_or(0, |(level, _)| level)
+    }
+
+    /// Nanoseconds in flight within the span, summed over the requests.
+    pub(super) fn within(self, span: Span) -> u128 {
+        let upto = |instants: &[Nanos]| -> u128 {
+            let within = instants.iter().map(|at| span.to.since(*at.max(&span.from)));
+            within.map(|part| u128::from(part.0)).sum()
+        };
+        // Time since each start, less time since each end.
+        upto(self.starts) - upto(self.ends)
+    }
+}
+
+/// Most requests in flight at one instant.
+fn peak(starts: &[Nanos], ends: &[Nanos]) -> Option<u64> {
+    let mut most = None;
+    Flights { starts, ends }.sweep(|_, in_flight| most = most.max(Some(in_flight)));
+    most
+}

@@ -1,0 +1,321 @@
+//! Thresholds: what a run's figures must keep to, as `ttft.p99 <= 200ms`. Reading them, and whether
+//! they hold of a summary.
+//!
+//! A figure that was not measured keeps to nothing, and no threshold holds of a run that is invalid:
+//! a gate must not open for figures that cannot be believed. What follows for the exit code is the
+//! command line's.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::figure::Figure;
+use crate::finding::Verdict;
+use crate::summary::Summary;
+use model::duration;
+
+/// What a run must keep to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Threshold {
+    /// A figure has a limit, in the figure's unit.
+    Figure(Figure, Relation, f64),
+    /// The verdict is no worse.
+    Verdict(Verdict),
+}
+
+/// How a figure stands to its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// `<=`
+    AtMost,
+    /// `<`
+    Below,
+    /// `>=`
+    AtLeast,
+    /// `>`
+    Above,
+}
+
+/// The word before which a threshold on the verdict stands.
+const VERDICT: &str = "verdict";
+/// Relations as they are written, those of two characters first.
+const RELATIONS: [(&str, Relation); 4] = [
+    ("<=", Relation::AtMost),
+    (">=", Relation::AtLeast),
+    ("<", Relation::Below),
+    (">", Relation::Above),
+];
+
+/// Whether a threshold holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Checked {
+    /// The threshold, as `ttft.p99 <= 200 ms`.
+    pub threshold: String,
+    /// What was measured, in the unit of the threshold; absent where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<f64>,
+    /// Whether it holds.
+    pub held: bool,
+    /// Why it does not where that is not in the figure: it was not measured, or the run is invalid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+}
+
+impl Checked {
+    /// What was seen, in words: `250.00`, or why nothing was.
+    pub fn told(&self) -> String {
+        let seen = self.seen.map(|seen| format!("{seen:.2}"));
+        let parts: Vec<String> = seen.into_iter().chain(self.because.clone()).collect();
+        parts.join(", ")
+    }
+}
+
+impl Relation {
+    fn holds(self, seen: f64, limit: f64) -> bool {
+        match self {
+            Relation::AtMost => seen <= limit,
+            Relation::Below => seen < limit,
+            Relation::AtLeast => seen >= limit,
+            Relation::Above => seen > limit,
+        }
+    }
+
+    fn sign(self) -> &'static str {
+        let known = RELATIONS.iter().find(|(_, relation)| *relation == self);
+        known.map_or("", |(sign, _)| sign)
+    }
+}
+
+impl Threshold {
+    /// The figure it is on, if it is on one.
+    pub fn figure(&self) -> Option<&Figure> {
+        match self {
+            Threshold::Figure(figure, ..) => Some(figure),
+            Threshold::Verdict(_) => None,
+        }
+    }
+
+    /// What it is on: the name of a figure, or `verdict`.
+    pub fn subject(&self) -> String {
+        match self {
+            Threshold::Figure(figure, ..) => figure.to_string(),
+            Threshold::Verdict(_) => VERDICT.to_owned(),
+        }
+    }
+
+    /// Whether it holds of a run.
+    pub fn check(&self, summary: &Summary) -> Checked {
+        let (seen, held, because) = match self {
+            Threshold::Verdict(worst) => {
+                let held = summary.verdict <= *worst;
+                let because = format!("the run is {}", summary.verdict.name());
+                (None, held, (!held).then_some(because))
+            }
+            Threshold::Figure(figure, relation, limit) => match figure.read(summary) {
+                None => (None, false, Some("it was not measured".to_owned())),
+                Some(seen) if summary.verdict == Verdict::Invalid => {
+                    (Some(seen), false, Some("the run is invalid".to_owned()))
+                }
+                Some(seen) => (Some(seen), relation.holds(seen, *limit), None),
+            },
+        };
+        Checked {
+            threshold: self.to_string(),
+            seen,
+            held,
+            because,
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Threshold::Verdict(worst) => write!(f, "{VERDICT} <= {}", worst.name()),
+            Threshold::Figure(figure, relation, limit) => {
+                write!(f, "{figure} {} {limit}", relation.sign())?;
+                match figure.unit() {
+                    "" => Ok(()),
+                    unit => write!(f, " {unit}"),
+                }
+            }
+        }
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = String;
+
+    /// # Errors
+    /// What is wrong with it, in words.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let split = RELATIONS
+            .iter()
+            .filter_map(|(sign, relation)| Some((text.find(sign)?, *sign, *relation)))
+            .min_by_key(|(at, sign, _)| (*at, std::cmp::Reverse(sign.len())));
+        let Some((at, sign, relation)) = split else {
+            return Err(format!(
+                "`{text}`: expected FIGURE, one of <= < >= >, and a limit, such as `ttft.p99 <= 200ms` or `verdict <= suspect`"
+            ));
+        };
+        let (name, limit) = (text[..at].trim(), text[at + sign.len()..].trim());
+        if name == VERDICT {
+            return match (relation, verdict(limit)) {
+                (Relation::AtMost, Some(worst)) => Ok(Threshold::Verdict(worst)),
+                _ => Err(format!(
+                    "`{text}`: expected `verdict <= valid` or `verdict <= suspect`"
+                )),
+            };
+        }
+        let figure: Figure = name.parse()?;
+        let limit = limit_of(&figure, limit).map_err(|cause| format!("`{text}`: {cause}"))?;
+        Ok(Threshold::Figure(figure, relation, limit))
+    }
+}
+
+fn verdict(text: &str) -> Option<Verdict> {
+    [Verdict::Valid, Verdict::Suspect]
+        .into_iter()
+        .find(|verdict| verdict.name() == text)
+}
+
+/// A limit in the figure's unit: a number, with the unit or without; a time in any unit where the
+/// figure is one; percent where it has none.
+fn limit_of(figure: &Figure, text: &str) -> Result<f64, String> {
+    let unit = figure.unit();
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+    let bare = text.strip_suffix(unit).filter(|_| !unit.is_empty());
+    if let Some(limit) = number(text).or_else(|| number(bare?)) {
+        return Ok(limit);
+    }
+    let per_second = match unit {
+        "ms" => Some(1000.0),
+        "s" => Some(1.0),
+        _ => None,
+    };
+    match per_second {
+        Some(scale) => duration::parse(text)
+            .map(|span| span.as_secs_f64() * scale)
+            .map_err(|error| error.to_string()),
+        None => match text.strip_suffix('%').and_then(number) {
+            Some(percent) if unit.is_empty() => Ok(percent / 100.0),
+            _ if unit.is_empty() => Err(format!("expected a number or percent, found `{text}`")),
+            _ => Err(format!("expected a number of {unit}, found `{text}`")),
+        },
+    }
+}
+
+impl From<Threshold> for String {
+    fn from(threshold: Threshold) -> String {
+        threshold.to_string()
+    }
+}
+
+impl TryFrom<String> for Threshold {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::fixture;
+    use model::exchange::Kind::Text;
+    use model::exchange::{Exchange, FailureClass};
+
+    fn threshold(text: &str) -> Threshold {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn they_are_read_in_any_unit_and_written_in_one() {
+        for (text, written) in [
+            ("ttft.p99 <= 200ms", "ttft.p99 <= 200 ms"),
+            ("ttft.p99<=0.2s", "ttft.p99 <= 200 ms"),
+            ("e2el.mean < 1500", "e2e.mean < 1500 ms"),
+            (
+                "throughput.output-tokens-per-s >= 5000 tok/s",
+                "throughput.output-tokens-per-s >= 5000 tok/s",
+            ),
+            (
+                "requests.success-share > 99%",
+                "requests.success-share > 0.99",
+            ),
+            (
+                "throughput.duration-s <= 2m",
+                "throughput.duration-s <= 120 s",
+            ),
+            ("verdict <= suspect", "verdict <= suspect"),
+        ] {
+            assert_eq!(threshold(text).to_string(), written);
+            assert_eq!(threshold(written), threshold(text));
+        }
+    }
+
+    #[test]
+    fn they_hold_of_what_was_measured_and_can_be_believed() {
+        let answered = |index: u64| {
+            let events = [(1050, Text, None, 3), (1070 + index, Text, None, 3)];
+            fixture::reply(index, 1000, &events)
+        };
+        let run: Vec<_> = (0..100).map(answered).collect();
+        let checked = |text: &str, run: &[Exchange]| {
+            let mut facts = fixture::facts();
+            facts.run.thresholds = vec![threshold(text)];
+            let summary = Summary::of(&facts, run);
+            let [checked] = summary.thresholds.as_slice() else {
+                panic!("one threshold, {:?}", summary.thresholds);
+            };
+            (checked.held, checked.told())
+        };
+        assert_eq!(checked("ttft.p99 <= 50ms", &run), (true, "50.00".into()));
+        assert_eq!(checked("ttft.p99.9 < 50ms", &run), (false, "50.00".into()));
+        assert_eq!(
+            checked("tpot.mean <= 50ms", &run),
+            (false, "it was not measured".into()),
+            "tokens are unknown"
+        );
+        assert_eq!(
+            checked("requests.success-share >= 99%", &run),
+            (true, "1.00".into())
+        );
+        let (held, told) = checked("verdict <= valid", &run);
+        assert!(!held && told == "the run is suspect", "{told}");
+        let mut broken = run.clone();
+        for exchange in &mut broken[..51] {
+            *exchange = fixture::failed(exchange.clone(), FailureClass::CutOff, "seen");
+        }
+        assert_eq!(
+            checked("ttft.p99 <= 50ms", &broken),
+            (false, "50.00, the run is invalid".into())
+        );
+    }
+
+    #[test]
+    fn what_is_no_threshold_is_told_why() {
+        for (text, part) in [
+            ("ttft.p99", "expected FIGURE, one of"),
+            ("tfft.p99 <= 3", "did you mean `ttft.p99`"),
+            ("ttft.p99 <= fast", "`ttft.p99 <= fast`"),
+            ("throughput.requests-per-s >= 5%", "a number of req/s"),
+            (
+                "verdict <= invalid",
+                "`verdict <= valid` or `verdict <= suspect`",
+            ),
+            (
+                "verdict >= valid",
+                "`verdict <= valid` or `verdict <= suspect`",
+            ),
+        ] {
+            let error = text.parse::<Threshold>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

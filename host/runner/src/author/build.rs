@@ -1,0 +1,137 @@
+//! From a project to its component, in whatever language.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use componentize::{Target, encode, exports, imports};
+use sha2::{Digest, Sha256};
+
+use super::project::{Project, Sources};
+use super::tool;
+use super::{AuthorError, Language, c, javascript, python, rust};
+use model::hex;
+
+pub use super::tool::{Shell, Talk};
+
+/// A component that was built.
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Built {
+    /// The plugin's name.
+    pub name: String,
+    /// In what it is written; absent where only its module was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
+    /// Which compiler, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compiler: Option<&'static str>,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// What it imports.
+    pub imports: BTreeSet<String>,
+}
+
+/// Compiles a project, and makes a component of what comes of it. `target` is for Rust alone.
+///
+/// # Errors
+/// Where a compiler is missing or fails, and where what it made is no component.
+pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Built, AuthorError> {
+    let path = project.component();
+    if let Some(folder) = path.parent() {
+        tool::make_folder(folder)?;
+    }
+    let absolute = std::path::absolute(&path).map_err(AuthorError::system("find", &path))?;
+    let mut compiler = None;
+    let (language, made, tool) = match &project.sources {
+        Sources::Crate { module } => {
+            let (module, chosen) = rust::compile(project, module, target, shell)?;
+            compiler = Some(chosen.toolchain.name());
+            (Language::Rust, module, "cargo")
+        }
+        Sources::Files {
+            language,
+            kind,
+            entry,
+        } => {
+            let (made, tool) = match language {
+                Language::Python => {
+                    python::compile(project, *kind, entry, &absolute, shell)?;
+                    (absolute, "componentize-py")
+                }
+                Language::Javascript => {
+                    javascript::compile(project, *kind, entry, &absolute, shell)?;
+                    (absolute, "componentize-qjs")
+                }
+                // A crate is what Rust has, and no manifest says otherwise.
+                Language::C | Language::Rust => {
+                    (c::compile(project, *kind, entry, shell)?, "clang")
+                }
+            };
+            (*language, made, tool)
+        }
+    };
+    let module = read(&made, tool)?;
+    let built = finish(project.name.clone(), &module, path)?;
+    Ok(Built {
+        language: Some(language),
+        compiler,
+        ..built
+    })
+}
+
+/// Makes a component of a module that some other tool made, which must know the contract: bindings of
+/// `wit-bindgen` put it there. A component stays as it is.
+///
+/// # Errors
+/// Where the file cannot be read, is no such module, or the component cannot be written.
+pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Built, AuthorError> {
+    let bytes = std::fs::read(module).map_err(AuthorError::system("read", module))?;
+    let stem = module.file_stem().unwrap_or_default().to_string_lossy();
+    let name = stem.strip_suffix(".core").unwrap_or(&stem).to_owned();
+    let path = output.map_or_else(
+        || module.with_file_name(format!("{name}.component.wasm")),
+        Path::to_owned,
+    );
+    finish(name, &bytes, path)
+}
+
+/// Makes a component of a module and writes it.
+fn finish(name: String, module: &[u8], path: PathBuf) -> Result<Built, AuthorError> {
+    let refused = |cause| AuthorError::Encode {
+        name: name.clone(),
+        cause,
+    };
+    let component = encode(module).map_err(refused)?;
+    let imports = imports(&component).map_err(refused)?;
+    let exports = exports(&component).map_err(refused)?;
+    if !exports
+        .iter()
+        .any(|name| name.starts_with("runner:plugin/"))
+    {
+        return Err(AuthorError::NoPlugin { name });
+    }
+    std::fs::write(&path, &component).map_err(AuthorError::system("write", &path))?;
+    Ok(Built {
+        name,
+        language: None,
+        compiler: None,
+        path,
+        size_bytes: component.len() as u64,
+        sha256: hex(&Sha256::digest(&component)),
+        imports,
+    })
+}
+
+fn read(made: &Path, tool: &'static str) -> Result<Vec<u8>, AuthorError> {
+    std::fs::read(made).map_err(|cause| match cause.kind() {
+        std::io::ErrorKind::NotFound => AuthorError::Nothing {
+            tool,
+            path: made.to_owned(),
+        },
+        _ => AuthorError::system("read", made)(cause),
+    })
+}

@@ -1,0 +1,305 @@
+//! What may stand in a plugin's configuration, told from the JSON Schema that it gives: a table of keys, and an
+//! example to copy. Pure. The part of JSON Schema that is read is what schemars makes of types; a key whose schema
+//! says more is told by what is understood of it.
+
+use serde_json::Value;
+
+use model::plugin::Kind;
+
+/// How deep references and alternatives are followed; a schema is a plugin's, so it may be endless.
+const DEPTH: usize = 8;
+
+/// A key of a plugin's configuration.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Key {
+    /// Its name.
+    pub key: String,
+    /// What may be its value, in words.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What it is where it is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// What it means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// The keys that a schema knows, in its order.
+pub fn keys(schema: &Value) -> Vec<Key> {
+    let required: Vec<&str> = (schema.get("required").and_then(Value::as_array))
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = properties.into_iter().flatten();
+    let told = properties.map(|(key, rules)| Key {
+        key: key.clone(),
+        kind: kind(schema, rules, 0),
+        required: required.contains(&key.as_str()),
+        default: (rules.get("default").cloned()).filter(|value| !value.is_null()),
+        description: (rules.get("description").and_then(Value::as_str))
+            .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
+    });
+    told.collect()
+}
+
+/// What a schema takes, in words.
+fn kind(root: &Value, rules: &Value, depth: usize) -> String {
+    if depth > DEPTH {
+        return "anything".to_owned();
+    }
+    if let Some(target) = rules.get("$ref").and_then(Value::as_str)
+        && let Some(target) = (target.strip_prefix('#')).and_then(|path| root.pointer(path))
+    {
+        return kind(root, target, depth + 1);
+    }
+    if let Some(value) = rules.get("const") {
+        return value.to_string();
+    }
+    if let Some(values) = rules.get("enum").and_then(Value::as_array) {
+        let values = values.iter().filter(|value| !value.is_null());
+        return either(values.map(Value::to_string));
+    }
+    for keyword in ["oneOf", "anyOf", "allOf"] {
+        if let Some(parts) = rules.get(keyword).and_then(Value::as_array) {
+            let parts = parts.iter().filter(|part| !is_null(part));
+            return either(parts.map(|part| kind(root, part, depth + 1)));
+        }
+    }
+    match rules.get("type") {
+        Some(Value::String(one)) => simple(root, rules, one, depth),
+        Some(Value::Array(several)) => either(
+            (several.iter().filter_map(Value::as_str))
+                .filter(|one| *one != "null")
+                .map(|one| simple(root, rules, one, depth)),
+        ),
+        _ => "anything".to_owned(),
+    }
+}
+
+fn is_null(rules: &Value) -> bool {
+    rules.get("type").and_then(Value::as_str) == Some("null")
+}
+
+fn simple(root: &Value, rules: &Value, name: &str, depth: usize) -> String {
+    let bound = |key: &str| rules.get(key).filter(|bound| bound.is_number());
+    match name {
+        "string" => "text".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "integer" | "number" => {
+            let word = match name {
+                "integer" => "whole number",
+                _ => "number",
+            };
+            match (bound("minimum"), bound("maximum")) {
+                (Some(least), Some(most)) => format!("{word} from {least} to {most}"),
+                (Some(least), None) => format!("{word} from {least}"),
+                (None, Some(most)) => format!("{word} up to {most}"),
+                (None, None) => word.to_owned(),
+            }
+        }
+        "array" => match rules.get("items") {
+            Some(items) => format!("list of {}", kind(root, items, depth + 1)),
+            None => "list".to_owned(),
+        },
+        "object" => "table".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn either(parts: impl Iterator<Item = String>) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for part in parts {
+        if !seen.contains(&part) {
+            seen.push(part);
+        }
+    }
+    match seen.is_empty() {
+        true => "anything".to_owned(),
+        false => seen.join(" | "),
+    }
+}
+
+/// A piece of a scenario that uses a plugin, every key with its default, to be copied and changed. It is TOML that
+/// means the same as naming the plugin alone, but for keys that must be there.
+pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
+    let (table, config) = match kind {
+        Kind::Backend => ("[backend]", "[backend.config]"),
+        Kind::Dataset => ("[dataset]", "[dataset.config]"),
+        Kind::Scorer => ("[[scorers]]", "[scorers.config]"),
+    };
+    let mut text = format!("{table}\nplugin = {}\n", toml_text(plugin));
+    if !keys.is_empty() {
+        text += &format!("\n{config}\n");
+    }
+    for key in keys {
+        if let Some(description) = &key.description {
+            text += &wrapped(description, "# ");
+        }
+        let value = key.default.as_ref().and_then(toml_value);
+        text += &match (value, key.required) {
+            (Some(value), _) => format!("{} = {value}\n", bare(&key.key)),
+            (None, true) => format!(
+                "{} = {} # required: {}\n",
+                bare(&key.key),
+                placeholder(&key.kind),
+                key.kind
+            ),
+            (None, false) => format!(
+                "# {} = {} ({})\n",
+                bare(&key.key),
+                placeholder(&key.kind),
+                key.kind
+            ),
+        };
+    }
+    text
+}
+
+/// A value for a key that has none of its own.
+fn placeholder(kind: &str) -> &str {
+    let first = kind.split(" | ").next().unwrap_or(kind);
+    match first {
+        "text" => "\"\"",
+        "true or false" => "false",
+        "table" => "{}",
+        quoted if quoted.starts_with('"') => quoted,
+        list if list.starts_with("list") => "[]",
+        number if number.starts_with("number") => "0.0",
+        whole if whole.starts_with("whole number") => whole
+            .strip_prefix("whole number from ")
+            .and_then(|rest| rest.split(' ').next())
+            .unwrap_or("0"),
+        _ => "\"\"",
+    }
+}
+
+fn bare(key: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    match !key.is_empty() && key.chars().all(plain) {
+        true => key.to_owned(),
+        false => toml_text(key),
+    }
+}
+
+fn toml_text(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// A JSON value as TOML has it on one line; none for `null`, which TOML does not know.
+fn toml_value(value: &Value) -> Option<String> {
+    let value = toml::Value::try_from(value).ok()?;
+    Some(value.to_string())
+}
+
+/// Text in lines of a readable length, each with the prefix.
+pub fn wrapped(text: &str, prefix: &str) -> String {
+    const WIDTH: usize = 100;
+    let mut lines = String::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && prefix.len() + line.len() + 1 + word.len() > WIDTH {
+            lines += &format!("{prefix}{line}\n");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines + &format!("{prefix}{line}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "required": ["must"],
+            "$defs": {
+                "Route": { "oneOf": [
+                    { "type": "string", "const": "chat", "description": "A conversation." },
+                    { "type": "string", "const": "completions" },
+                ] },
+                "Loop": { "$ref": "#/$defs/Loop" },
+            },
+            "properties": {
+                "route": { "description": "Which\n route.", "$ref": "#/$defs/Route", "default": "chat" },
+                "limit": { "type": ["integer", "null"], "minimum": 1, "default": null },
+                "share": { "type": "number", "minimum": 0, "maximum": 1.5, "default": 0.5 },
+                "many": { "type": "array", "items": { "type": "string" }, "default": ["a", "b"] },
+                "on": { "type": "boolean", "default": true },
+                "nested": { "anyOf": [{ "$ref": "#/$defs/Route" }, { "type": "null" }] },
+                "endless": { "$ref": "#/$defs/Loop" },
+                "must": { "type": "string" },
+                "odd key": { "default": { "a": 1, "b": [true] } },
+            }
+        })
+    }
+
+    #[test]
+    fn types_are_told_in_words() {
+        let told: Vec<(String, String)> = keys(&schema())
+            .into_iter()
+            .map(|key| (key.key, key.kind))
+            .collect();
+        let wanted = [
+            ("route", r#""chat" | "completions""#),
+            ("limit", "whole number from 1"),
+            ("share", "number from 0 to 1.5"),
+            ("many", "list of text"),
+            ("on", "true or false"),
+            ("nested", r#""chat" | "completions""#),
+            ("endless", "anything"),
+            ("must", "text"),
+            ("odd key", "anything"),
+        ];
+        assert_eq!(
+            told,
+            wanted.map(|(key, kind)| (key.to_owned(), kind.to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_default_of_null_is_none_and_lines_of_a_description_are_joined() {
+        let keys = keys(&schema());
+        assert_eq!(keys[1].default, None);
+        assert_eq!(keys[0].description.as_deref(), Some("Which route."));
+        assert!(keys[7].required && !keys[0].required);
+    }
+
+    #[test]
+    fn an_example_is_toml_that_has_the_defaults() {
+        let keys = keys(&schema());
+        let text = example(Kind::Scorer, "mine \"x\".wasm", &keys);
+        let read: toml::Table = text.parse().unwrap();
+        let scorer = &read["scorers"][0];
+        assert_eq!(scorer["plugin"].as_str(), Some("mine \"x\".wasm"));
+        let config = serde_json::to_value(&scorer["config"]).unwrap();
+        let wanted = json!({
+            "route": "chat",
+            "share": 0.5,
+            "many": ["a", "b"],
+            "on": true,
+            "must": "",
+            "odd key": { "a": 1, "b": [true] },
+        });
+        assert_eq!(config, wanted);
+        assert!(text.contains("# limit = 1 (whole number from 1)"), "{text}");
+    }
+
+    #[test]
+    fn a_plugin_without_keys_has_a_short_example() {
+        let text = example(Kind::Backend, "a.wasm", &keys(&json!({ "type": "object" })));
+        assert_eq!(text, "[backend]\nplugin = \"a.wasm\"\n");
+    }
+}

@@ -1,0 +1,264 @@
+//! What a folder says of the plugin in it: `runner-plugin.toml`, or for Rust the crate's own manifest.
+
+use std::path::{Path, PathBuf};
+
+use super::template::Files;
+use super::{AuthorError, Language, tool};
+use model::plugin::Kind;
+
+/// The manifest of a project that is not Rust's.
+pub const MANIFEST: &str = "runner-plugin.toml";
+
+/// A plugin's project.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The plugin's name, and its component's.
+    pub name: String,
+    /// In what it is written, and what its compiler needs to know beside.
+    pub sources: Sources,
+}
+
+/// A project's sources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sources {
+    /// A crate, by the name of its module.
+    Crate {
+        /// The module's file name, as cargo writes it.
+        module: String,
+    },
+    /// Files for one of the other languages.
+    Files {
+        /// The language.
+        language: Language,
+        /// What the plugin is; a crate says so by what it exports.
+        kind: Kind,
+        /// The file that the compiler begins with.
+        entry: String,
+    },
+}
+
+/// `runner-plugin.toml`.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Manifest {
+    name: String,
+    kind: Kind,
+    language: Language,
+    entry: Option<String>,
+}
+
+/// What counts of `Cargo.toml`.
+#[derive(Debug, serde::Deserialize)]
+struct CargoManifest {
+    package: Option<Package>,
+    lib: Option<Lib>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct Package {
+    name: String,
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Lib {
+    name: Option<String>,
+    #[serde(default)]
+    crate_type: Vec<String>,
+}
+
+impl Project {
+    /// Reads what a folder says of itself.
+    ///
+    /// # Errors
+    /// Where it says nothing, or something wrong.
+    pub fn open(folder: &Path) -> Result<Self, AuthorError> {
+        if !folder.is_dir() {
+            return Err(AuthorError::NoProject {
+                folder: folder.to_owned(),
+                expected: "there is no such folder; `runner plugin new` makes one".to_owned(),
+            });
+        }
+        let (name, sources) = if let Some((file, text)) = read(folder, MANIFEST)? {
+            manifest(&text).map_err(|what| AuthorError::Project { file, what })?
+        } else if let Some((file, text)) = read(folder, "Cargo.toml")? {
+            cargo_manifest(&text).map_err(|what| AuthorError::Project { file, what })?
+        } else {
+            return Err(AuthorError::NoProject {
+                folder: folder.to_owned(),
+                expected: format!(
+                    "neither {MANIFEST} (name, kind, language) nor Cargo.toml is there; \
+                     `runner plugin new` makes a project"
+                ),
+            });
+        };
+        Ok(Project {
+            folder: folder.to_owned(),
+            name,
+            sources,
+        })
+    }
+
+    /// Where its component goes.
+    pub fn component(&self) -> PathBuf {
+        self.folder
+            .join("target/plugin")
+            .join(format!("{}.wasm", self.name))
+    }
+
+    /// Where what its compilers need in between goes.
+    pub(super) fn work(&self) -> PathBuf {
+        self.folder.join("target/plugin/work")
+    }
+}
+
+/// Writes a project's files into a folder that is not there yet, or empty.
+///
+/// # Errors
+/// Where something is in it, or the system refuses.
+pub fn write(folder: &Path, files: &Files) -> Result<(), AuthorError> {
+    let occupied = match std::fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        // One that is not there is as good as empty; one that is not readable is not writable either.
+        Err(cause) => cause.kind() == std::io::ErrorKind::NotADirectory,
+    };
+    if occupied {
+        return Err(AuthorError::Occupied(folder.to_owned()));
+    }
+    for (name, text) in files {
+        let path = folder.join(name);
+        tool::make_folder(path.parent().unwrap_or(folder))?;
+        std::fs::write(&path, text).map_err(AuthorError::system("write", &path))?;
+    }
+    Ok(())
+}
+
+/// A file of a folder, where there is one.
+fn read(folder: &Path, name: &str) -> Result<Option<(PathBuf, String)>, AuthorError> {
+    let path = folder.join(name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(AuthorError::system("read", &path)(cause)),
+    }
+}
+
+fn manifest(text: &str) -> Result<(String, Sources), String> {
+    let said: Manifest = toml::from_str(text).map_err(|error| error.to_string())?;
+    let name: super::name::Name =
+        (said.name.parse()).map_err(|error| format!("key `name`: {error}"))?;
+    let entry = match (said.language, said.entry) {
+        (Language::Rust, _) => {
+            return Err(format!(
+                "key `language`: a project in Rust needs no {MANIFEST}; its Cargo.toml says it all"
+            ));
+        }
+        (_, Some(entry)) => entry,
+        // Python's compiler takes the module's name for the interface's.
+        (Language::Python, None) => format!("{}.py", said.kind.name()),
+        (Language::Javascript, None) => "plugin.js".to_owned(),
+        (Language::C, None) => "plugin.c".to_owned(),
+    };
+    if entry.starts_with(['-', '/']) || entry.split(['/', '\\']).any(|part| part == "..") {
+        return Err(format!(
+            "key `entry`: expected a file of this folder, got `{entry}`"
+        ));
+    }
+    let sources = Sources::Files {
+        language: said.language,
+        kind: said.kind,
+        entry,
+    };
+    Ok((name.kebab().to_owned(), sources))
+}
+
+fn cargo_manifest(text: &str) -> Result<(String, Sources), String> {
+    let said: CargoManifest = toml::from_str(text).map_err(|error| error.to_string())?;
+    let package = said.package.ok_or(
+        "it has no [package]: name the folder of the plugin's crate rather than the workspace's",
+    )?;
+    let library = said.lib.filter(|library| {
+        let kinds = &library.crate_type;
+        kinds.iter().any(|kind| kind == "cdylib")
+    });
+    let library = library.ok_or(
+        "it makes no module: a plugin's crate has `crate-type = [\"cdylib\"]` under [lib]",
+    )?;
+    let module = library.name.unwrap_or_else(|| package.name.clone());
+    let name = ["backend-", "dataset-", "scorer-"]
+        .iter()
+        .find_map(|kind| package.name.strip_prefix(kind))
+        .unwrap_or(&package.name);
+    let module = format!("{}.wasm", module.replace('-', "_"));
+    Ok((name.to_owned(), Sources::Crate { module }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_says_what_the_compiler_needs() {
+        let text = "name = 'mine'\nkind = 'scorer'\nlanguage = 'python'";
+        let (name, sources) = manifest(text).unwrap();
+        assert_eq!(name, "mine");
+        let wanted = Sources::Files {
+            language: Language::Python,
+            kind: Kind::Scorer,
+            entry: "scorer.py".to_owned(),
+        };
+        assert_eq!(sources, wanted);
+    }
+
+    #[test]
+    fn a_manifest_that_is_wrong_is_told_so_by_the_key() {
+        for (text, wanted) in [
+            ("name = 'mine'\nkind = 'scorer'", "language"),
+            ("name = 'Mine'\nkind = 'scorer'\nlanguage = 'c'", "`mine`"),
+            ("name = 'mine'\nkind = 'judge'\nlanguage = 'c'", "judge"),
+            ("name = 'mine'\nkind = 'scorer'\nlanguage = 'go'", "go"),
+            (
+                "name = 'mine'\nkind = 'scorer'\nlanguage = 'rust'",
+                "Cargo.toml",
+            ),
+            (
+                "name = 'mine'\nkind = 'scorer'\nlanguage = 'c'\nentry = '../a.c'",
+                "entry",
+            ),
+            (
+                "name = 'mine'\nkind = 'scorer'\nlanguage = 'c'\nentry = '-o'",
+                "entry",
+            ),
+            ("nam = 'mine'\nkind = 'scorer'\nlanguage = 'c'", "nam"),
+        ] {
+            let said = manifest(text).unwrap_err();
+            assert!(said.contains(wanted), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_crate_is_called_without_its_kind() {
+        let text = "[package]\nname = 'backend-my-engine'\n[lib]\ncrate-type = ['cdylib']";
+        let (name, sources) = cargo_manifest(text).unwrap();
+        assert_eq!(name, "my-engine");
+        let module = "backend_my_engine.wasm".to_owned();
+        assert_eq!(sources, Sources::Crate { module });
+    }
+
+    #[test]
+    fn a_crate_that_makes_no_module_is_told_so() {
+        for (text, wanted) in [
+            ("[workspace]", "[package]"),
+            ("[package]\nname = 'a'", "cdylib"),
+            (
+                "[package]\nname = 'a'\n[lib]\ncrate-type = ['rlib']",
+                "cdylib",
+            ),
+        ] {
+            let said = cargo_manifest(text).unwrap_err();
+            assert!(said.contains(wanted), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Python: componentize-py puts the interpreter and the project's modules into a component.
+
+use std::path::Path;
+
+use super::AuthorError;
+use super::project::Project;
+use super::tool::{self, Shell, Talk};
+use model::plugin::Kind;
+
+/// The compiler's name.
+const TOOL: &str = "componentize-py";
+
+const MISSING: &str = "componentize-py, which makes components of Python, is not here. Install it: \
+    `python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1` in the project's folder (or `pip \
+    install -r requirements.txt` in an environment of yours), or name it in COMPONENTIZE_PY";
+
+/// Writes the component.
+pub fn compile(
+    project: &Project,
+    kind: Kind,
+    entry: &str,
+    component: &Path,
+    shell: Shell<'_>,
+) -> Result<(), AuthorError> {
+    let local = if cfg!(windows) {
+        ".venv/Scripts/componentize-py.exe"
+    } else {
+        ".venv/bin/componentize-py"
+    };
+    let program = tool::find("COMPONENTIZE_PY", &project.folder, local, TOOL)
+        .ok_or_else(|| AuthorError::Missing(MISSING.to_owned()))?;
+    let module = entry.strip_suffix(".py").unwrap_or(entry).replace('/', ".");
+    let mut command = tool::command(&program, &project.folder);
+    command
+        .args(["-q", "-d"])
+        .arg(tool::contract(project)?)
+        .args(["-w", &format!("{}-plugin", kind.name())])
+        // Without WASI: it would be stood in for by what traps.
+        .args(["componentize", "--stub-wasi", "-p", ".", "-o"])
+        .arg(component)
+        .arg(module);
+    tool::call(shell, TOOL, &mut command, Talk::Always)
+}

@@ -1,0 +1,211 @@
+//! What `runner plugin new` writes: files embedded in the binary, with the plugin's name in the places meant for
+//! it. Pure; writing them is the caller's.
+//!
+//! Templates lie in `plugins/template`: `all/common/`, `all/KIND/`, `LANGUAGE/common/` and `LANGUAGE/KIND/` are laid
+//! over each other in this order. A file's or folder's name that begins with `dot-` begins with a dot in the
+//! project, so that it means nothing in this repository. Rust projects get the SDK beside them, the others the
+//! contract itself.
+
+use std::collections::BTreeMap;
+
+use super::name::Name;
+use super::{AuthorError, Language};
+use model::plugin::Kind;
+use plugins::Contract;
+
+use shipped::kit::{CONTRACT_FILES, SDK, SDK_LOCK, TEMPLATES};
+
+/// Where a Rust project keeps the SDK.
+const SDK_FOLDER: &str = "runner-plugin";
+
+/// A project's files: by path, with `/` between folders, and their text.
+pub type Files = BTreeMap<String, String>;
+
+/// The files of a project.
+///
+/// # Errors
+/// Where there is no template for that kind in that language.
+pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, AuthorError> {
+    let own = format!("{}/{}/", language.key(), kind.name());
+    if !TEMPLATES.iter().any(|(path, _)| path.starts_with(&own)) {
+        return Err(AuthorError::NoTemplate {
+            kind: kind.name(),
+            language: language.name(),
+            others: languages(kind),
+        });
+    }
+    let fill = |text: &str| filled(text, kind, name, language);
+    let mut files = Files::new();
+    let layers = [
+        "all/common/".to_owned(),
+        format!("all/{}/", kind.name()),
+        format!("{}/common/", language.key()),
+        own,
+    ];
+    for (path, text) in layers.iter().flat_map(|layer| below(TEMPLATES, layer)) {
+        files.insert(visible(&fill(path)), fill(text));
+    }
+    for (path, text) in below(TEMPLATES, "ci/") {
+        files.insert(format!(".github/workflows/{path}"), fill(text));
+    }
+    match language {
+        Language::Rust => {
+            for (path, text) in below(TEMPLATES, "rust/sdk/") {
+                files.insert(format!("{SDK_FOLDER}/{path}"), fill(text));
+            }
+            for (path, text) in SDK {
+                files.insert(format!("{SDK_FOLDER}/{path}"), (*text).to_owned());
+            }
+            files.extend(contract(&format!("{SDK_FOLDER}/wit")));
+            files.insert("Cargo.lock".to_owned(), SDK_LOCK.to_owned());
+        }
+        _ => files.extend(contract("wit")),
+    }
+    Ok(files)
+}
+
+/// The contract's files, below a folder.
+pub(super) fn contract(folder: &str) -> impl Iterator<Item = (String, String)> {
+    CONTRACT_FILES
+        .iter()
+        .map(move |(path, text)| (format!("{folder}/{path}"), (*text).to_owned()))
+}
+
+fn below<'a>(
+    files: &'a [(&'a str, &'a str)],
+    layer: &'a str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    files
+        .iter()
+        .filter_map(move |(path, text)| Some((path.strip_prefix(layer)?, *text)))
+}
+
+/// The languages with a template for a kind.
+fn languages(kind: Kind) -> String {
+    let with = Language::ALL.into_iter().filter(|language| {
+        let own = format!("{}/{}/", language.key(), kind.name());
+        TEMPLATES.iter().any(|(path, _)| path.starts_with(&own))
+    });
+    with.map(Language::name).collect::<Vec<_>>().join(", ")
+}
+
+/// A template's text with what it stands for in the place of its words in braces.
+fn filled(text: &str, kind: Kind, name: &Name, language: Language) -> String {
+    [
+        ("{{name}}", name.kebab()),
+        ("{{snake}}", &name.snake()),
+        ("{{kind}}", kind.name()),
+        ("{{language}}", language.name()),
+        ("{{setup}}", setup(language)),
+        ("{{runner}}", env!("CARGO_PKG_VERSION")),
+        ("{{contract}}", Contract::NEWEST.version()),
+    ]
+    .iter()
+    .fold(text.to_owned(), |text, (word, value)| {
+        text.replace(word, value)
+    })
+}
+
+/// What has to be done once before a project builds, as a line of shell.
+fn setup(language: Language) -> &'static str {
+    match language {
+        Language::Rust => "rustup target add wasm32-unknown-unknown",
+        Language::Python => "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
+        Language::Javascript => "npm install",
+        Language::C => "sudo apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32",
+    }
+}
+
+/// A path whose `dot-` are dots.
+fn visible(path: &str) -> String {
+    let parts = path.split('/').map(|part| match part.strip_prefix("dot-") {
+        Some(rest) => format!(".{rest}"),
+        None => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name() -> Name {
+        "my-engine".parse().unwrap()
+    }
+
+    const KINDS: [Kind; 3] = [Kind::Backend, Kind::Dataset, Kind::Scorer];
+
+    /// Every template there is, as a project.
+    fn projects() -> Vec<(Kind, Language, Files)> {
+        let mut projects = Vec::new();
+        for kind in KINDS {
+            for language in Language::ALL {
+                if let Ok(files) = project(kind, &name(), language) {
+                    projects.push((kind, language, files));
+                }
+            }
+        }
+        projects
+    }
+
+    #[test]
+    fn every_project_says_what_to_do_and_has_a_case() {
+        let projects = projects();
+        assert!(projects.len() >= 3, "Rust has a template for each kind");
+        for (kind, language, files) in projects {
+            for wanted in ["README.md", ".gitignore"] {
+                assert!(
+                    files.contains_key(wanted),
+                    "{kind:?} in {language:?}: {wanted}"
+                );
+            }
+            assert!(
+                files.keys().any(|path| path.starts_with("cases/first/")),
+                "{kind:?} in {language:?} has a first case"
+            );
+        }
+    }
+
+    /// The first `{{word}}` of a text.
+    fn unfilled(text: &str) -> Option<&str> {
+        text.split("{{").skip(1).find_map(|rest| {
+            let (word, _) = rest.split_once("}}")?;
+            let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+            is_word.then_some(word)
+        })
+    }
+
+    #[test]
+    fn nothing_is_left_to_fill_in() {
+        assert_eq!(unfilled("${{ github.ref }} {} {{nme}}"), Some("nme"));
+        for (kind, language, files) in projects() {
+            for (path, text) in files {
+                let left = unfilled(&text).or(unfilled(&path));
+                assert_eq!(left, None, "{kind:?} in {language:?}, {path}");
+                assert!(!path.contains("dot-"), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_sdk_stands_on_its_own() {
+        let files = project(Kind::Backend, &name(), Language::Rust).unwrap();
+        let manifest: toml::Table = files["runner-plugin/Cargo.toml"].parse().unwrap();
+        assert!(!files["runner-plugin/Cargo.toml"].contains("workspace"));
+        assert!(!files["runner-plugin/testing/Cargo.toml"].contains("workspace"));
+        assert_eq!(manifest["package"]["name"].as_str(), Some("runner-plugin"));
+        let wit = &files["runner-plugin/src/bindings.rs"];
+        assert!(wit.contains("path: \"wit\"") && !wit.contains("../wit"));
+        assert!(files.contains_key("runner-plugin/wit/worlds.wit"));
+        let lock: toml::Table = files["Cargo.lock"].parse().unwrap();
+        let locked: Vec<&str> = (lock["package"].as_array().unwrap().iter())
+            .filter_map(|package| package["name"].as_str())
+            .collect();
+        for (name, dependency) in manifest["dependencies"].as_table().unwrap() {
+            assert!(dependency.get("version").is_some(), "{name}");
+            assert!(locked.contains(&name.as_str()), "{name}");
+        }
+        // The host's own dependencies are not the author's.
+        assert!(!locked.contains(&"hyper"));
+    }
+}

@@ -1,0 +1,41 @@
+//! Where compiled plugins are kept between runs.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+
+use plugins::artifacts;
+
+/// Where compiled plugins are kept.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Artifacts {
+    /// Folder for compiled plugins [default: runner in $XDG_CACHE_HOME, or in ~/.cache]
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_CACHE_DIR",
+        help_heading = "Plugins"
+    )]
+    cache_dir: Option<PathBuf>,
+    /// Compile plugins anew, and keep nothing of it
+    #[arg(long, env = "RUNNER_NO_PLUGIN_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Plugins")]
+    no_plugin_cache: bool,
+}
+
+impl Artifacts {
+    /// Says so to the sandbox, before it compiles anything.
+    pub fn apply(&self) {
+        if self.no_plugin_cache {
+            return;
+        }
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let usual = || {
+            let base = variable("XDG_CACHE_HOME").map(PathBuf::from);
+            let base = base.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")));
+            base.map(|base| base.join("runner"))
+        };
+        if let Some(folder) = self.cache_dir.clone().or_else(usual) {
+            artifacts::keep_in(folder);
+        }
+    }
+}

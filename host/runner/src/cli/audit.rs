@@ -1,0 +1,120 @@
+//! `runner audit`: reads results of other tools and says what no honest measurement gives.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use super::failure::{Exit, Failure};
+use super::run::write_stdout;
+use audit::claim::{self, Document};
+use audit::published;
+use audit::{Report, github, text};
+
+/// Check results of other tools for what no honest measurement gives
+///
+/// Reads the text block that LMDeploy, SGLang, vLLM and GPUStack print, wherever it stands: alone, in a log, or
+/// many times in a Markdown page; the JSON of `vllm bench serve`, guidellm, AIPerf and GenAI-Perf; SGLang's JSON
+/// lines; LMDeploy's csv. Which it is, is told by the content. Each result's figures are held against
+/// each other, and where one is off, the formula is named that would have given it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner audit results.md                            every block of a page, and the page's own tables\n  \
+        vllm bench serve ... | tee log | runner audit -    what was printed just now\n  \
+        runner audit --strict --format github results/*.json\n                                                     \
+        annotations for a CI log, and exit code 7 where a result is invalid\n  \
+        runner audit published:gpustack                    results that were published (runner published)\n\n\
+        A result is invalid where its figures contradict each other beyond rounding or are not of the work\n\
+        that was asked, suspect where a figure is not what its name says, valid otherwise. Notes leave it valid.\n\n\
+        Exit codes: 0 done, 3 a file cannot be read or holds no result, 7 with --strict, a result is invalid")]
+pub struct Args {
+    /// Files with results, - for standard input, or published:PATTERN
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+    /// In which form
+    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Exit with 7 where a result is invalid
+    #[arg(long, env = "RUNNER_STRICT")]
+    strict: bool,
+}
+
+/// The forms of an audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// As its JSON Schema says (`runner schema audit`)
+    Json,
+    /// Annotations for the log of a GitHub workflow
+    Github,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Where a file cannot be read or holds no result; all of them at once.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let report = audit::documents(&documents(&args.files)?);
+    let shown = match args.format {
+        Format::Text => text::text(&report),
+        Format::Json => json(&report)?,
+        Format::Github => github::github(&report),
+    };
+    write_stdout(&shown)?;
+    Ok(match args.strict && report.totals.invalid > 0 {
+        true => ExitCode::from(Exit::Invalid as u8),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// The report as indented JSON with a newline at its end.
+pub(super) fn json(report: &Report) -> Result<String, Failure> {
+    serde_json::to_string_pretty(report)
+        .map(|text| text + "\n")
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the audit: {cause}")))
+}
+
+/// What the files hold.
+///
+/// # Errors
+/// What is wrong with any of them.
+pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
+    let mut documents = Vec::new();
+    let mut wrong = Vec::new();
+    for file in files {
+        if let Some(pattern) = file.strip_prefix(published::PREFIX) {
+            match published::find(pattern) {
+                Ok(claims) => documents.push(Document {
+                    file: file.clone(),
+                    claims,
+                    quotes: Vec::new(),
+                }),
+                Err(words) => wrong.push(words),
+            }
+            continue;
+        }
+        let content = match content(file) {
+            Ok(content) => content,
+            Err(cause) => {
+                wrong.push(format!("{file}: cannot be read: {cause}"));
+                continue;
+            }
+        };
+        match claim::read(file, &content) {
+            Ok(document) => documents.push(document),
+            Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(documents),
+        false => Err(Failure::several(Exit::Input, wrong)),
+    }
+}
+
+fn content(file: &str) -> std::io::Result<Vec<u8>> {
+    if file == "-" {
+        let mut content = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut content)?;
+        return Ok(content);
+    }
+    std::fs::read(file)
+}

@@ -1,0 +1,151 @@
+//! `runner compare`: sides against the first of them, figure by figure.
+
+mod sides;
+
+use std::process::ExitCode;
+
+use clap::builder::FalseyValueParser;
+
+use super::failure::{Exit, Failure};
+use super::run::write_stdout;
+use report::compare::{Asked, Choice, Compared, Condition, Kind, compare};
+use report::compared;
+use result::figure::Figure;
+
+/// Compare runs with each other, with other tools' results and with published ones
+///
+/// The first side is the baseline. Each figure has its difference, a 95 % interval of it, what a side compared
+/// with itself would show (noise), and a verdict: better (+), worse (!), or no difference shown (=), which
+/// is not to say that there is none. Runs that were not asked the same in the same way are not compared.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Sides:\n  \
+        runs/20260102-030405-chat          a run's folder; repeats of one another (runner run --repeat) are one side\n  \
+        runs/a-1,runs/a-2,runs/a-3         runs that are to be one side\n  \
+        runs                               all runs below a folder\n  \
+        result.json  page.md#2             what another tool states; of several in a file the second\n  \
+        published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt   a published result (runner published)\n\n\
+        A condition of --fail-if fails where the side is worse by at least as much, and that is shown: its interval\n\
+        leaves zero out and it is above the noise. Chance alone fails nothing. Where there is no interval, the\n\
+        difference alone decides. A figure that a side does not have is an error (3).\n\n\
+        Exit codes: 0 done, 3 not comparable or not readable, 6 a condition of --fail-if holds")]
+pub struct Args {
+    /// The baseline, then what is held against it
+    #[arg(value_name = "SIDE", required = true)]
+    sides: Vec<String>,
+    /// In which form
+    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Figures to compare, such as ttft.p99,throughput.output-tokens-per-s, instead of the headline's
+    #[arg(
+        long = "metric",
+        value_name = "FIGURE",
+        env = "RUNNER_METRIC",
+        value_delimiter = ',',
+        help_heading = "Figures"
+    )]
+    metrics: Vec<Figure>,
+    /// Compare all figures there are
+    #[arg(long, env = "RUNNER_ALL", value_parser = FalseyValueParser::new(), conflicts_with = "metrics", help_heading = "Figures")]
+    all: bool,
+    /// Exit with 6 where this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or 'requests.success-share -0.01'
+    #[arg(
+        long = "fail-if",
+        value_name = "CONDITION",
+        env = "RUNNER_FAIL_IF",
+        value_delimiter = ',',
+        help_heading = "Figures"
+    )]
+    fail_if: Vec<Condition>,
+    /// Compare though this differs
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "RUNNER_ALLOW",
+        value_delimiter = ',',
+        value_enum,
+        help_heading = "Comparability"
+    )]
+    allow: Vec<Kind>,
+    /// Compare whatever differs
+    #[arg(long, env = "RUNNER_FORCE", value_parser = FalseyValueParser::new(), help_heading = "Comparability")]
+    force: bool,
+    /// Make each run a side, repeats of one another too
+    #[arg(long, env = "RUNNER_EACH", value_parser = FalseyValueParser::new(), help_heading = "Comparability")]
+    each: bool,
+}
+
+/// The forms of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A table for terminals
+    Text,
+    /// As its JSON Schema says (`runner schema comparison`)
+    Json,
+    /// Tables for a page
+    Markdown,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Where a side cannot be read, or sides cannot be compared.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let choice = match (args.metrics.as_slice(), args.all) {
+        ([], false) => Choice::Headline,
+        ([], true) => Choice::All,
+        (figures, _) => Choice::These(figures.to_vec()),
+    };
+    let read = sides::read(&args.sides, &choice, &args.fail_if, args.each)?;
+    let asked = Asked {
+        figures: read.figures,
+        conditions: args.fail_if.clone(),
+        allowed: match args.force {
+            true => <Kind as clap::ValueEnum>::value_variants().to_vec(),
+            false => args.allow.clone(),
+        },
+        blocks: read.blocks,
+    };
+    let found = compare(&read.sides, &asked)
+        .map_err(|obstacles| Failure::several(Exit::Input, compared::refusal(&obstacles)))?;
+    write_stdout(&match args.format {
+        Format::Text => compared::text(&found),
+        Format::Markdown => compared::markdown(&found),
+        Format::Json => json(&found)?,
+    })?;
+    conclude(&found)
+}
+
+/// The comparison as indented JSON with a newline at its end.
+fn json(found: &Compared) -> Result<String, Failure> {
+    serde_json::to_string_pretty(found)
+        .map(|text| text + "\n")
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the comparison: {cause}")))
+}
+
+fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
+    let absent = found.conditions.iter().filter(|outcome| outcome.is_absent);
+    let absent: Vec<String> = absent
+        .map(|outcome| {
+            format!(
+                "--fail-if '{}' cannot be looked at: {}; name a figure that both sides have",
+                outcome.condition, outcome.seen
+            )
+        })
+        .collect();
+    if !absent.is_empty() {
+        return Err(Failure::several(Exit::Input, absent));
+    }
+    let failing = found.conditions.iter().filter(|outcome| outcome.fails);
+    let failing: Vec<String> = failing
+        .map(|outcome| {
+            format!(
+                "{} of {}: {}",
+                outcome.condition, outcome.side, outcome.seen
+            )
+        })
+        .collect();
+    match failing.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(Failure::several(Exit::Threshold, failing)),
+    }
+}

@@ -1,0 +1,265 @@
+//! From the sides named on the command line to what is compared: folders of runs are found and read,
+//! repeats put together, other tools' results read and audited.
+
+use std::path::{Path, PathBuf};
+
+use super::super::audit::documents;
+use super::super::failure::{Exit, Failure, tell};
+
+use audit::claim::Claim;
+use audit::published;
+use report::Reported;
+use report::compare::{Choice, Condition, Measured, Side, Stated, blocks, figures, percentiles};
+use report::folder::{self, RunFolder};
+use result::figure::{Figure, Statistic};
+use result::finding::Severity;
+use result::summary::{RunFacts, Summary};
+
+/// What is compared.
+pub(super) struct Read {
+    pub sides: Vec<Side>,
+    pub figures: Vec<Figure>,
+    pub blocks: Option<usize>,
+}
+
+/// A side before its records are gone over.
+enum Found {
+    Runs(Vec<Run>),
+    Claim(Box<Claim>, Vec<String>),
+}
+
+struct Run {
+    folder: RunFolder,
+    facts: RunFacts,
+    reported: Reported,
+}
+
+/// Reads every side.
+///
+/// # Errors
+/// What cannot be read, or is no side.
+pub(super) fn read(
+    named: &[String],
+    choice: &Choice,
+    conditions: &[Condition],
+    each: bool,
+) -> Result<Read, Failure> {
+    let mut percentiles = percentiles(choice);
+    percentiles.extend(
+        conditions
+            .iter()
+            .filter_map(|condition| match condition.figure {
+                Figure::Of(_, Statistic::Percentile(percent)) => Some(percent),
+                _ => None,
+            }),
+    );
+    let mut found: Vec<Found> = Vec::new();
+    let mut groups: Vec<(String, usize)> = Vec::new();
+    for name in named {
+        for part in parts(name)? {
+            let runs = match part {
+                Part::Claim(claim, doubts) => {
+                    found.push(Found::Claim(claim, doubts));
+                    continue;
+                }
+                Part::Runs(folders) => folders,
+            };
+            let group = match each {
+                false => runs.first().map(RunFolder::repeat).transpose()?.flatten(),
+                true => None,
+            };
+            let runs = runs.into_iter().map(|folder| run(folder, &percentiles));
+            let runs: Vec<Run> = runs.collect::<Result<_, Failure>>()?;
+            let known = group
+                .as_ref()
+                .and_then(|repeat| groups.iter().find(|(group, _)| *group == repeat.group));
+            match (known, group) {
+                (Some((_, place)), _) => {
+                    if let Some(Found::Runs(side)) = found.get_mut(*place) {
+                        side.extend(runs);
+                    }
+                }
+                (None, group) => {
+                    groups.extend(group.map(|repeat| (repeat.group, found.len())));
+                    found.push(Found::Runs(runs));
+                }
+            }
+        }
+    }
+    if found.len() < 2 {
+        return Err(alone(&found));
+    }
+    cut(found, choice, conditions)
+}
+
+/// Goes over the records.
+fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<Read, Failure> {
+    let summaries: Vec<&Summary> = (found.iter())
+        .flat_map(|side| match side {
+            Found::Runs(runs) => runs.iter().map(|run| &run.reported.summary).collect(),
+            Found::Claim(..) => Vec::new(),
+        })
+        .collect();
+    let claims: Vec<&Claim> = (found.iter())
+        .filter_map(|side| match side {
+            Found::Claim(claim, _) => Some(claim.as_ref()),
+            Found::Runs(_) => None,
+        })
+        .collect();
+    let figures = figures(choice, &summaries, &claims);
+    let requests = summaries.iter().map(|summary| summary.requests.total);
+    let fewest = requests
+        .chain(claims.iter().filter_map(|claim| Stated::requests(claim)))
+        .min();
+    let blocks = fewest.and_then(blocks);
+    let conditioned = conditions.iter().map(|condition| condition.figure.clone());
+    let wanted: Vec<Figure> = figures.iter().cloned().chain(conditioned).collect();
+    let mut sides = Vec::new();
+    for side in found {
+        sides.push(match side {
+            Found::Claim(claim, doubts) => {
+                Side::Claim(Box::new(Stated::new(*claim, doubts, blocks)))
+            }
+            Found::Runs(runs) => {
+                let read = |run: Run| {
+                    let Run {
+                        folder,
+                        facts,
+                        reported,
+                    } = run;
+                    Measured::read(reported, &facts, &wanted, blocks, folder.read()?)
+                };
+                Side::Runs(runs.into_iter().map(read).collect::<Result<_, _>>()?)
+            }
+        });
+    }
+    Ok(Read {
+        sides,
+        figures,
+        blocks,
+    })
+}
+
+/// What a name stands for: runs that are one side, or a claim.
+enum Part {
+    Runs(Vec<RunFolder>),
+    Claim(Box<Claim>, Vec<String>),
+}
+
+fn parts(name: &str) -> Result<Vec<Part>, Failure> {
+    let path = Path::new(name);
+    if path.is_dir() {
+        let runs = folder::runs(path)?;
+        return Ok(runs.into_iter().map(|run| Part::Runs(vec![run])).collect());
+    }
+    let several: Vec<PathBuf> = name.split(',').map(PathBuf::from).collect();
+    if several.len() > 1 && several.iter().all(|path| path.is_dir()) {
+        let mut runs = Vec::new();
+        for path in &several {
+            runs.extend(folder::runs(path)?);
+        }
+        return Ok(vec![Part::Runs(runs)]);
+    }
+    let (claim, doubts) = claim(name)?;
+    Ok(vec![Part::Claim(Box::new(claim), doubts)])
+}
+
+/// The run of a folder, with those percentiles beside its own.
+fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
+    let mut facts = folder.facts()?;
+    facts.run.percentiles.extend_from_slice(percentiles);
+    let name = folder.path().file_name();
+    let reported = Reported {
+        folder: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        plan: folder.plan()?,
+        environment: folder.environment()?,
+        status: folder.status()?,
+        summary: folder.summarize(&facts)?,
+    };
+    if reported.status.is_none() {
+        tell(format_args!(
+            "note: the run in {} did not finish: it was killed, or goes on still; what it had written is compared",
+            folder.path().display()
+        ));
+    }
+    Ok(Run {
+        folder,
+        facts,
+        reported,
+    })
+}
+
+/// What another tool states, and why to doubt it. Of several in a file, `#2` is the second.
+fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
+    let numbered = name.rsplit_once('#').and_then(|(file, number)| {
+        let number: usize = number.parse().ok().filter(|number| *number > 0)?;
+        Some((file, number - 1))
+    });
+    let numbered = numbered.filter(|_| !Path::new(name).exists());
+    let file = numbered.map_or(name, |(file, _)| file).to_owned();
+    let mut read = documents(std::slice::from_ref(&file))?;
+    let claims = read
+        .pop()
+        .map(|document| document.claims)
+        .unwrap_or_default();
+    let place = match (numbered, claims.len()) {
+        (Some((_, place)), many) if place < many => place,
+        (None, 1) => 0,
+        _ => return Err(which(&file, &claims)),
+    };
+    // A published result is held against all of its page, as one in a file against its neighbours.
+    let (beside, place) = match file.starts_with(published::PREFIX) {
+        true => {
+            let all = published::all();
+            let same = |claim: &Claim| claim.source == claims[place].source;
+            let place = all.iter().position(same).unwrap_or_default();
+            (all, place)
+        }
+        false => (claims, place),
+    };
+    let audited = audit::claims(&beside).swap_remove(place);
+    let doubts = audited.findings.iter();
+    let doubts = doubts.filter(|finding| finding.severity > Severity::Note);
+    let doubts = doubts.map(|finding| format!("{}: {}", finding.severity.name(), finding.seen));
+    let doubts = doubts.collect();
+    Ok((audited.claim, doubts))
+}
+
+/// That a file holds several results, or not so many.
+fn which(file: &str, claims: &[Claim]) -> Failure {
+    const TOLD: usize = 12;
+    let is_published = file.starts_with(published::PREFIX);
+    let listed = (1..).zip(claims).take(TOLD).map(|(number, claim)| {
+        let source = &claim.source;
+        if is_published {
+            return source.file.clone();
+        }
+        let above = source.headings.join(", ");
+        format!(
+            "{file}#{number} ({}{}{above})",
+            source.place(),
+            if above.is_empty() { "" } else { ": " }
+        )
+    });
+    let listed = listed.collect::<Vec<_>>().join("; ");
+    let rest = match claims.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let words = format!(
+        "{file} holds {} results: say which: {listed}{rest}",
+        claims.len()
+    );
+    Failure::new(Exit::Input, words)
+}
+
+/// That there is nothing to compare with.
+fn alone(found: &[Found]) -> Failure {
+    let words = match found.first() {
+        Some(Found::Runs(runs)) if runs.len() > 1 => {
+            "all of these runs are repeats of one another, and so one side; name a run of something else beside, or compare them with each other by --each"
+        }
+        _ => "a comparison has two sides or more: name what the first is to be held against",
+    };
+    Failure::new(Exit::CommandLine, words)
+}

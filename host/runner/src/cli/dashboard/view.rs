@@ -1,0 +1,251 @@
+//! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and what keys have changed.
+//! A terminal that is too small for panels gets what matters most in lines.
+
+mod panels;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph};
+
+use super::super::progress;
+use scenario::plan::{Amount, Plan};
+use session::live::{History, Phase, Snapshot, Stopped};
+
+/// The smallest terminal that panels have room on.
+const PANELS: (u16, u16) = (72, 22);
+
+/// What the run is, as its plan says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// Its name.
+    pub name: String,
+    /// Engine, model and target. A plan's targets hold no credentials.
+    pub of: String,
+    /// How much there is to do.
+    pub amount: Amount,
+    /// Requests before the measurement.
+    pub warmup: u32,
+    /// The cap on requests in flight, or a closed loop's users.
+    pub slots: Option<usize>,
+}
+
+impl Subject {
+    /// Of a plan's run.
+    pub fn of(plan: &Plan) -> Self {
+        let about = &plan.about;
+        let engine = match (&about.engine, &about.engine_version) {
+            (Some(engine), Some(version)) => format!("{engine} {version}"),
+            (Some(engine), None) => engine.clone(),
+            (None, _) => plan.backend.name.clone(),
+        };
+        let target = &plan.target;
+        let parts = [
+            Some(engine),
+            target.model.clone(),
+            Some(target.base_urls.join(", ")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        Subject {
+            name: plan.name.clone(),
+            of: parts.join(" \u{b7} "),
+            amount: progress::amount(plan),
+            warmup: plan.load.warmup,
+            slots: plan.slots(),
+        }
+    }
+}
+
+/// What is drawn.
+#[derive(Clone, Copy)]
+pub struct View<'v> {
+    /// What the run is.
+    pub subject: &'v Subject,
+    /// How it is.
+    pub snapshot: &'v Snapshot,
+    /// What happened a second so far.
+    pub history: &'v History,
+    /// Whether drawing is paused, so that the snapshot is an old one.
+    pub paused: bool,
+    /// Whether the keys are explained.
+    pub help: bool,
+    /// Whether colours are wanted.
+    pub colours: bool,
+}
+
+/// The looks of things: without colours, weight alone.
+#[derive(Clone, Copy)]
+struct Looks {
+    colours: bool,
+}
+
+impl Looks {
+    fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    fn faint(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    fn coloured(self, colour: Color) -> Style {
+        match self.colours {
+            true => Style::new().fg(colour),
+            false => Style::new(),
+        }
+    }
+
+    fn bad(self) -> Style {
+        self.coloured(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    fn doubtful(self) -> Style {
+        self.coloured(Color::Yellow).add_modifier(Modifier::BOLD)
+    }
+
+    fn good(self) -> Style {
+        self.coloured(Color::Green)
+    }
+
+    fn chart(self) -> Style {
+        self.coloured(Color::Cyan)
+    }
+}
+
+impl View<'_> {
+    /// Draws all of it.
+    pub fn draw(&self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        if area.width >= PANELS.0 && area.height >= PANELS.1 {
+            self.panels(frame, area);
+        } else {
+            self.lines(frame, area);
+        }
+        if self.help {
+            self.explain(frame, area);
+        }
+    }
+
+    fn panels(&self, frame: &mut Frame<'_>, area: Rect) {
+        let [title, subject, progress, rates, figures, client, keys] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Min(5),
+            Constraint::Length(8),
+            Constraint::Length(5),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        frame.render_widget(self.title(area.width), title);
+        let of = Line::styled(self.subject.of.as_str(), self.looks().faint());
+        frame.render_widget(of, subject);
+        self.progress(frame, progress);
+        self.rates(frame, rates);
+        let [latencies, requests] =
+            Layout::horizontal([Constraint::Length(38), Constraint::Fill(1)]).areas(figures);
+        self.latencies(frame, latencies);
+        self.requests(frame, requests);
+        self.client(frame, client);
+        frame.render_widget(self.keys(), keys);
+    }
+
+    /// What matters most, first.
+    fn lines(&self, frame: &mut Frame<'_>, area: Rect) {
+        let mut lines = vec![
+            self.title(area.width),
+            Line::raw(self.progress_words()),
+            Line::raw(self.rate_words()),
+            self.flight_line(),
+            self.latency_line("TTFT", &self.snapshot.ttft),
+            self.latency_line("ITL", &self.snapshot.itl),
+        ];
+        lines.extend(self.failure_lines());
+        lines.push(self.client_line());
+        // The keys keep the last line; what does not fit above them is left out.
+        let room = usize::from(area.height.saturating_sub(1)).max(1);
+        lines.truncate(room);
+        frame.render_widget(Paragraph::new(lines), area);
+        if area.height > 1 {
+            let last = Rect {
+                y: area.bottom() - 1,
+                height: 1,
+                ..area
+            };
+            frame.render_widget(self.keys(), last);
+        }
+    }
+
+    fn looks(&self) -> Looks {
+        Looks {
+            colours: self.colours,
+        }
+    }
+
+    /// Name and phase, at the two ends of a line.
+    fn title(&self, width: u16) -> Line<'static> {
+        let (phase, style) = self.phase();
+        let name = self.subject.name.clone();
+        let used = Line::raw(name.as_str()).width() + Line::raw(phase.as_str()).width();
+        let gap = usize::from(width).saturating_sub(used).max(1);
+        Line::from(vec![
+            Span::styled(name, self.looks().strong()),
+            Span::raw(" ".repeat(gap)),
+            Span::styled(phase, style),
+        ])
+    }
+
+    fn phase(&self) -> (String, Style) {
+        let (looks, seen) = (self.looks(), self.snapshot);
+        let (phase, style) = match (seen.stopped, seen.phase) {
+            (Stopped::Aborting, _) => ("stopped: replies are given up", looks.bad()),
+            (Stopped::Finishing, _) => {
+                ("stopped: the last replies are waited for", looks.doubtful())
+            }
+            (Stopped::No, Phase::Preparing) => ("preparing", looks.strong()),
+            (Stopped::No, Phase::WarmUp) => ("warming up", looks.strong()),
+            (Stopped::No, Phase::Measuring) => ("measuring", looks.good()),
+            (Stopped::No, Phase::Draining) => ("the last replies are waited for", looks.good()),
+            (Stopped::No, Phase::Over) => ("over", looks.strong()),
+        };
+        match self.paused {
+            true => (format!("{phase} (drawing paused)"), looks.doubtful()),
+            false => (phase.to_owned(), style),
+        }
+    }
+
+    fn keys(&self) -> Line<'static> {
+        let stop = match self.snapshot.stopped {
+            Stopped::No => "q stop",
+            Stopped::Finishing => "q stop at once",
+            Stopped::Aborting => "q leave",
+        };
+        let pause = match self.paused {
+            true => "p go on drawing",
+            false => "p pause drawing",
+        };
+        Line::styled(format!("{stop}   {pause}   ? help"), self.looks().faint())
+    }
+
+    fn explain(&self, frame: &mut Frame<'_>, area: Rect) {
+        let width = area.width.min(66);
+        let height = area.height.min(words::HELP.len() as u16 + 2);
+        let over = Rect {
+            x: area.x + (area.width - width) / 2,
+            y: area.y + (area.height - height) / 2,
+            width,
+            height,
+        };
+        let text: Vec<Line<'_>> = words::HELP.iter().map(|line| Line::raw(*line)).collect();
+        frame.render_widget(Clear, over);
+        frame.render_widget(
+            Paragraph::new(text).block(Block::bordered().title("help")),
+            over,
+        );
+    }
+}

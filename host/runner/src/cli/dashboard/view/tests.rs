@@ -1,0 +1,250 @@
+//! What the dashboard looks like: pictures in characters, in several sizes and states of a run.
+//!
+//! They lie in `snapshots`; `INSTA_UPDATE=always` draws them anew, to be looked at before they are kept.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
+
+use super::{Subject, View};
+use load::vitals::{Busy, Load};
+use model::exchange::FailureClass;
+use model::units::Nanos;
+use scenario::plan::Amount;
+use session::live::cells::Quantiles;
+use session::live::snapshot::Failures;
+use session::live::{History, Live, Phase, Snapshot, Stopped};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn subject() -> Subject {
+    Subject {
+        name: "chat".to_owned(),
+        of: "vllm 0.10.1 \u{b7} Qwen3-8B \u{b7} http://127.0.0.1:8000".to_owned(),
+        amount: Amount::Requests(5_000),
+        warmup: 10,
+        slots: Some(64),
+    }
+}
+
+fn quantiles(median_ms: f64) -> Option<Quantiles> {
+    Some(Quantiles {
+        count: 100,
+        mean_ms: median_ms,
+        p50_ms: median_ms,
+        p90_ms: 1.5 * median_ms,
+        p99_ms: 4.0 * median_ms,
+        max_ms: 5.0 * median_ms,
+    })
+}
+
+/// A run that has not begun.
+fn preparing() -> Snapshot {
+    Snapshot {
+        ready: 37,
+        ..Live::default().snapshot()
+    }
+}
+
+/// A run after so many seconds, with some of everything.
+fn measuring(seconds: u64) -> Snapshot {
+    let failures = |count, latest: &str| Failures {
+        count,
+        latest: latest.to_owned(),
+    };
+    let busy = |name: &str, cpu| Busy {
+        name: name.to_owned(),
+        cpu,
+        waiting: 0.0,
+    };
+    let mut seen = Snapshot {
+        phase: Phase::Measuring,
+        elapsed: Some(Nanos(seconds * SECOND)),
+        warmup: 10,
+        due: Some(25 * seconds),
+        given_out: 24 * seconds,
+        in_flight: 64,
+        waiting: Some(seconds),
+        answered: 20 * seconds,
+        sent: 20 * seconds,
+        // A rate that goes up and down.
+        tokens_seen: 5_000 * seconds + (seconds % 7) * 400,
+        failed: [
+            (
+                FailureClass::Connect,
+                failures(2, "connection refused (os error 111)"),
+            ),
+            (
+                FailureClass::HttpStatus,
+                failures(
+                    6,
+                    "HTTP 503: too many requests in the queue,\ncome again later",
+                ),
+            ),
+        ]
+        .into(),
+        load: Some(Load {
+            threads: vec![
+                busy("decode-0", 0.31),
+                busy("decode-1", 0.05),
+                busy("record", 0.02),
+                busy("read-0", 0.93),
+                busy("read-1", 0.41),
+                busy("pace", 0.08),
+                busy("dashboard", 0.01),
+            ],
+            backlog: 12,
+        }),
+        ..preparing()
+    };
+    (seen.ttft.recent, seen.ttft.whole) = (quantiles(132.4), quantiles(98.0));
+    (seen.itl.recent, seen.itl.whole) = (quantiles(9.871), quantiles(8.25));
+    (seen.e2e.whole, seen.send_lag.whole) = (quantiles(4_210.7), quantiles(0.021));
+    seen
+}
+
+/// The rates until then, looked at every second.
+fn until(seconds: u64) -> History {
+    let mut history = History::default();
+    (1..=seconds).for_each(|second| history.note(&measuring(second)));
+    history
+}
+
+fn drawn(view: &View<'_>, width: u16, height: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view.draw(frame)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+/// The characters, a line of the terminal each; blanks at its end are not told.
+fn characters(buffer: &Buffer) -> String {
+    let width = usize::from(buffer.area.width);
+    let lines = buffer.content.chunks(width).map(|cells| {
+        let line: String = cells.iter().map(|cell| cell.symbol()).collect();
+        line.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn picture(name: &str, view: &View<'_>, (width, height): (u16, u16)) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let seen = characters(&drawn(view, width, height));
+    settings.bind(|| insta::assert_snapshot!(name, seen));
+}
+
+#[test]
+fn pictures() {
+    let (subject, blank, history) = (subject(), History::default(), until(95));
+    let (preparing, measuring) = (preparing(), measuring(95));
+    let mut warming = preparing.clone();
+    (warming.phase, warming.warmup) = (Phase::WarmUp, 3);
+    let mut stopped = measuring.clone();
+    (stopped.phase, stopped.stopped) = (Phase::Draining, Stopped::Finishing);
+    let early = View {
+        subject: &subject,
+        snapshot: &preparing,
+        history: &blank,
+        paused: false,
+        help: false,
+        colours: true,
+    };
+    let view = View {
+        snapshot: &measuring,
+        history: &history,
+        ..early
+    };
+    picture("preparing", &early, (80, 24));
+    let warming = View {
+        snapshot: &warming,
+        ..early
+    };
+    picture("warming-up", &warming, (80, 24));
+    picture("measuring", &view, (80, 24));
+    picture("measuring-large", &view, (132, 40));
+    picture("measuring-small", &view, (60, 12));
+    picture("measuring-tiny", &view, (30, 4));
+    let stopped = View {
+        snapshot: &stopped,
+        paused: true,
+        ..view
+    };
+    picture("stopped", &stopped, (80, 24));
+    let help = View { help: true, ..view };
+    picture("help", &help, (80, 24));
+    let mut refused = measuring.clone();
+    refused.failed.remove(&FailureClass::Connect);
+    let refused = View {
+        snapshot: &refused,
+        ..view
+    };
+    picture("one-failure", &refused, (80, 24));
+}
+
+#[test]
+fn no_size_is_too_small() {
+    let (subject, snapshot, history) = (subject(), measuring(7), until(7));
+    for help in [false, true] {
+        let view = View {
+            subject: &subject,
+            snapshot: &snapshot,
+            history: &history,
+            paused: false,
+            help,
+            colours: true,
+        };
+        for width in [1, 2, 3, 10, 31, 71, 72, 73, 200] {
+            for height in [1, 2, 3, 7, 21, 22, 23, 90] {
+                drawn(&view, width, height);
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_are_for_those_who_want_them() {
+    let (subject, snapshot, history) = (subject(), measuring(30), until(30));
+    let coloured = View {
+        subject: &subject,
+        snapshot: &snapshot,
+        history: &history,
+        paused: false,
+        help: false,
+        colours: true,
+    };
+    let plain = View {
+        colours: false,
+        ..coloured
+    };
+    for size in [(80, 24), (40, 10)] {
+        let [with, without] = [&coloured, &plain].map(|view| drawn(view, size.0, size.1));
+        assert_eq!(characters(&with), characters(&without));
+        assert!(with.content.iter().any(|cell| cell.fg == Color::Red));
+        let none =
+            |cell: &ratatui::buffer::Cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset);
+        assert!(without.content.iter().all(none));
+    }
+}
+
+#[test]
+fn what_a_server_says_cannot_move_the_cursor() {
+    let (subject, mut snapshot, history) = (subject(), measuring(3), until(3));
+    snapshot.failed.values_mut().for_each(|failures| {
+        failures.latest = "\u{1b}[2J\u{1b}[Hgone\r\n\u{7}".to_owned();
+    });
+    let view = View {
+        subject: &subject,
+        snapshot: &snapshot,
+        history: &history,
+        paused: false,
+        help: false,
+        colours: true,
+    };
+    let seen = drawn(&view, 80, 24);
+    let controls = |cell: &ratatui::buffer::Cell| cell.symbol().contains(char::is_control);
+    assert!(!seen.content.iter().any(controls));
+    assert!(characters(&seen).contains("connect 2:"));
+}

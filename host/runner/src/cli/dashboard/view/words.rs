@@ -1,0 +1,198 @@
+//! The dashboard's figures in words: what stands in its panels and, on a small terminal, in their place.
+
+use std::time::Duration;
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::super::super::progress;
+use super::View;
+use model::duration;
+use model::exchange::FailureClass;
+use model::units::Nanos;
+use result::summary::client::role;
+use session::live::cells::Quantiles;
+use session::live::snapshot::Failures;
+use session::live::{Latency, Phase};
+
+/// What is not known.
+pub(super) const ABSENT: &str = "-";
+
+/// Share of a second on a core from which on a thread is worth a look, and has nothing left to give.
+const BUSY: [f64; 2] = [0.7, 0.9];
+
+/// The parts of this client that measure, from the first that a request meets to the last.
+const MEASURING: [&str; 4] = ["pace", "read", "decode", "record"];
+
+/// What the keys do, and what is shown.
+pub(super) const HELP: [&str; 13] = [
+    "q, Ctrl-C   stop sending, wait for the last replies, report;",
+    "            again: give up the replies; again: leave at once",
+    "p           pause drawing; the run goes on",
+    "?           this; Esc closes it",
+    "",
+    "Tokens a second and requests in flight are of this moment.",
+    "Latencies, and requests answered or failed, are of requests",
+    "that are over: they come late by the length of a reply.",
+    "`10s` are the requests that ended in the last ten seconds.",
+    "Percentiles here are within 0.4 %; the result's are exact.",
+    "",
+    "`this client` is the share of a core that each part of the",
+    "runner used in the last second: what is near 100 % is too slow.",
+];
+
+/// Milliseconds with as many digits as mean something.
+pub(super) fn ms(value: f64) -> String {
+    match value {
+        value if value < 10.0 => format!("{value:.2}"),
+        value if value < 1_000.0 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
+
+/// A rate with as many digits as mean something.
+pub(super) fn rate(value: f64) -> String {
+    match value {
+        value if value < 100.0 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
+
+/// A share in percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// A length of time in whole seconds.
+fn seconds(span: Nanos) -> String {
+    duration::format(Duration::from_secs(Duration::from(span).as_secs()))
+}
+
+/// What a role's busiest thread used of a core.
+pub(super) struct Role<'r> {
+    pub name: &'r str,
+    pub threads: usize,
+    pub cpu: f64,
+}
+
+impl View<'_> {
+    /// How much is done, since when, and for how long still.
+    pub(super) fn progress_words(&self) -> String {
+        let (seen, subject) = (self.snapshot, self.subject);
+        match seen.phase {
+            Phase::Preparing => return format!("{} requests ready", seen.ready),
+            Phase::WarmUp => {
+                return format!("{}/{} warm-up requests done", seen.warmup, subject.warmup);
+            }
+            Phase::Measuring | Phase::Draining | Phase::Over => {}
+        }
+        let mut words = progress::done(seen, subject.amount);
+        if let Some(elapsed) = seen.elapsed {
+            words.push_str(&format!(", {} elapsed", seconds(elapsed)));
+        }
+        if let Some(left) = seen.left(subject.amount) {
+            words.push_str(&format!(", {} left", seconds(left)));
+        }
+        words
+    }
+
+    pub(super) fn rate_words(&self) -> String {
+        match self.history.recent() {
+            Some(rates) => format!(
+                "{} tok/s, {} req/s",
+                rate(rates.tokens),
+                rate(rates.requests)
+            ),
+            None => format!("{ABSENT} tok/s, {ABSENT} req/s"),
+        }
+    }
+
+    pub(super) fn flight_line(&self) -> Line<'static> {
+        let seen = self.snapshot;
+        let cap = self.subject.slots.map(|slots| format!(" of {slots}"));
+        let mut spans = vec![Span::raw(format!(
+            "in flight {}{}",
+            seen.in_flight,
+            cap.unwrap_or_default()
+        ))];
+        if let Some(waiting) = seen.waiting {
+            let style = match waiting {
+                0 => Style::new(),
+                _ => self.looks().doubtful(),
+            };
+            spans.push(Span::styled(format!("  waiting {waiting}"), style));
+        }
+        Line::from(spans)
+    }
+
+    pub(super) fn latency_line(&self, name: &str, latency: &Latency) -> Line<'static> {
+        let told = |seen: Option<Quantiles>| match seen {
+            Some(seen) => format!("P50 {} P99 {} ms", ms(seen.p50_ms), ms(seen.p99_ms)),
+            None => ABSENT.to_owned(),
+        };
+        Line::raw(format!("{name} {}", told(latency.recent.or(latency.whole))))
+    }
+
+    /// The classes of failure, the most frequent first, with what was seen last.
+    pub(super) fn failure_lines(&self) -> Vec<Line<'static>> {
+        let mut classes: Vec<(&FailureClass, &Failures)> = self.snapshot.failed.iter().collect();
+        classes.sort_by_key(|(class, failures)| (std::cmp::Reverse(failures.count), **class));
+        let looks = self.looks();
+        let lines = classes.into_iter().map(|(class, failures)| {
+            // Servers may answer in several lines, and in anything that moves the cursor.
+            let latest = failures.latest.replace(char::is_control, " ");
+            Line::from(vec![
+                Span::styled(format!("{} {}", class.name(), failures.count), looks.bad()),
+                Span::raw(format!(": {latest}")),
+            ])
+        });
+        lines.collect()
+    }
+
+    /// Parts of this client: those that measure, then those that look on.
+    pub(super) fn roles(&self) -> Vec<Role<'_>> {
+        let mut roles: Vec<Role<'_>> = Vec::new();
+        let load = self.snapshot.load.iter();
+        for thread in load.flat_map(|load| &load.threads) {
+            let name = role(&thread.name);
+            match roles.iter_mut().find(|role| role.name == name) {
+                Some(known) => {
+                    known.threads += 1;
+                    known.cpu = known.cpu.max(thread.cpu);
+                }
+                None => roles.push(Role {
+                    name,
+                    threads: 1,
+                    cpu: thread.cpu,
+                }),
+            }
+        }
+        let place = |role: &Role<'_>| MEASURING.iter().position(|name| *name == role.name);
+        roles.sort_by_key(|role| (place(role).unwrap_or(MEASURING.len()), role.name));
+        roles
+    }
+
+    pub(super) fn load_style(&self, cpu: f64) -> Style {
+        let looks = self.looks();
+        match cpu {
+            cpu if cpu >= BUSY[1] => looks.bad(),
+            cpu if cpu >= BUSY[0] => looks.doubtful(),
+            _ => looks.good(),
+        }
+    }
+
+    /// The busiest part of this client.
+    pub(super) fn client_line(&self) -> Line<'static> {
+        let roles = self.roles();
+        let busiest = roles
+            .iter()
+            .max_by(|one, other| one.cpu.total_cmp(&other.cpu));
+        match busiest {
+            Some(role) => Line::from(vec![
+                Span::raw(format!("this client: {} ", role.name)),
+                Span::styled(percent(role.cpu), self.load_style(role.cpu)),
+            ]),
+            None => Line::raw(format!("this client: {ABSENT}")),
+        }
+    }
+}

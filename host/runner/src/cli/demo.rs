@@ -1,0 +1,96 @@
+//! `runner demo`: starts the mock engine and measures it with the quickstart scenario, so that a
+//! first run needs no engine, no model and no flags.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::mpsc;
+
+use super::artifacts::Artifacts;
+use super::failure::{Exit, Failure, tell};
+use super::run::{Output, measure_all};
+use super::watch::Watch;
+use mock::{Engine, Script};
+use reader::Said;
+use scenario::Scenario;
+use session::resolve::{Source, resolve};
+
+/// The scenario that the demo runs.
+const SCENARIO: &str = "scenarios/quickstart.toml";
+
+/// Measure the built-in mock engine: every stage a real one, but the model
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// What keeps the run from beginning.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let address = start_engine().map_err(|cause| {
+        Failure::new(Exit::Bug, format!("cannot start the mock engine: {cause}"))
+    })?;
+    tell(format_args!(
+        "mock engine: http://{address}; scenario: {SCENARIO}"
+    ));
+    let text = shipped::scenario(SCENARIO)
+        .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} does not ship inside")))?;
+    let mut scenario =
+        Scenario::parse(SCENARIO, text).map_err(|error| session::resolve::Faults::of(&error))?;
+    let url = Said::flag("demo", format!("http://{address}"));
+    scenario.target.base_url = Some(Said::flag("demo", vec![url]));
+    let resolved = resolve(&Source {
+        scenario,
+        name: "quickstart".to_owned(),
+        ..Source::default()
+    })?;
+    measure_all(vec![resolved], &args.output, &args.watch)
+}
+
+/// Starts the mock engine on a thread of its own, for as long as the process lives.
+fn start_engine() -> std::io::Result<SocketAddr> {
+    let (tell, told) = mpsc::channel();
+    std::thread::Builder::new()
+        .name("mock-engine".into())
+        .spawn(move || {
+            let started = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            let runtime = match started {
+                Ok(runtime) => runtime,
+                Err(cause) => {
+                    let _ = tell.send(Err(cause));
+                    return;
+                }
+            };
+            runtime.block_on(async {
+                let listening = mock::listen((Ipv4Addr::LOCALHOST, 0).into())
+                    .and_then(|listener| Ok((listener.local_addr()?, listener)));
+                match listening {
+                    Ok((address, listener)) => {
+                        let engine = Engine::new(Script::default()).map_err(std::io::Error::other);
+                        match engine {
+                            Ok(engine) => {
+                                let _ = tell.send(Ok(address));
+                                mock::serve(listener, engine, std::future::pending()).await;
+                            }
+                            Err(cause) => {
+                                let _ = tell.send(Err(cause));
+                            }
+                        }
+                    }
+                    Err(cause) => {
+                        let _ = tell.send(Err(cause));
+                    }
+                }
+            });
+        })?;
+    told.recv().map_err(std::io::Error::other)?
+}

@@ -1,0 +1,218 @@
+//! How the program says that something went wrong: in words on stderr, and as an exit code.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use crate::author::AuthorError;
+use mock::ScriptError;
+use plugins::PluginError;
+use reader::Place;
+use report::folder::FolderError;
+use report::record::RecordError;
+use session::preflight::PreflightError;
+use session::resolve::Faults;
+use session::run::RunError;
+
+/// Exit codes: part of the stable surface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// A bug.
+    Bug = 1,
+    /// A wrong command line.
+    CommandLine = 2,
+    /// A wrong scenario or input.
+    Input = 3,
+    /// A plugin would not load or broke its contract.
+    Plugin = 4,
+    /// The target is not reachable, or every request failed.
+    Target = 5,
+    /// The run is valid, but a threshold did not hold.
+    Threshold = 6,
+    /// The measurement itself is invalid, and that was not to pass.
+    Invalid = 7,
+    /// Interrupted; what was measured is saved.
+    Interrupted = 130,
+}
+
+/// Something that ends the program.
+#[derive(Debug)]
+pub struct Failure {
+    exit: u8,
+    words: Words,
+}
+
+#[derive(Debug)]
+enum Words {
+    Plain(Vec<String>),
+    Faults(Faults),
+}
+
+impl Failure {
+    /// A failure in one sentence.
+    pub fn new(exit: Exit, words: impl Into<String>) -> Self {
+        Failure {
+            exit: exit as u8,
+            words: Words::Plain(vec![words.into()]),
+        }
+    }
+
+    /// Several of one kind at once, a sentence each.
+    pub fn several(exit: Exit, words: Vec<String>) -> Self {
+        Failure {
+            exit: exit as u8,
+            words: Words::Plain(words),
+        }
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> ExitCode {
+        ExitCode::from(self.exit)
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u8 {
+        self.exit
+    }
+
+    /// Says it on stderr.
+    pub fn report(&self) -> ExitCode {
+        match &self.words {
+            Words::Plain(words) => {
+                for word in words {
+                    tell(format_args!("error: {word}"));
+                }
+            }
+            Words::Faults(faults) => {
+                let handler = handler();
+                for problem in &faults.scenario {
+                    let mut text = String::new();
+                    match handler.render_report(&mut text, problem) {
+                        Ok(()) => tell(text.trim_end()),
+                        Err(_) => tell(format_args!("error: {}", problem.message())),
+                    }
+                    // A place in a file is drawn; one on the command line has to be told.
+                    if let Some(flag @ Place::Flag(_)) = problem.place()
+                        && !problem.to_string().starts_with(&flag.to_string())
+                    {
+                        tell(format_args!("  given by {flag}"));
+                    }
+                }
+                for error in &faults.plugins {
+                    tell(format_args!("error: {error}"));
+                }
+            }
+        }
+        self.code()
+    }
+}
+
+/// Writes a line to stderr. That whoever read it has gone away is no error.
+pub fn tell(words: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{words}");
+}
+
+/// Draws a problem with the lines it is about; colours on a terminal only, and never where
+/// `NO_COLOR` is set.
+fn handler() -> miette::GraphicalReportHandler {
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let theme = match colours {
+        true => miette::GraphicalTheme::unicode(),
+        false => miette::GraphicalTheme::unicode_nocolor(),
+    };
+    miette::GraphicalReportHandler::new_themed(theme).with_wrap_lines(false)
+}
+
+impl From<Faults> for Failure {
+    fn from(faults: Faults) -> Self {
+        let exit = if faults.scenario.is_empty() {
+            Exit::Plugin
+        } else {
+            Exit::Input
+        };
+        Failure {
+            exit: exit as u8,
+            words: Words::Faults(faults),
+        }
+    }
+}
+
+impl From<PluginError> for Failure {
+    fn from(error: PluginError) -> Self {
+        let exit = match error {
+            PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
+                Exit::Input
+            }
+            _ => Exit::Plugin,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<AuthorError> for Failure {
+    fn from(error: AuthorError) -> Self {
+        let exit = match error {
+            AuthorError::Missing(_)
+            | AuthorError::Toolchain(_)
+            | AuthorError::Tool { .. }
+            | AuthorError::Nothing { .. }
+            | AuthorError::NoPlugin { .. }
+            | AuthorError::Encode { .. } => Exit::Plugin,
+            AuthorError::NoTemplate { .. } => Exit::CommandLine,
+            _ => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<PreflightError> for Failure {
+    fn from(error: PreflightError) -> Self {
+        match error {
+            PreflightError::Plugin(error) => error.into(),
+            PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => {
+                Failure::new(Exit::Input, error.to_string())
+            }
+            _ => Failure::new(Exit::Target, error.to_string()),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Plugin(error) => error.into(),
+            RunError::LastStraw(_) => Failure::new(Exit::Plugin, error.to_string()),
+            RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {
+                Failure::new(Exit::Target, error.to_string())
+            }
+            RunError::Record(error) => error.into(),
+            RunError::Thread(_) => Failure::new(Exit::Bug, error.to_string()),
+        }
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        Failure::new(Exit::Input, error.to_string())
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        Failure::new(Exit::Input, error.to_string())
+    }
+}
+
+impl From<super::mock::Error> for Failure {
+    fn from(error: super::mock::Error) -> Self {
+        let exit = error.exit_code();
+        let words = match error {
+            super::mock::Error::Script(ScriptError::Wrong(error)) => {
+                Words::Faults(Faults::of(&error))
+            }
+            error => Words::Plain(vec![error.to_string().trim_end().to_owned()]),
+        };
+        Failure { exit, words }
+    }
+}

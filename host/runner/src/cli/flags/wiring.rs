@@ -1,0 +1,107 @@
+//! The flags that say how the server is spoken to, and when to give up.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+
+use super::said;
+use model::connection::Reuse;
+use model::connection::{Timestamps, Version};
+use model::duration::Span;
+use reader::Said;
+use scenario::Scenario;
+
+/// Connections and patience.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Wiring {
+    /// Version of HTTP; 2 shares a connection among requests
+    #[arg(
+        long,
+        value_enum,
+        value_name = "VERSION",
+        env = "RUNNER_HTTP",
+        hide_possible_values = true,
+        help_heading = "Connections"
+    )]
+    http: Option<Version>,
+    /// Which connection a request takes: keep-alive (any that is free), never (one of its own) or session (its conversation's)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        env = "RUNNER_CONNECTIONS",
+        hide_possible_values = true,
+        help_heading = "Connections"
+    )]
+    connections: Option<Reuse>,
+    /// Certificates to trust beside the system's, in PEM form
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_CA_CERT",
+        help_heading = "Connections"
+    )]
+    ca_cert: Option<PathBuf>,
+    /// Take any certificate; every result will say so
+    #[arg(long, env = "RUNNER_INSECURE", value_parser = FalseyValueParser::new(), help_heading = "Connections")]
+    insecure: bool,
+    /// Whose word counts for when bytes came: kernel (however late they are read) or user (when they are read)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHOSE",
+        env = "RUNNER_TIMESTAMPS",
+        hide_possible_values = true,
+        help_heading = "Connections"
+    )]
+    timestamps: Option<Timestamps>,
+    /// Longest wait for a connection [default: 10s]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_CONNECT_TIMEOUT",
+        help_heading = "Connections"
+    )]
+    connect_timeout: Option<Span>,
+    /// Longest wait for the first token of an answer [default: that of the request]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_FIRST_TOKEN_TIMEOUT",
+        help_heading = "Connections"
+    )]
+    first_token_timeout: Option<Span>,
+    /// Longest wait for the next token [default: 10m]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_TOKEN_GAP_TIMEOUT",
+        help_heading = "Connections"
+    )]
+    token_gap_timeout: Option<Span>,
+    /// Longest wait for a whole answer [default: 6h]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_REQUEST_TIMEOUT",
+        help_heading = "Connections"
+    )]
+    request_timeout: Option<Span>,
+}
+
+impl Wiring {
+    /// Lays the flags that are given over a scenario.
+    pub fn lay_on(&self, scenario: &mut Scenario) {
+        let connection = &mut scenario.connection;
+        connection.http = said("--http", &self.http);
+        connection.reuse = said("--connections", &self.connections);
+        connection.ca_cert = said("--ca-cert", &self.ca_cert);
+        connection.insecure = self.insecure.then(|| Said::flag("--insecure", true));
+        connection.timestamps = said("--timestamps", &self.timestamps);
+        let timeouts = &mut scenario.timeouts;
+        timeouts.connect = said("--connect-timeout", &self.connect_timeout);
+        timeouts.first_token = said("--first-token-timeout", &self.first_token_timeout);
+        timeouts.token_gap = said("--token-gap-timeout", &self.token_gap_timeout);
+        timeouts.request = said("--request-timeout", &self.request_timeout);
+    }
+}

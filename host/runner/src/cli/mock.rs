@@ -1,0 +1,468 @@
+//! `runner mock`: serves a scripted engine over TCP, to try the runner and to test it without a GPU.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::ValueHint;
+use clap::builder::FalseyValueParser;
+
+use mock::{
+    Engine, Fault, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, Tls,
+    TlsError, UsageIn,
+};
+use model::duration::Span;
+
+/// Serve a scripted engine: OpenAI completions and chat, SGLang's or LMDeploy's /generate, or its own
+///
+/// It answers exactly when its script says and fails as it says. A token is one byte of text. HTTP/2 is
+/// spoken with clients that begin with it. Flags override what the script file says. Other engines' wire formats
+/// can be defined in the script.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = include_str!("mock/routes.txt"))]
+pub struct Args {
+    /// A TOML file with any of the settings below, faults and routes included
+    #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_SCRIPT", value_hint = ValueHint::FilePath)]
+    script: Option<PathBuf>,
+
+    /// Name or address to listen on
+    #[arg(
+        long,
+        env = "RUNNER_MOCK_HOST",
+        default_value = "127.0.0.1",
+        help_heading = "Where"
+    )]
+    host: String,
+    /// Port to listen on; 0 lets the system choose
+    #[arg(
+        long,
+        env = "RUNNER_MOCK_PORT",
+        default_value_t = 8000,
+        help_heading = "Where"
+    )]
+    port: u16,
+
+    /// Speak TLS, with the certificate in this file (PEM, its authorities' after it)
+    #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TLS_CERT", value_hint = ValueHint::FilePath, requires = "tls_key", help_heading = "Where")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TLS_KEY", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Where")]
+    tls_key: Option<PathBuf>,
+
+    /// Time from the request to the first token [default: 100ms]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_MOCK_TTFT",
+        help_heading = "Speed"
+    )]
+    ttft: Option<Span>,
+    /// Time from each token to the next [default: 10ms]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_MOCK_ITL",
+        help_heading = "Speed"
+    )]
+    itl: Option<Span>,
+    /// How much both vary from request to request, as a share of them, such as 0.1 [default: not at all]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        env = "RUNNER_MOCK_SPREAD",
+        help_heading = "Speed"
+    )]
+    spread: Option<f64>,
+    /// What that chance comes from [default: 0]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MOCK_SEED",
+        help_heading = "Speed"
+    )]
+    seed: Option<u64>,
+    /// Tokens in each event after the first, which holds one [default: 1]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MOCK_TOKENS_PER_CHUNK",
+        help_heading = "Speed"
+    )]
+    tokens_per_chunk: Option<NonZeroU32>,
+    /// Requests worked on at a time; others wait
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MOCK_MAX_CONCURRENCY",
+        help_heading = "Speed"
+    )]
+    max_concurrency: Option<NonZeroUsize>,
+    /// Remember prefixes of prompts, and tell what was found of them
+    #[arg(long, env = "RUNNER_MOCK_PREFIX_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
+    prefix_cache: bool,
+    /// When a stream's HTTP headers are sent [default: at-once]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        env = "RUNNER_MOCK_HEADERS",
+        help_heading = "Speed"
+    )]
+    headers: Option<Headers>,
+
+    /// Tokens of an answer where the request sets no limit [default: 128]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MOCK_OUTPUT_TOKENS",
+        help_heading = "Answers"
+    )]
+    output_tokens: Option<u32>,
+    /// Answers end by themselves after N tokens, unless the request says ignore_eos
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MOCK_STOP_AFTER",
+        help_heading = "Answers"
+    )]
+    stop_after: Option<u32>,
+    /// Always answer this text instead of words
+    #[arg(
+        long,
+        value_name = "TEXT",
+        env = "RUNNER_MOCK_ANSWER",
+        help_heading = "Answers",
+        conflicts_with = "echo"
+    )]
+    answer: Option<String>,
+    /// Answer with the prompt; in a chat, with its last message
+    #[arg(long, env = "RUNNER_MOCK_ECHO", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
+    echo: bool,
+    /// The first N tokens of a chat's answer are reasoning
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MOCK_REASONING_TOKENS",
+        help_heading = "Answers"
+    )]
+    reasoning_tokens: Option<u32>,
+
+    /// Name of the field with reasoning [default: reasoning]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_MOCK_REASONING_FIELD",
+        help_heading = "Dialect"
+    )]
+    reasoning_field: Option<ReasoningField>,
+    /// When a chat stream sends the chunk with a role and no text [default: first-token]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        env = "RUNNER_MOCK_ROLE_CHUNK",
+        help_heading = "Dialect"
+    )]
+    role_chunk: Option<RoleChunk>,
+    /// Where the OpenAI routes report token counts [default: final]
+    #[arg(
+        long,
+        value_name = "WHERE",
+        env = "RUNNER_MOCK_USAGE",
+        help_heading = "Dialect"
+    )]
+    usage: Option<UsageIn>,
+    /// Whose /generate is spoken [default: sglang]
+    #[arg(
+        long,
+        value_name = "ENGINE",
+        env = "RUNNER_MOCK_GENERATE",
+        help_heading = "Dialect"
+    )]
+    generate: Option<Generate>,
+    /// SGLang's /generate streams what is new instead of all text so far
+    #[arg(long, env = "RUNNER_MOCK_INCREMENTAL", value_parser = FalseyValueParser::new(), help_heading = "Dialect")]
+    incremental: bool,
+
+    /// Key that requests must carry as a bearer token
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "RUNNER_MOCK_API_KEY",
+        hide_env_values = true,
+        help_heading = "Access"
+    )]
+    api_key: Option<String>,
+    /// Model that is served, repeatable; requests for others are refused
+    #[arg(
+        long = "model",
+        value_name = "NAME",
+        env = "RUNNER_MOCK_MODEL",
+        value_delimiter = ',',
+        help_heading = "Access"
+    )]
+    models: Vec<String>,
+    /// When it ends, write what it did with every request to this file, a line of JSON each
+    #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TRUTH", value_hint = ValueHint::FilePath, help_heading = "Truth")]
+    truth: Option<PathBuf>,
+
+    /// Tokens that a prompt and its answer may have together
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_MOCK_CONTEXT_LIMIT",
+        help_heading = "Access"
+    )]
+    context_limit: Option<NonZeroU32>,
+
+    /// Something that goes wrong, repeatable or set apart by `;`: `kind = "cut", after-tokens = 5, every = 10`
+    ///
+    /// Kinds: http-error (status, retry-after), html (status), hang-up (reset), goodbye, slow-headers
+    /// (for), in-band-error, cut (reset) and no-done (after-tokens), stall (after-tokens, for),
+    /// stop-early (after-tokens), split (bytes), merge (events), crlf, ping. Which requests: every = N, requests = [0, 7] or share = 0.1;
+    /// without any of these, all.
+    #[arg(
+        long = "fault",
+        value_name = "FAULT",
+        env = "RUNNER_MOCK_FAULT",
+        value_delimiter = ';',
+        help_heading = "Faults"
+    )]
+    faults: Vec<Fault>,
+}
+
+/// Why the mock engine cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The script is wrong.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {address}: {source}; choose another with --host and --port (0: any free port)"
+    )]
+    Listen {
+        /// As asked for.
+        address: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// TLS cannot be spoken.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The truth cannot be told.
+    #[error("cannot write what was done to `{path}`: {source}")]
+    Truth {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The system refuses what every server needs.
+    #[error("the mock engine cannot run: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl Error {
+    /// The exit code for it: 3 for a wrong script, 2 for an address or a file that cannot be had or used, 1 for the rest.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Script(_) => 3,
+            Error::Listen { .. } | Error::Tls(_) | Error::Truth { .. } => 2,
+            Error::System(_) => 1,
+        }
+    }
+}
+
+impl Args {
+    /// The script: the file's, or the default one, with the flags on top.
+    fn script(self) -> Result<Script, ScriptError> {
+        let mut script = match &self.script {
+            Some(path) => Script::read(path)?,
+            None => Script::default(),
+        };
+        fn set<T>(place: &mut T, flag: Option<T>) {
+            if let Some(value) = flag {
+                *place = value;
+            }
+        }
+        set(&mut script.ttft, self.ttft);
+        set(&mut script.itl, self.itl);
+        set(&mut script.spread, self.spread);
+        set(&mut script.seed, self.seed);
+        set(&mut script.tokens_per_chunk, self.tokens_per_chunk);
+        set(&mut script.max_concurrency, self.max_concurrency.map(Some));
+        set(&mut script.headers, self.headers);
+        set(&mut script.output_tokens, self.output_tokens);
+        set(&mut script.stop_after, self.stop_after.map(Some));
+        set(&mut script.answer, self.answer.map(Says::Text));
+        set(&mut script.answer, self.echo.then_some(Says::Echo));
+        set(&mut script.reasoning_tokens, self.reasoning_tokens);
+        set(&mut script.reasoning_field, self.reasoning_field);
+        set(&mut script.role_chunk, self.role_chunk);
+        set(&mut script.usage, self.usage);
+        set(&mut script.generate, self.generate);
+        set(&mut script.incremental, self.incremental.then_some(true));
+        set(&mut script.api_key, self.api_key.map(Some));
+        set(
+            &mut script.models,
+            (!self.models.is_empty()).then_some(self.models),
+        );
+        set(&mut script.prefix_cache, self.prefix_cache.then_some(true));
+        set(&mut script.context_limit, self.context_limit);
+        script.faults.extend(self.faults);
+        Ok(script)
+    }
+}
+
+/// Serves until Ctrl-C.
+pub fn exec(args: Args) -> Result<ExitCode, Error> {
+    let address = format!("{}:{}", args.host, args.port);
+    let listening = |source| Error::Listen {
+        address: address.clone(),
+        source,
+    };
+    let resolved = resolve(&args.host, args.port).map_err(listening)?;
+    let truth = args.truth.clone();
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => Some(Tls::read(certificate, key)?),
+        _ => None,
+    };
+    let script = args.script()?;
+    // A client may open thousands of connections; where the limit cannot be raised, they wait their turn.
+    let _ = rlimit::increase_nofile_limit(u64::MAX);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let engine = match truth {
+            Some(_) => Engine::with_truth(script)?,
+            None => Engine::new(script)?,
+        };
+        let listener = mock::listen(resolved).map_err(listening)?;
+        let mut stdout = std::io::stdout();
+        let scheme = tls.as_ref().map_or("http", |_| "https");
+        writeln!(stdout, "listening on {scheme}://{}", listener.local_addr()?)?;
+        stdout.flush()?;
+        let served = Arc::clone(&engine);
+        match tls {
+            None => mock::serve(listener, served, interrupted()).await,
+            Some(tls) => mock::serve_tls(listener, tls, served, interrupted()).await,
+        }
+        if let Some(path) = truth {
+            write_truth(&path, &engine).map_err(|source| Error::Truth { path, source })?;
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn resolve(host: &str, port: u16) -> std::io::Result<SocketAddr> {
+    let none = || std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
+    (host, port).to_socket_addrs()?.next().ok_or_else(none)
+}
+
+fn write_truth(path: &Path, engine: &Engine) -> std::io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    for truth in engine.truths() {
+        serde_json::to_writer(&mut out, &truth)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+/// Until the program is asked to end.
+async fn interrupted() {
+    let terminated = async {
+        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+        match signal {
+            Ok(mut signal) => signal.recv().await,
+            // Where signals cannot be heard, the default action still ends the program.
+            Err(_) => std::future::pending().await,
+        };
+    };
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn script(flags: &[&str]) -> Result<Script, String> {
+        let line =
+            Line::try_parse_from([&["mock"], flags].concat()).map_err(|error| error.to_string())?;
+        line.args.script().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_flags_are_sound() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn without_flags_the_script_is_the_default_one() {
+        assert_eq!(script(&[]), Ok(Script::default()));
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "ttft = '1s'\nitl = '5ms'\n[[fault]]\nkind = 'crlf'";
+        std::fs::write(file.path(), text).unwrap();
+        let path = file.path().to_str().unwrap();
+        let cut = "kind = 'cut', after-tokens = 5, every = 10";
+        let two = format!("{cut}; kind = 'ping'");
+        let flags = [
+            "--script", path, "--itl", "1.5ms", "--echo", "--model", "a,b", "--fault", &two,
+        ];
+        let script = script(&flags).unwrap();
+        assert_eq!(script.ttft, Span(Duration::from_secs(1)));
+        assert_eq!(script.itl, Span(Duration::from_micros(1500)));
+        assert_eq!(script.answer, Says::Echo);
+        assert_eq!(script.models, ["a", "b"]);
+        assert_eq!(
+            script.faults,
+            ["kind = 'crlf'", cut, "kind = 'ping'"].map(|fault| fault.parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (flags, message) in [
+            (["--ttft", "5"], "a unit is missing; write `5ms`"),
+            (["--fault", "kind = 'cut'"], "needs `after-tokens`"),
+            (["--script", "no-such-file.toml"], "no-such-file.toml"),
+            (["--usage", "sometimes"], "last-chunk"),
+        ] {
+            let error = script(&flags).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_had_is_named() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port().to_string();
+        let line = Line::try_parse_from(["mock", "--port", &port]).unwrap();
+        let error = exec(line.args).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(
+            error.to_string().contains(&format!("127.0.0.1:{port}")),
+            "{error}"
+        );
+    }
+}

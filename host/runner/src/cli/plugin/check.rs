@@ -1,0 +1,231 @@
+//! `runner plugin check`: whether a component would be let in, and what it takes.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Folders, Form, facts, meant};
+use crate::author::keys::{Key, keys};
+use crate::cli::failure::Failure;
+use model::plugin::Kind;
+use model::plugin::Limits;
+use plugins::PluginError;
+use plugins::examine::{self, AtRest, Moment, Outside};
+use plugins::imports::Import;
+use plugins::load::{self, Plugin};
+
+/// Say whether a component loads, what it imports and what it takes
+///
+/// It is compiled anew, and instances of it are made; the times are those of this machine, now.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner plugin check target/plugin/my-engine.wasm\n  \
+        runner plugin check backends/vllm.wasm          one that ships inside\n  \
+        runner plugin check stranger.wasm --json        with the whole JSON Schema\n\n\
+        Exit codes: 0 it loads, 4 it does not")]
+pub struct Args {
+    /// A component's file, or the name of one that ships inside
+    #[arg(value_name = "FILE")]
+    plugin: String,
+    #[command(flatten)]
+    folders: Folders,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Facts {
+    plugin: String,
+    origin: String,
+    size_bytes: u64,
+    sha256: String,
+    /// Absent where it is no component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imports: Option<Vec<Import>>,
+    loads: bool,
+    /// Why it does not load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(flatten)]
+    loaded: Option<Loaded>,
+    limits: Limits,
+}
+
+/// What can be told of a component that loads.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Loaded {
+    name: String,
+    version: String,
+    summary: String,
+    kind: Kind,
+    contract: String,
+    config_keys: Vec<Key>,
+    config_schema: Value,
+    /// Linear memory of an instance that has described itself.
+    memory_at_rest_bytes: u64,
+    measured: Measured,
+}
+
+/// What was measured, on this machine at this time.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Measured {
+    compile_seconds: f64,
+    /// The median of several.
+    instantiate_seconds: f64,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Where it does not load.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let (asked, search) = (meant(&args.plugin)?, args.folders.search());
+    let outside = examine::outside(&asked, &search)?;
+    // Nothing is kept or found compiled, so that what is measured is compiling.
+    let looked = load::load(&asked, &search).and_then(look);
+    let (loaded, failed) = match looked {
+        Ok(loaded) => (Some(loaded), None),
+        Err(error) => (None, Some(error)),
+    };
+    let facts = facts_of(asked, outside, loaded, failed.as_ref());
+    args.form.print(&facts, words)?;
+    match failed {
+        None => Ok(ExitCode::SUCCESS),
+        Some(error) => Err(error.into()),
+    }
+}
+
+fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
+    let mut instances: Vec<Duration> = Vec::new();
+    let mut begun = Instant::now();
+    let AtRest { info, memory_bytes } = examine::at_rest(&plugin, &mut |moment| match moment {
+        Moment::Before => begun = Instant::now(),
+        Moment::After => instances.push(begun.elapsed()),
+    })?;
+    instances.sort();
+    let median = instances.get(instances.len() / 2).copied();
+    Ok(Loaded {
+        name: info.name,
+        version: info.version,
+        summary: info.summary,
+        kind: plugin.kind,
+        contract: plugin.contract.version().to_owned(),
+        config_keys: keys(&info.config_schema),
+        config_schema: info.config_schema,
+        memory_at_rest_bytes: memory_bytes,
+        measured: Measured {
+            compile_seconds: plugin.loading.compiled_in.unwrap_or_default().as_secs_f64(),
+            instantiate_seconds: median.unwrap_or_default().as_secs_f64(),
+        },
+    })
+}
+
+fn facts_of(
+    plugin: String,
+    outside: Outside,
+    loaded: Option<Loaded>,
+    failed: Option<&PluginError>,
+) -> Facts {
+    Facts {
+        plugin,
+        origin: outside.origin,
+        size_bytes: outside.size,
+        sha256: outside.digest,
+        imports: outside.imports,
+        loads: failed.is_none(),
+        error: failed.map(ToString::to_string),
+        loaded,
+        limits: Limits::default(),
+    }
+}
+
+fn words(facts: &Facts) -> String {
+    let mut text = match &facts.loaded {
+        Some(loaded) => format!(
+            "{} {}, a {}: {}\n\n",
+            loaded.name,
+            loaded.version,
+            loaded.kind.name(),
+            loaded.summary
+        ),
+        None => format!("{} does not load\n\n", facts.plugin),
+    };
+    let mut rows = vec![
+        ["file".to_owned(), facts.origin.clone()],
+        ["size".to_owned(), facts::size(facts.size_bytes)],
+        ["sha256".to_owned(), facts.sha256.clone()],
+    ];
+    if let Some(loaded) = &facts.loaded {
+        let time = |seconds: f64| facts::time(Duration::from_secs_f64(seconds));
+        let measured = &loaded.measured;
+        rows.extend([
+            [
+                "contract".to_owned(),
+                format!("runner:plugin {}", loaded.contract),
+            ],
+            [
+                "compile time".to_owned(),
+                format!("{} (measured)", time(measured.compile_seconds)),
+            ],
+            [
+                "instance time".to_owned(),
+                format!("{} (measured)", time(measured.instantiate_seconds)),
+            ],
+            [
+                "memory at rest".to_owned(),
+                facts::size(loaded.memory_at_rest_bytes),
+            ],
+        ]);
+    }
+    text += &facts::columns(&rows);
+    if let Some(imports) = &facts.imports {
+        let imports: Vec<[String; 3]> = (imports.iter())
+            .map(|import| {
+                let word = match import.allowed {
+                    true => "allowed",
+                    false => "REFUSED",
+                };
+                [word.to_owned(), import.name.clone(), import.why.to_owned()]
+            })
+            .collect();
+        text += "\nimports\n";
+        text += &match imports.is_empty() {
+            true => "  none\n".to_owned(),
+            false => facts::columns(&imports),
+        };
+    }
+    if let Some(loaded) = &facts.loaded {
+        text += "\nconfiguration\n";
+        text += &match loaded.config_keys.is_empty() {
+            true => "  nothing\n".to_owned(),
+            false => facts::keys(&loaded.config_keys),
+        };
+    }
+    text + &format!(
+        "\nlimits, unless a scenario's [sandbox] sets others\n{}",
+        limits(&facts.limits)
+    )
+}
+
+/// Limits in words, by the units in their names.
+fn limits(limits: &Limits) -> String {
+    let limits = serde_json::to_value(limits).unwrap_or_default();
+    let rows: Vec<[String; 2]> = (limits.as_object().into_iter().flatten())
+        .map(|(name, value)| {
+            let number = value.as_u64().unwrap_or_default();
+            let (name, value) = match (name.strip_suffix("-bytes"), name.strip_suffix("-ms")) {
+                (Some(name), _) => (name, facts::size(number)),
+                (_, Some(name)) => (name, facts::time(Duration::from_millis(number))),
+                _ => (name.as_str(), value.to_string()),
+            };
+            [name.to_owned(), value]
+        })
+        .collect();
+    facts::columns(&rows)
+}

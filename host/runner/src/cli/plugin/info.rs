@@ -1,0 +1,94 @@
+//! `runner plugin info`: what a user can write in a plugin's configuration.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::{Folders, Form, facts, meant};
+use crate::author::keys::{Key, example, keys};
+use crate::cli::artifacts::Artifacts;
+use crate::cli::failure::Failure;
+use model::plugin::Kind;
+use plugins::{examine, load};
+
+/// Say what a plugin does and what can be configured
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner plugin info vllm                      one that ships inside, by its short name\n  \
+        runner plugin info ./my-engine.wasm          a file\n  \
+        runner plugin info sglang --json             the JSON Schema of its configuration too")]
+pub struct Args {
+    /// A component's file, or the name of one that ships inside
+    #[arg(value_name = "PLUGIN")]
+    plugin: String,
+    #[command(flatten)]
+    folders: Folders,
+    #[command(flatten)]
+    artifacts: Artifacts,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// A plugin, as its users see it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Plate {
+    plugin: String,
+    name: String,
+    version: String,
+    summary: String,
+    kind: Kind,
+    sha256: String,
+    config_keys: Vec<Key>,
+    config_schema: serde_json::Value,
+    example: String,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Where the plugin does not load.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let plugin = load::load(&meant(&args.plugin)?, &args.folders.search())?;
+    let info = examine::describe(&plugin)?;
+    let config_keys = keys(&info.config_schema);
+    let plate = Plate {
+        example: example(plugin.kind, &plugin.asked, &config_keys),
+        plugin: plugin.asked,
+        name: info.name,
+        version: info.version,
+        summary: info.summary,
+        kind: plugin.kind,
+        sha256: plugin.digest,
+        config_keys,
+        config_schema: info.config_schema,
+    };
+    args.form.print(&plate, words)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words(plate: &Plate) -> String {
+    let kind = plate.kind.name();
+    let table = match plate.kind {
+        Kind::Scorer => "scorers".to_owned(),
+        Kind::Backend | Kind::Dataset => kind.to_owned(),
+    };
+    let keys = match plate.config_keys.is_empty() {
+        true => "It has nothing to configure.\n".to_owned(),
+        false => format!(
+            "Keys of [{table}.config]:\n{}",
+            facts::keys(&plate.config_keys)
+        ),
+    };
+    let example: String = (plate.example.lines())
+        .map(|line| match line {
+            "" => "\n".to_owned(),
+            line => format!("  {line}\n"),
+        })
+        .collect();
+    format!(
+        "{} {}, a {kind}: {}\n\n{keys}\nIn a scenario, with every default:\n{example}",
+        plate.name, plate.version, plate.summary
+    )
+}

@@ -1,0 +1,165 @@
+//! `runner plugin list`: the plugins that there are.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::{Folders, Form, facts};
+use crate::cli::artifacts::Artifacts;
+use crate::cli::failure::{Exit, Failure, tell};
+use model::plugin::Kind;
+use plugins::load::{self, SearchPath};
+use plugins::{PluginError, examine};
+
+/// Digits of a digest that tell components apart at a glance.
+const SHORT: usize = 12;
+
+/// List the plugins inside this runner and in folders
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner plugin list\n  \
+        runner plugin list --plugin-path ./plugins:../more --json")]
+pub struct Args {
+    #[command(flatten)]
+    folders: Folders,
+    #[command(flatten)]
+    artifacts: Artifacts,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// What there is.
+#[derive(Debug, Serialize)]
+struct Listing {
+    plugins: Vec<Entry>,
+    /// Files that are called components and do not load.
+    unusable: Vec<Unusable>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Entry {
+    plugin: String,
+    kind: Kind,
+    name: String,
+    version: String,
+    summary: String,
+    sha256: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Unusable {
+    plugin: String,
+    error: String,
+}
+
+/// Runs the subcommand. A file that is no plugin is told, and no failure.
+///
+/// # Errors
+/// Where a folder cannot be read.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let mut names: Vec<String> = shipped::plugins().map(str::to_owned).collect();
+    for folder in &args.folders.search().folders {
+        names.extend(components(folder)?);
+    }
+    let mut listing = Listing {
+        plugins: Vec::new(),
+        unusable: Vec::new(),
+    };
+    for (plugin, entry) in entries(names) {
+        match entry {
+            Ok(entry) => listing.plugins.push(entry),
+            Err(error) => {
+                let error = error.to_string();
+                if !args.form.json {
+                    tell(format_args!("note: {error}"));
+                }
+                listing.unusable.push(Unusable { plugin, error });
+            }
+        }
+    }
+    let order = [Kind::Backend, Kind::Dataset, Kind::Scorer];
+    let place = |entry: &Entry| order.iter().position(|kind| *kind == entry.kind);
+    listing.plugins.sort_by_key(place);
+    args.form.print(&listing, words)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What every plugin says of itself, each compiled on a thread of its own, in the order of the names.
+fn entries(names: Vec<String>) -> Vec<(String, Result<Entry, PluginError>)> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (names.into_iter())
+            .map(|name| {
+                let asked = name.clone();
+                (name, scope.spawn(move || entry(&asked)))
+            })
+            .collect();
+        let joined = threads.into_iter().map(|(name, thread)| {
+            let entry = thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (name, entry)
+        });
+        joined.collect()
+    })
+}
+
+fn entry(asked: &str) -> Result<Entry, PluginError> {
+    let plugin = load::load(asked, &SearchPath::default())?;
+    let info = examine::describe(&plugin)?;
+    Ok(Entry {
+        plugin: plugin.asked,
+        kind: plugin.kind,
+        name: info.name,
+        version: info.version,
+        summary: info.summary,
+        sha256: plugin.digest,
+    })
+}
+
+/// The files of a folder that are called components, in order.
+fn components(folder: &Path) -> Result<Vec<String>, Failure> {
+    let unreadable = |cause: std::io::Error| {
+        let words = format!("cannot read the folder `{}`: {cause}", folder.display());
+        Failure::new(Exit::Input, words)
+    };
+    let mut found: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|own| own == "wasm") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect())
+}
+
+fn words(listing: &Listing) -> String {
+    let mut text = String::new();
+    for kinds in listing.plugins.chunk_by(|a, b| a.kind == b.kind) {
+        let rows: Vec<[String; 5]> = (kinds.iter())
+            .map(|entry| {
+                [
+                    entry.name.clone(),
+                    entry.version.clone(),
+                    entry.sha256[..SHORT].to_owned(),
+                    entry.plugin.clone(),
+                    entry.summary.lines().next().unwrap_or_default().to_owned(),
+                ]
+            })
+            .collect();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text += &format!("{}\n{}", kinds[0].kind.folder(), facts::columns(&rows));
+    }
+    if listing.plugins.is_empty() {
+        text += "There are none: this runner was built without plugins, and no folder holds one.\n";
+    }
+    text
+}

@@ -1,0 +1,174 @@
+//! `runner plugin test`: runs a plugin's cases in the sandbox of a run, and says what does not hold.
+
+mod junit;
+mod text;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::builder::FalseyValueParser;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::cli::artifacts::Artifacts;
+use crate::cli::failure::{Exit, Failure, tell};
+use crate::cli::run::write_stdout;
+use model::plugin::Limits;
+use plugins::case::{Suite, SuiteReport, TimedReport, find};
+use plugins::load::{SearchPath, load};
+
+/// Run a plugin's cases in the sandbox
+///
+/// A case is a folder with what the plugin is given and what it must give. Replies are decoded whole, frame by
+/// frame, in random batches and in several instances, and must mean the same each time; cut and damaged ones
+/// must end in an error or in events, never in a trap.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 every case holds, 4 a case does not hold or the plugin cannot be loaded,\n  \
+        3 a case's folder is wrong or there is none, 2 command line"
+)]
+pub struct Args {
+    /// A plugin project, whose cases are in cases/; or a folder of cases, or one case
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// The component [default: the one in DIR/target/plugin, where `runner plugin build` leaves it]
+    #[arg(long, value_name = "FILE", env = "RUNNER_TEST_PLUGIN")]
+    plugin: Option<String>,
+    /// Only the cases whose name holds this
+    #[arg(long, value_name = "TEXT", env = "RUNNER_TEST_FILTER")]
+    filter: Option<String>,
+    /// Write what the plugin gives into the cases as what it must give; then read the difference
+    #[arg(long, env = "RUNNER_TEST_BLESS", value_parser = FalseyValueParser::new())]
+    bless: bool,
+    /// In which form
+    #[arg(long, env = "RUNNER_TEST_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), conflicts_with = "format")]
+    json: bool,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+/// The forms of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A line a case, differences, and a summary
+    Text,
+    /// The whole report
+    Json,
+    /// JUnit's XML, as continuous integration reads it
+    Junit,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Where there is no case to run, a case is wrong, or the plugin cannot be loaded.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let suite = suite(args)?;
+    let said = suite.describe()?;
+    let format = if args.json { Format::Json } else { args.format };
+    let mut report = SuiteReport::new(&suite, &said);
+    if format == Format::Text {
+        write_stdout(&text::heading(&report))?;
+    }
+    let progress = progress(suite.cases.len());
+    for case in &suite.cases {
+        progress.set_message(case.name.clone());
+        let began = Instant::now();
+        let checked = TimedReport {
+            report: suite.check(case, args.bless),
+            seconds: began.elapsed().as_secs_f64(),
+        };
+        if format == Format::Text {
+            let width = suite
+                .cases
+                .iter()
+                .map(|case| case.name.chars().count())
+                .max();
+            let line = text::case(&checked, width.unwrap_or_default());
+            progress.suspend(|| write_stdout(&line))?;
+        }
+        report.add(checked);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    write_stdout(&match format {
+        Format::Text => text::summary(&report),
+        Format::Junit => junit::xml(&report).map_err(|cause| {
+            Failure::new(Exit::Bug, format!("cannot write JUnit's XML: {cause}"))
+        })?,
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&report)
+                .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
+            json + "\n"
+        }
+    })?;
+    if report.can_be_blessed() {
+        tell(
+            "where what the plugin gives is meant, run again with --bless and read the difference",
+        );
+    }
+    Ok(match report.failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(Exit::Plugin as u8),
+    })
+}
+
+/// Finds the component and the cases, and reads both.
+fn suite(args: &Args) -> Result<Suite, Failure> {
+    let wrong = |what: String| Failure::new(Exit::Input, what);
+    let mut found = find::cases(&args.dir).map_err(wrong)?;
+    if let Some(wanted) = &args.filter {
+        let all = found.cases.len();
+        found.cases.retain(|case| {
+            let name = case.file_name().unwrap_or_default();
+            name.to_string_lossy().contains(wanted.as_str())
+        });
+        if found.cases.is_empty() {
+            return Err(wrong(format!(
+                "none of the {all} cases in `{}` has `{wanted}` in its name",
+                args.dir.display()
+            )));
+        }
+    }
+    let asked = match (&args.plugin, &found.project) {
+        (Some(plugin), _) => plugin.clone(),
+        (None, Some(project)) => find::component(project)
+            .map_err(|what| Failure::new(Exit::Plugin, what))?
+            .display()
+            .to_string(),
+        (None, None) => {
+            return Err(Failure::new(
+                Exit::CommandLine,
+                format!(
+                    "`{}` is in no plugin project, which would have its cases in cases/; name the component with --plugin",
+                    args.dir.display()
+                ),
+            ));
+        }
+    };
+    let plugin = load(&asked, &SearchPath::default())?;
+    Suite::read(plugin, Limits::default(), &found.cases).map_err(|mistakes| {
+        Failure::several(
+            Exit::Input,
+            mistakes.iter().map(ToString::to_string).collect(),
+        )
+    })
+}
+
+/// How far it is, on a terminal only.
+fn progress(cases: usize) -> ProgressBar {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(cases as u64), target);
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style);
+    bar
+}

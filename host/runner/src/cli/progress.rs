@@ -1,0 +1,189 @@
+//! The progress line: what a run is doing, never in the run's way. On a terminal it is drawn again and again
+//! in its place; elsewhere, as in a CI log, a plain line comes now and then.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::failure::tell;
+use load::vitals::{Watched, yield_to_others};
+use model::duration;
+use scenario::plan::{Amount, Plan};
+use session::live::{History, Live, Phase, Snapshot, Stopped};
+
+/// How often the line is drawn on a terminal.
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Not at all.
+    Silent,
+    /// As a line that is drawn again in its place.
+    InPlace,
+    /// As a line of its own, so often.
+    Lines(Duration),
+}
+
+impl How {
+    /// What suits stderr, where plain lines are to come so often.
+    pub fn suiting_stderr(every: Duration) -> Self {
+        match can_be_drawn_on() {
+            true => How::InPlace,
+            false => How::Lines(every),
+        }
+    }
+}
+
+/// Whether stderr is a terminal that can move its cursor.
+pub fn can_be_drawn_on() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Shows progress until dropped.
+pub struct Progress {
+    finished: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Begins to show a run's.
+    pub fn show(plan: &Plan, live: &Arc<Live>, how: How) -> Self {
+        let finished = Arc::new(AtomicBool::new(false));
+        let line = Line::new(plan, live);
+        let until = Arc::clone(&finished);
+        let thread = (how != How::Silent).then(|| {
+            std::thread::Builder::new()
+                .name("progress".into())
+                .spawn(move || {
+                    yield_to_others();
+                    if let Some(watched) = Watched::this_thread("progress") {
+                        line.live.enlist(watched);
+                    }
+                    match how {
+                        How::Lines(every) => line.tell(every, &until),
+                        _ => line.draw(&until),
+                    }
+                })
+                .ok()
+        });
+        Progress {
+            finished,
+            thread: thread.flatten(),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finished.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Line {
+    live: Arc<Live>,
+    amount: Amount,
+    name: String,
+    history: History,
+}
+
+impl Line {
+    fn new(plan: &Plan, live: &Arc<Live>) -> Self {
+        Line {
+            live: Arc::clone(live),
+            amount: amount(plan),
+            name: plan.name.clone(),
+            history: History::default(),
+        }
+    }
+
+    fn draw(mut self, finished: &AtomicBool) {
+        let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{prefix} {bar:24} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style);
+        bar.set_prefix(self.name.clone());
+        while !finished.load(Ordering::Acquire) {
+            let snapshot = self.live.snapshot();
+            self.history.note(&snapshot);
+            bar.set_position((snapshot.share(self.amount) * 100.0) as u64);
+            bar.set_message(words(&snapshot, &self.history, self.amount));
+            std::thread::park_timeout(REDRAW);
+        }
+        bar.finish_and_clear();
+    }
+
+    fn tell(mut self, every: Duration, finished: &AtomicBool) {
+        let began = Instant::now();
+        let mut next = every;
+        while !finished.load(Ordering::Acquire) {
+            let passed = began.elapsed();
+            if passed < next {
+                std::thread::park_timeout(next - passed);
+                continue;
+            }
+            next += every;
+            let snapshot = self.live.snapshot();
+            self.history.note(&snapshot);
+            let passed = duration::format(Duration::from_secs(passed.as_secs()));
+            let words = words(&snapshot, &self.history, self.amount);
+            tell(format_args!("{}: {passed}: {words}", self.name));
+        }
+    }
+}
+
+/// How much there is to do, as far as it is known.
+pub(super) fn amount(plan: &Plan) -> Amount {
+    plan.held_requests()
+        .map_or(plan.load.amount, Amount::Requests)
+}
+
+/// How much is done.
+pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
+    match amount {
+        Amount::Requests(requests) => format!("{}/{requests} done", snapshot.over()),
+        Amount::Duration(_) => format!("{} done", snapshot.over()),
+    }
+}
+
+/// A run in a line.
+fn words(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
+    match snapshot.phase {
+        Phase::Preparing => return format!("preparing: {} requests ready", snapshot.ready),
+        Phase::WarmUp => return format!("warming up: {} done", snapshot.warmup),
+        Phase::Measuring | Phase::Draining | Phase::Over => {}
+    }
+    let mut parts = vec![
+        done(snapshot, amount),
+        format!("{} in flight", snapshot.in_flight),
+    ];
+    if let Some(waiting @ 1..) = snapshot.waiting {
+        parts.push(format!("{waiting} waiting"));
+    }
+    let failed = snapshot.failures();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    if let Some(rates) = history.recent() {
+        parts.push(format!("{:.0} tok/s", rates.tokens));
+    }
+    if let Some(ttft) = snapshot.ttft.recent.or(snapshot.ttft.whole) {
+        parts.push(format!("TTFT {:.0} ms", ttft.p50_ms));
+        parts.push(format!("P99 {:.0} ms", ttft.p99_ms));
+    }
+    if snapshot.stopped != Stopped::No || snapshot.phase == Phase::Draining {
+        parts.push("waiting for the last replies".to_owned());
+    } else if let Some(left) = snapshot.left(amount) {
+        let left = Duration::from_secs(Duration::from(left).as_secs());
+        parts.push(format!("{} left", duration::format(left)));
+    }
+    parts.join(", ")
+}

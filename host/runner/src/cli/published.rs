@@ -1,0 +1,117 @@
+//! `runner published`: the published results that ship inside, with what their audit says.
+
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::failure::{Exit, Failure};
+use super::run::write_stdout;
+use audit::Report;
+use audit::claim::Document;
+use audit::figures::shown;
+use audit::published;
+use audit::text::verdict;
+
+/// List published results that ship inside, with what their audit says
+///
+/// Figures of public pages, as data: `runner compare RUN published:NAME` holds a run against one, and
+/// `runner audit published:NAME` says in full what was found of it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner published                                   all of them\n  \
+        runner published lmdeploy-0.9.2                    whose names hold these letters\n  \
+        runner published '*/h800/*/sharegpt'               with * for any letters\n  \
+        runner compare runs/latest published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt")]
+pub struct Args {
+    /// Which: a name, a part of one, or one with * for any letters
+    #[arg(value_name = "PATTERN")]
+    pattern: Option<String>,
+    /// In which form
+    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// The forms of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A table
+    Text,
+    /// As an audit's JSON Schema says (`runner schema audit`)
+    Json,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Where no name fits.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let pattern = args.pattern.as_deref().unwrap_or_default();
+    let pattern = pattern.strip_prefix(published::PREFIX).unwrap_or(pattern);
+    let claims = published::find(pattern).map_err(|words| Failure::new(Exit::Input, words))?;
+    // Judged beside all the others of their pages, and then only those shown that were asked for.
+    let mut report = audit::documents(&[Document {
+        file: published::PREFIX.to_owned(),
+        claims: published::all(),
+        quotes: Vec::new(),
+    }]);
+    report.keep(|result| {
+        claims
+            .iter()
+            .any(|claim| claim.source == result.claim.source)
+    });
+    match args.format {
+        Format::Text => write_stdout(&table(&report))?,
+        Format::Json => write_stdout(&super::audit::json(&report)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(report: &Report) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header([
+            "name",
+            "req/s",
+            "output tok/s",
+            "TTFT ms",
+            "TPOT ms",
+            "audit",
+        ]);
+    for column in 1..=4 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for result in &report.results {
+        let claim = &result.claim;
+        let figure = |name: &str| claim.value(name).map(shown).unwrap_or_default();
+        let name = claim
+            .source
+            .file
+            .strip_prefix(published::PREFIX)
+            .unwrap_or(&claim.source.file);
+        table.add_row([
+            name.to_owned(),
+            figure("throughput.requests-per-s"),
+            figure("throughput.output-tokens-per-s"),
+            figure("ttft.mean"),
+            figure("tpot.mean"),
+            verdict(result),
+        ]);
+    }
+    let mut sources: Vec<&str> = report
+        .results
+        .iter()
+        .filter_map(|result| result.claim.source.url.as_deref())
+        .collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    let sources: String = sources.iter().map(|url| format!("  {url}\n")).collect();
+    format!("{}\n\nMeans, as stated. From:\n{sources}", lines.join("\n"))
+}

@@ -1,0 +1,317 @@
+//! `runner report`: redraws results from the records of runs, in the forms that people and
+//! programs read.
+
+mod drawn;
+mod output;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use clap::builder::FalseyValueParser;
+
+use self::drawn::Picture;
+use self::output::Output;
+use super::failure::{Exit, Failure, tell};
+use report::compatible::{self, Compatible, Keep, Tool};
+use report::folder::{self, RunFolder, Status};
+use report::{csv, json, markdown, text};
+
+/// Redraw results from the records of runs
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Folders of runs, or folders that hold some: those below are taken in the order in which
+    /// they began
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// In which form
+    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Whose layout, names and definitions: another tool's block has that tool's lines only, with
+    /// the figures that it would have reported of the same replies
+    #[arg(long, env = "RUNNER_STYLE", value_enum, default_value_t = Style::Runner)]
+    style: Style,
+    /// List every request in another tool's JSON: lengths, times, gaps, texts, errors
+    #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
+    detailed: bool,
+    /// Draw the chart of this name, such as ttft-ecdf, as `svg` or `png`; without it all are
+    /// drawn, into the folder that --output names
+    #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
+    chart: Option<String>,
+    /// Write to this file, whole or not at all, instead of stdout (`-`)
+    #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT", default_value = "-")]
+    output: PathBuf,
+}
+
+/// The forms of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// The text block
+    Text,
+    /// A page of all runs, with their text blocks in the style asked for
+    Markdown,
+    /// The summary, as its JSON Schema says (`runner schema summary`); with `--style vllm` the file
+    /// of `vllm bench serve --save-result`
+    Json,
+    /// A line an exchange, as its JSON Schema says (`runner schema exchange`), in the order in
+    /// which they ended; with `--style sglang` a line a run, as in bench_serving's `--output-file`
+    Jsonl,
+    /// A row an exchange, in the order in which they ended; what was not measured is empty
+    Csv,
+    /// A page with charts, in one file that needs no network; several runs lie over each other,
+    /// the first is what the others are compared with
+    Html,
+    /// Charts as drawings
+    Svg,
+    /// Charts as pictures
+    Png,
+}
+
+/// Whose layout, names and definitions a result has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Style {
+    /// This program's
+    Runner,
+    /// `vllm bench serve`'s: text, markdown or json
+    Vllm,
+    /// SGLang's bench_serving's: text, markdown or jsonl
+    Sglang,
+    /// LMDeploy's profile_restful_api.py's: text or markdown
+    Lmdeploy,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Where a run cannot be read, a form cannot show what was asked, or the report cannot be written.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.check()?;
+    let picture = match args.format {
+        Format::Svg => Some(Picture::Svg),
+        Format::Png => Some(Picture::Png),
+        _ => None,
+    };
+    let runs = open(&args.runs)?;
+    if let Some(picture) = picture {
+        drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = Output::open(&args.output)?;
+    match (args.format, args.style) {
+        (Format::Text, style) => each(&runs, &mut out, |run| block(run, style)),
+        (Format::Markdown, style) => page(&runs, &mut out, style),
+        (Format::Json, Style::Vllm) => each(&runs, &mut out, |run| {
+            args.line(run, Tool::Vllm, compatible::vllm::json)
+        }),
+        (Format::Json, _) => each(&runs, &mut out, |run| {
+            json::json(&run.summarize(&run.facts()?)?).map_err(unwritable)
+        }),
+        (Format::Jsonl, Style::Sglang) => each(&runs, &mut out, |run| {
+            args.line(run, Tool::Sglang, compatible::sglang::json)
+        }),
+        (Format::Jsonl, _) => lines(only(&runs, "lines")?, &mut out),
+        (Format::Csv, _) => table(only(&runs, "rows")?, &mut out),
+        (Format::Html, _) => drawn::page(&runs, &mut out),
+        (Format::Svg | Format::Png, _) => Ok(()),
+    }?;
+    out.finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// Whether there is such a form in such a style, and what there is instead.
+    fn check(&self) -> Result<(), Failure> {
+        let forms: &[Format] = match self.style {
+            Style::Runner => Format::value_variants(),
+            Style::Vllm => &[Format::Text, Format::Markdown, Format::Json],
+            Style::Sglang => &[Format::Text, Format::Markdown, Format::Jsonl],
+            Style::Lmdeploy => &[Format::Text, Format::Markdown],
+        };
+        let wrong = |words| Err(Failure::new(Exit::CommandLine, words));
+        if !forms.contains(&self.format) {
+            let there_are: Vec<String> = forms.iter().map(|form| name(*form)).collect();
+            return wrong(format!(
+                "there is no {} in the style of {}; there is {}",
+                name(self.format),
+                name(self.style),
+                there_are.join(", "),
+            ));
+        }
+        if let (Some(chart), false) = (
+            &self.chart,
+            matches!(self.format, Format::Svg | Format::Png),
+        ) {
+            return wrong(format!(
+                "--chart {chart} names a chart, which is drawn with --format svg or --format png"
+            ));
+        }
+        let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
+        if self.detailed && !listing.contains(&(self.format, self.style)) {
+            return wrong(
+                "--detailed lists requests in `--format json --style vllm` and `--format jsonl --style sglang`; of this program's own forms, csv and jsonl list every exchange"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// A run on a line of another tool's.
+    fn line(
+        &self,
+        run: &RunFolder,
+        tool: Tool,
+        draw: fn(&Compatible<'_>) -> String,
+    ) -> Result<String, Failure> {
+        let keep = match self.detailed {
+            true => Keep::All,
+            false if tool == Tool::Vllm => Keep::Times,
+            false => Keep::Nothing,
+        };
+        Ok(seen_by(run, tool, keep, draw)? + "\n")
+    }
+}
+
+/// The text block of a run.
+fn block(run: &RunFolder, style: Style) -> Result<String, Failure> {
+    let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {
+        Style::Runner => return Ok(text::text(&run.summarize(&run.facts()?)?)),
+        Style::Vllm => (Tool::Vllm, text::vllm::text),
+        Style::Sglang => (Tool::Sglang, text::sglang::sglang),
+        Style::Lmdeploy => (Tool::Lmdeploy, text::sglang::lmdeploy),
+    };
+    seen_by(run, tool, Keep::Nothing, draw)
+}
+
+/// Writes the page of all runs.
+fn page(runs: &[RunFolder], out: &mut Output, style: Style) -> Result<(), Failure> {
+    let shown = runs.iter().map(|run| {
+        Ok(markdown::Shown {
+            reported: run.reported()?,
+            block: block(run, style)?,
+        })
+    });
+    let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
+    let page = markdown::page(&shown).map_err(|cause| unwritable(format!("{cause:#}")))?;
+    out.write(page.as_bytes()).map(drop)
+}
+
+/// A run as another tool would have reported it.
+fn seen_by(
+    run: &RunFolder,
+    tool: Tool,
+    keep: Keep,
+    draw: fn(&Compatible<'_>) -> String,
+) -> Result<String, Failure> {
+    let (reported, facts) = (run.reported()?, run.facts()?);
+    let seen = Compatible::read(tool, &reported, &facts, keep, || run.read())?;
+    Ok(draw(&seen))
+}
+
+/// The name of a form or a style on the command line.
+fn name(of: impl ValueEnum) -> String {
+    let value = of.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// The runs that were named, once each, with a word about those that did not end well. All that
+/// cannot be read are told at once.
+fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
+    let (mut runs, mut seen, mut wrong) = (Vec::<RunFolder>::new(), Vec::new(), Vec::new());
+    for path in named {
+        match folder::runs(path) {
+            Err(error) => wrong.push(error.to_string()),
+            Ok(found) => {
+                for run in found {
+                    let place = run.path().canonicalize().ok();
+                    if place.is_none() || !seen.contains(&place) {
+                        seen.push(place);
+                        runs.push(run);
+                    }
+                }
+            }
+        }
+    }
+    let mut notes = Vec::new();
+    for run in &runs {
+        let readable = || {
+            run.plan()?;
+            drop(run.read()?);
+            run.status()
+        };
+        let folder = run.path().display();
+        match readable() {
+            Err(error) => wrong.push(error.to_string()),
+            Ok(None) => notes.push(format!(
+                "note: the run in {folder} did not finish: it was killed, or goes on still; this is what it had written"
+            )),
+            Ok(Some(Status {
+                error: Some(error), ..
+            })) => notes.push(format!("note: the run in {folder} ended early: {error}")),
+            Ok(Some(_)) => {}
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(Failure::several(Exit::Input, wrong));
+    }
+    notes.iter().for_each(tell);
+    Ok(runs)
+}
+
+/// The one run of a form whose parts do not say which run they are of.
+fn only<'a>(runs: &'a [RunFolder], parts: &str) -> Result<&'a RunFolder, Failure> {
+    match runs {
+        [run] => Ok(run),
+        _ => Err(Failure::new(
+            Exit::CommandLine,
+            format!(
+                "{} runs were named, and {parts} do not say which run they are of: give one RUN at a time",
+                runs.len()
+            ),
+        )),
+    }
+}
+
+/// Writes a part of the report for each run.
+fn each(
+    runs: &[RunFolder],
+    out: &mut Output,
+    draw: impl Fn(&RunFolder) -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    for run in runs {
+        out.write(draw(run)?.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writes a run's exchanges as JSON, line by line.
+fn lines(run: &RunFolder, out: &mut Output) -> Result<(), Failure> {
+    for exchange in run.read()? {
+        let line = serde_json::to_string(&exchange?).map_err(unwritable)?;
+        out.write(line.as_bytes())?;
+        if out.write(b"\n")?.is_gone() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a run's exchanges as a table, row by row.
+fn table(run: &RunFolder, out: &mut Output) -> Result<(), Failure> {
+    let facts = run.facts()?;
+    let mut row = Vec::new();
+    let bug = |cause: std::io::Error| unwritable(cause);
+    csv::header(&mut row).map_err(bug)?;
+    out.write(&row)?;
+    for exchange in run.read()? {
+        row.clear();
+        csv::row(&mut row, &facts, &exchange?).map_err(bug)?;
+        if out.write(&row)?.is_gone() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn unwritable(cause: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Bug, format!("cannot write the report: {cause}"))
+}

@@ -1,0 +1,156 @@
+//! What is drawn of runs: pages and pictures.
+
+use std::path::{Path, PathBuf};
+
+use super::output::Output;
+use super::{Failure, unwritable};
+use crate::cli::failure::Exit;
+use report::chart::{Chart, Look, Theme, Width, png, svg};
+use report::charts::{Charts, Shown, labels};
+use report::compare::{self, Asked, Choice, Measured, Side};
+use report::folder::RunFolder;
+use report::html;
+use report::view::{View, grain};
+
+/// The form of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Picture {
+    /// As a drawing.
+    Svg,
+    /// As pixels.
+    Png,
+}
+
+impl Picture {
+    fn extension(self) -> &'static str {
+        match self {
+            Picture::Svg => "svg",
+            Picture::Png => "png",
+        }
+    }
+}
+
+/// Writes the page of these runs.
+///
+/// # Errors
+/// Where a run cannot be read or the page cannot be written.
+pub fn page(runs: &[RunFolder], out: &mut Output) -> Result<(), Failure> {
+    let shown = shown(runs)?;
+    let compared = match runs.len() {
+        1 => None,
+        _ => Some(compared(runs, &shown)?),
+    };
+    let text = html::page(&shown, compared.as_ref()).map_err(unwritable)?;
+    out.write(text.as_bytes()).map(drop)
+}
+
+/// Writes the chart of that name, or, where none is named, all of them into a folder.
+///
+/// # Errors
+/// Where a run cannot be read, there is no such chart, or it cannot be written.
+pub fn pictures(
+    runs: &[RunFolder],
+    form: Picture,
+    name: Option<&str>,
+    output: &Path,
+) -> Result<(), Failure> {
+    let charts = Charts::of(&shown(runs)?);
+    let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
+    let Some(name) = name else {
+        return all(&charts, form, &names, output);
+    };
+    let Some(chart) = charts.iter().find(|chart| chart.name == name) else {
+        let near = model::nearest(name, names.iter().copied());
+        let near = near.map(|near| format!("; did you mean `{near}`?"));
+        return Err(Failure::new(
+            Exit::CommandLine,
+            format!(
+                "there is no chart `{name}` of what was measured{}; there are {}",
+                near.unwrap_or_default(),
+                names.join(", ")
+            ),
+        ));
+    };
+    let mut out = Output::open(output)?;
+    out.write(&drawn(chart, form)?)?;
+    out.finish()
+}
+
+fn all(charts: &Charts, form: Picture, names: &[&str], folder: &Path) -> Result<(), Failure> {
+    if folder == Path::new("-") {
+        return Err(Failure::new(
+            Exit::CommandLine,
+            format!(
+                "there are several charts: name one with --chart ({}), or give a folder for all of them with --output",
+                names.join(", ")
+            ),
+        ));
+    }
+    std::fs::create_dir_all(folder).map_err(|cause| {
+        Failure::new(
+            Exit::Input,
+            format!(
+                "cannot make the folder `{}`: {cause}; give one with --output that can be made",
+                folder.display()
+            ),
+        )
+    })?;
+    for chart in charts.iter() {
+        let path: PathBuf = folder.join(format!("{}.{}", chart.name, form.extension()));
+        let mut out = Output::open(&path)?;
+        out.write(&drawn(chart, form)?)?;
+        out.finish()?;
+    }
+    Ok(())
+}
+
+fn drawn(chart: &Chart, form: Picture) -> Result<Vec<u8>, Failure> {
+    let look = Look {
+        width: Width::Wide,
+        log: chart.log.is_some_and(|log| log.first),
+        alone: Some(Theme::Light),
+    };
+    let drawing = svg(chart, look);
+    match form {
+        Picture::Svg => Ok(format!("{drawing}\n").into_bytes()),
+        Picture::Png => png::png(&drawing).map_err(unwritable),
+    }
+}
+
+/// Each further run against the first, as `runner compare --each` tells it.
+fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<html::Comparison, Failure> {
+    let figures = compare::figures(&Choice::Headline, &[], &[]);
+    let requests = shown.iter().map(|run| run.reported.summary.requests.total);
+    let blocks = requests.min().and_then(compare::blocks);
+    let mut sides = Vec::with_capacity(runs.len());
+    for (run, shown) in runs.iter().zip(shown) {
+        let (reported, facts) = (shown.reported.clone(), run.facts()?);
+        let measured = Measured::read(reported, &facts, &figures, blocks, run.read()?)?;
+        sides.push(Side::Runs(vec![measured]));
+    }
+    let asked = Asked::of(figures, blocks);
+    Ok(compare::compare(&sides, &asked))
+}
+
+/// The runs with what is shown of them, all told by the same spans of time.
+fn shown(runs: &[RunFolder]) -> Result<Vec<Shown>, Failure> {
+    let mut reported = Vec::with_capacity(runs.len());
+    for run in runs {
+        reported.push(run.reported()?);
+    }
+    let durations = reported
+        .iter()
+        .filter_map(|run| run.summary.throughput.duration_s);
+    let grain = grain(durations.fold(0.0, f64::max));
+    let labels = labels(&reported);
+    let mut shown = Vec::with_capacity(runs.len());
+    for ((run, reported), label) in runs.iter().zip(reported).zip(labels) {
+        let view = View::read(&run.facts()?, &reported, grain, run.read()?)?;
+        shown.push(Shown {
+            label,
+            reported,
+            view,
+        });
+    }
+    Ok(shown)
+}

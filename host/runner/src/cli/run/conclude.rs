@@ -1,0 +1,102 @@
+//! What a run that was reported means for the exit code: how it ended, whether anything was measured,
+//! and whether it keeps to what it was held to.
+
+use super::Output;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::interrupt::Interrupt;
+use report::assessment::Assessment;
+use result::finding::{Severity, Verdict};
+use result::summary::Summary;
+use session::run;
+
+/// How often answers could not be judged, and why the first time.
+pub(super) struct Judging {
+    failures: u64,
+    first: Option<String>,
+}
+
+impl Judging {
+    pub(super) fn of(assessment: &Assessment) -> Self {
+        Judging {
+            failures: assessment.error_count(),
+            first: assessment.errors.first().cloned(),
+        }
+    }
+}
+
+/// The exit code of a run that was reported.
+pub(super) fn conclude(
+    ran: Result<(), run::RunError>,
+    summary: &Summary,
+    judging: &Judging,
+    interrupt: &Interrupt,
+    output: &Output,
+) -> Result<u8, Failure> {
+    ran?;
+    if interrupt.came() {
+        return Ok(Exit::Interrupted as u8);
+    }
+    let requests = &summary.requests;
+    if requests.total == 0 {
+        return Err(Failure::new(
+            Exit::Input,
+            "no request was made: the dataset gave no sample",
+        ));
+    }
+    if requests.successful == 0 {
+        let first = requests
+            .failures
+            .iter()
+            .min_by_key(|(_, failures)| failures.first)
+            .map(|(class, failures)| {
+                let message = failures.messages.first();
+                let message = message.map_or("", |message| message.as_str());
+                format!("{}: {message}", class.name())
+            });
+        return Err(Failure::new(
+            Exit::Target,
+            format!(
+                "every request failed; the first one: {}",
+                first.unwrap_or_default()
+            ),
+        ));
+    }
+    if let Some(first) = &judging.first {
+        return Err(Failure::new(
+            Exit::Plugin,
+            format!(
+                "answers could not all be judged ({} times): {first}",
+                judging.failures
+            ),
+        ));
+    }
+    judge(summary, output.strict)
+}
+
+/// Whether the result is one to go on with: not where the measurement is invalid and that matters, nor
+/// where a threshold does not hold.
+fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
+    if summary.verdict == Verdict::Invalid && (strict || !summary.thresholds.is_empty()) {
+        let findings = summary.findings.iter();
+        let why: Vec<&str> = findings
+            .filter(|finding| finding.severity == Severity::Invalid)
+            .map(|finding| finding.seen.as_str())
+            .collect();
+        let words = format!("the measurement is invalid: {}", why.join("; "));
+        return Err(Failure::new(Exit::Invalid, words));
+    }
+    let broken = summary.thresholds.iter().filter(|checked| !checked.held);
+    let broken: Vec<String> = broken
+        .map(|checked| {
+            format!(
+                "threshold `{}` does not hold: {}",
+                checked.threshold,
+                checked.told()
+            )
+        })
+        .collect();
+    match broken.is_empty() {
+        true => Ok(0),
+        false => Err(Failure::several(Exit::Threshold, broken)),
+    }
+}

@@ -1,0 +1,205 @@
+//! What makes sense in a scenario: values in range, pairs that do not contradict each other, and
+//! what an arrival cannot do without.
+//!
+//! Works on scenarios alone, wherever they were said: in a file, by flags or in code.
+
+use std::fmt::Display;
+
+use http::Uri;
+use http::header::{HeaderName, HeaderValue};
+
+use super::{Scenario, Target};
+use model::connection::Reuse;
+use model::connection::Version;
+use reader::Problem;
+use reader::{Place, Said};
+use result::metric::Objective;
+use result::threshold::Threshold;
+
+mod load;
+mod request;
+
+/// Header fields that the host writes itself.
+const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
+
+/// Values that are out of range or malformed.
+pub fn values(scenario: &Scenario) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    target(&scenario.target, &mut problems);
+    load::values(&scenario.load, &mut problems);
+
+    request::values(&scenario.request, &mut problems);
+    let mut check = |problem: Option<Problem>| problems.extend(problem);
+    let (timeouts, sandbox) = (&scenario.timeouts, &scenario.sandbox);
+    for (name, span) in [
+        ("timeouts.connect", &timeouts.connect),
+        ("timeouts.first-token", &timeouts.first_token),
+        ("timeouts.token-gap", &timeouts.token_gap),
+        ("timeouts.request", &timeouts.request),
+        ("sandbox.compile", &sandbox.compile),
+        ("sandbox.backend-call", &sandbox.backend_call),
+        ("sandbox.dataset-call", &sandbox.dataset_call),
+        ("sandbox.scorer-call", &sandbox.scorer_call),
+    ] {
+        check(unless(name, span, "a duration above zero", |span| {
+            !span.0.is_zero()
+        }));
+    }
+    for (name, size) in [
+        ("sandbox.component", &sandbox.component),
+        ("sandbox.memory", &sandbox.memory),
+        ("sandbox.returned", &sandbox.returned),
+    ] {
+        check(unless(name, size, "a size above zero", |size| size.0 > 0));
+    }
+    for (name, number) in [
+        ("sandbox.functions", &sandbox.functions),
+        ("sandbox.table", &sandbox.table),
+        ("sandbox.nesting", &sandbox.nesting),
+    ] {
+        let above_zero = |number: &u64| *number > 0;
+        check(unless(name, number, "a number above zero", above_zero));
+    }
+
+    for (metric, most) in &scenario.goodput {
+        if let Err(reason) = Objective::new(metric, most.value) {
+            let problem = Problem::new(format!("`goodput.{metric}`: {reason}"));
+            check(Some(problem.at(most.place.clone(), "not an objective")));
+        }
+    }
+
+    for Said { value, place } in &scenario.thresholds {
+        if let Err(reason) = value.parse::<Threshold>() {
+            let problem = Problem::new(format!("`thresholds`: {reason}"));
+            check(Some(problem.at(place.clone(), "not a threshold")));
+        }
+    }
+
+    if let Some(percentiles) = &scenario.report.percentiles {
+        if percentiles.value.is_empty() {
+            let problem = Problem::new("`report.percentiles`: expected at least one, found none");
+            check(Some(problem.at(percentiles.place.clone(), "an empty list")));
+        }
+        for (index, percentile) in percentiles.value.iter().enumerate() {
+            let Said { value, place } = percentile;
+            if !(*value > 0.0 && *value <= 100.0) {
+                let expected = "a number above 0 and at most 100";
+                check(Some(wrong("report.percentiles", place, expected, value)));
+            }
+            if percentiles.value[..index]
+                .iter()
+                .any(|before| before.value == *value)
+            {
+                let problem = Problem::new(format!("`report.percentiles`: {value} is there twice"));
+                check(Some(problem.at(place.clone(), "again")));
+            }
+        }
+    }
+    problems
+}
+
+fn target(target: &Target, problems: &mut Vec<Problem>) {
+    for Said { value, place } in target.base_url.iter().flat_map(|urls| &urls.value) {
+        let uri = value.parse::<Uri>().ok().filter(|uri| {
+            matches!(uri.scheme_str(), Some("http" | "https"))
+                && uri.host().is_some_and(|h| !h.is_empty())
+        });
+        // What may hold a password is the target's to refuse, without repeating it.
+        if uri.is_none_or(|uri| uri.query().is_some()) && !value.contains('@') {
+            let expected = "a URL such as \"http://127.0.0.1:8000\"";
+            problems.push(wrong(
+                "target.base-url",
+                place,
+                expected,
+                format!("{value:?}"),
+            ));
+        }
+    }
+    if let Some(Said { value, place }) = &target.api_key_env {
+        let name = !value.starts_with(|c: char| c.is_ascii_digit())
+            && value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !name {
+            let message = "`target.api-key-env`: expected the name of an environment variable";
+            let help = "put the key itself into a variable and name that variable here; \
+                        keys do not belong in scenarios";
+            problems.push(
+                Problem::new(message)
+                    .at(place.clone(), "not a name")
+                    .help(help)
+                    .secret(),
+            );
+        }
+    }
+    for (name, Said { value, place }) in &target.headers {
+        let key = format!("target.headers.{name}");
+        let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
+            Problem::new(format!(
+                "`{key}`: {name:?} cannot be the name of a header field"
+            ))
+        } else if HeaderValue::from_str(value).is_err() {
+            Problem::new(format!(
+                "`{key}`: the value has characters that a header field cannot have"
+            ))
+        } else if name == "authorization" {
+            Problem::new(format!("`{key}`: keys do not belong in scenarios"))
+                .help("put the key into an environment variable and name it with `api-key-env` in [target]")
+                .secret()
+        } else if HOST_HEADERS.contains(&name.as_str()) {
+            Problem::new(format!(
+                "`{key}`: this header field is written by the runner itself"
+            ))
+        } else {
+            continue;
+        };
+        problems.push(problem.at(place.clone(), "not possible"));
+    }
+}
+
+fn unless<T: Display>(
+    name: &str,
+    said: &Option<Said<T>>,
+    expected: &str,
+    fits: impl Fn(&T) -> bool,
+) -> Option<Problem> {
+    let said = said.as_ref().filter(|said| !fits(&said.value))?;
+    Some(wrong(name, &said.place, expected, &said.value))
+}
+
+fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Problem {
+    let message = format!("`{name}`: expected {expected}, found {found}");
+    Problem::new(message).at(place.clone(), format!("expected {expected}"))
+}
+
+/// What arrivals and other keys cannot do without.
+pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
+    let mut problems = load::gaps(scenario);
+    request::gaps(&scenario.request, &mut problems);
+    problems
+}
+
+/// Pairs of which at most one can hold.
+pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
+    let load = &scenario.load;
+    let mut problems = Vec::new();
+    if let (Some(http), Some(reuse)) = (&scenario.connection.http, &scenario.connection.reuse)
+        && (http.value, reuse.value) == (Version::Http2, Reuse::Never)
+    {
+        problems.push(
+            Problem::new("`connection.reuse` = \"never\" contradicts `connection.http` = \"2\"")
+                .at(reuse.place.clone(), "this")
+                .at(http.place.clone(), "against this")
+                .help("requests of HTTP/2 share connections; a connection each is HTTP/1.1's"),
+        );
+    }
+    if let (Some(requests), Some(duration)) = (&load.requests, &load.duration) {
+        problems.push(
+            Problem::new("`load.requests` and `load.duration` contradict each other")
+                .at(requests.place.clone(), "how many")
+                .at(duration.place.clone(), "for how long")
+                .help("a run ends after so many requests or after so long; keep one of the two"),
+        );
+    }
+    load::contradictions(load, &mut problems);
+    request::contradictions(scenario, &mut problems);
+    problems
+}

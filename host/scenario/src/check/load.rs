@@ -1,0 +1,458 @@
+//! What makes sense in `[load]`: values, keys that contradict each other, and what an arrival lacks.
+
+use super::super::Scenario;
+use super::super::load::{Arrival, Load, Stage};
+use super::unless;
+use model::arrival::Shape;
+use model::duration::Span;
+use reader::Problem;
+use reader::words::joined;
+use reader::{Place, Said};
+
+const RATE: &str = "at least 0 and finite";
+
+/// Values that are out of range.
+pub fn values(load: &Load, problems: &mut Vec<Problem>) {
+    let mut check = |problem: Option<Problem>| problems.extend(problem);
+    for (name, count) in [
+        ("load.requests", &load.requests),
+        ("load.concurrency", &load.concurrency),
+        ("load.max-in-flight", &load.max_in_flight),
+    ] {
+        check(unless(name, count, "at least 1", |n| *n > 0));
+    }
+    let expected = "more than 0 requests a second";
+    check(unless("load.rate", &load.rate, expected, |rate| {
+        *rate > 0.0
+    }));
+    for (name, span) in [
+        ("load.duration", &load.duration),
+        ("load.think-time", &load.think_time),
+        ("load.ramp.over", &load.ramp.over),
+    ] {
+        check(above_zero(name, span));
+    }
+    if let Some(problem) = unless(
+        "load.burstiness",
+        &load.burstiness,
+        "a finite number above 0",
+        |b| positive(*b),
+    ) {
+        check(Some(problem.help(
+            "1 is Poisson, less comes in bursts, more is evener; for equal distances say `arrival` = \"constant\"",
+        )));
+    }
+    check(unless(
+        "load.trace.time-scale",
+        &load.trace.time_scale,
+        "a finite number above 0",
+        |scale| positive(*scale),
+    ));
+    let ramp = &load.ramp;
+    check(unless("load.ramp.from", &ramp.from, RATE, usable));
+    check(unless("load.ramp.to", &ramp.to, RATE, usable));
+    check(climb("load.ramp", &ramp.shape, [&ramp.from, &ramp.to]));
+    let mut before = None;
+    for stage in load.stages.iter().flatten() {
+        for (name, rate) in [
+            ("load.stages.rate", &stage.rate),
+            ("load.stages.from", &stage.from),
+            ("load.stages.to", &stage.to),
+        ] {
+            check(unless(name, rate, RATE, usable));
+        }
+        check(above_zero("load.stages.for", &stage.length));
+        let from = stage.from.clone().or(before.take());
+        check(climb("load.stages", &stage.shape, [&from, &stage.to]));
+        before = stage.to.clone().or(stage.rate.clone());
+    }
+}
+
+fn positive(number: f64) -> bool {
+    number.is_finite() && number > 0.0
+}
+
+fn usable(rate: &f64) -> bool {
+    rate.is_finite() && *rate >= 0.0
+}
+
+fn above_zero(name: &str, span: &Option<Said<Span>>) -> Option<Problem> {
+    unless(name, span, "a duration above zero", |span| {
+        !span.0.is_zero()
+    })
+}
+
+/// What is wrong with the two ends of a ramp, each in range by itself.
+fn climb(
+    name: &str,
+    shape: &Option<Said<Shape>>,
+    ends: [&Option<Said<f64>>; 2],
+) -> Option<Problem> {
+    let [from, to] = ends.map(|end| end.as_ref().filter(|end| usable(&end.value)));
+    let exponential = shape
+        .as_ref()
+        .filter(|shape| shape.value == Shape::Exponential);
+    if let Some(shape) = exponential {
+        let zero = [from, to]
+            .into_iter()
+            .flatten()
+            .find(|end| end.value == 0.0)?;
+        let message = format!("`{name}`: an exponential ramp cannot begin or end at 0");
+        return Some(
+            Problem::new(message)
+                .at(zero.place.clone(), "this")
+                .at(shape.place.clone(), "with this shape")
+                .help("no factor leads from or to 0; say a small rate, or `shape` = \"linear\""),
+        );
+    }
+    let (from, to) = (from?, to?);
+    (from.value == 0.0 && to.value == 0.0).then(|| {
+        let message = format!("`{name}`: a ramp from 0 to 0 offers no load");
+        Problem::new(message)
+            .at(to.place.clone(), "this")
+            .help("say a `to` above 0; a stage without load is `rate` = 0.0")
+    })
+}
+
+/// Pairs of keys of which at most one can hold.
+pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
+    let meant = load.meant_arrival();
+    let decider = decider(load);
+    let mut clash = |key: &str, place: Option<&Place>, help: &str| {
+        if let (Some((decided_at, decision)), Some(place)) = (&decider, place) {
+            problems.push(against(key, place, decided_at, decision, help));
+        }
+    };
+    if let (Some(rate), Some(arrival)) = (&load.rate, &load.arrival) {
+        let help = match (arrival.value.has_rate(), rate.value.is_infinite()) {
+            (false, _) if arrival.value == Arrival::Trace => Some(
+                "a trace says itself when requests are due; play it faster with `time-scale` in [load.trace]",
+            ),
+            (false, _) if arrival.value == Arrival::Dataset => Some(
+                "the dataset says itself when requests are due; play it faster with `time-scale` in [load.trace]",
+            ),
+            (false, false) => {
+                Some("a rate belongs to `arrival` = \"constant\", \"poisson\" or \"gamma\"")
+            }
+            (true, true) => Some("an infinite rate is `arrival` = \"inf\": everything at once"),
+            (false, true) if arrival.value == Arrival::Closed => {
+                Some("a closed loop sends when an answer came, at no rate; drop `rate`")
+            }
+            _ => None,
+        };
+        if let Some(help) = help {
+            clash("rate", place(&load.rate), help);
+        }
+    } else if meant == Some(Arrival::Trace) && load.rate.is_some() {
+        let help = "a trace says itself when requests are due; keep one of the two";
+        clash("rate", place(&load.rate), help);
+    } else if meant == Some(Arrival::Gamma)
+        && load
+            .rate
+            .as_ref()
+            .is_some_and(|rate| rate.value.is_infinite())
+    {
+        let help = "what is sent all at once has no distances; say a rate, or drop `burstiness`";
+        clash("rate", place(&load.rate), help);
+    }
+    let closed = meant == Some(Arrival::Closed);
+    if !closed {
+        let help = "`concurrency` is how many requests a closed loop keeps in flight \
+                    (`arrival` = \"closed\"); to cap an open loop use `max-in-flight` (--max-concurrency)";
+        clash("concurrency", place(&load.concurrency), help);
+        let help = "who thinks is the user of a closed loop; say `concurrency` instead of a rate";
+        clash("think-time", place(&load.think_time), help);
+        clash("think-spread", place(&load.think_spread), help);
+    } else {
+        let help =
+            "a closed loop has never more in flight than its `concurrency`; drop `max-in-flight`";
+        clash("max-in-flight", place(&load.max_in_flight), help);
+    }
+    if meant == Some(Arrival::Dataset) {
+        let help = "the dataset says itself when requests are due; keep one of the two";
+        clash("trace.file", place(&load.trace.file), help);
+    } else if meant != Some(Arrival::Trace) {
+        let help = "a trace says itself when requests are due; drop [load.trace], or say `arrival` = \"trace\"";
+        clash("trace", load.trace.place(), help);
+    }
+    if meant != Some(Arrival::Gamma) {
+        let help = "a burstiness belongs to `arrival` = \"gamma\"";
+        clash("burstiness", place(&load.burstiness), help);
+    }
+    if !meant.is_some_and(Arrival::has_rate) {
+        let help =
+            "a rate that changes belongs to `arrival` = \"constant\", \"poisson\" or \"gamma\"";
+        clash("ramp", load.ramp.place(), help);
+        clash("stages", first_stage(load), help);
+    }
+    let normalise = load.normalise.as_ref().filter(|said| said.value);
+    if let Some(normalise) = normalise
+        && !matches!(meant, Some(Arrival::Poisson | Arrival::Gamma))
+    {
+        let help =
+            "only random distances have a sum to be scaled: `arrival` = \"poisson\" or \"gamma\"";
+        clash("normalise", Some(&normalise.place), help);
+    }
+    if meant == Some(Arrival::Inf) {
+        let help = "what is sent all at once has a number, not a duration: say `requests`, \
+                    or keep a server busy for so long with `arrival` = \"closed\"";
+        clash("duration", place(&load.duration), help);
+    }
+    ways_to_say_a_rate(load, problems);
+    if let Some(normalise) = normalise
+        && let Some(duration) = &load.duration
+    {
+        let help = "distances are scaled so that the last of `requests` requests is due at \
+                    requests / rate; keep one of the two";
+        let decision = "`load.duration`";
+        problems.push(against(
+            "normalise",
+            &normalise.place,
+            &duration.place,
+            decision,
+            help,
+        ));
+    }
+    spread_unsaid(load, problems);
+    stages(load, problems);
+}
+
+fn place<T>(said: &Option<Said<T>>) -> Option<&Place> {
+    said.as_ref().map(|said| &said.place)
+}
+
+fn first_stage(load: &Load) -> Option<&Place> {
+    Some(&load.stages.as_ref()?.first()?.place)
+}
+
+fn against(key: &str, place: &Place, other: &Place, decision: &str, help: &str) -> Problem {
+    Problem::new(format!("`load.{key}` contradicts {decision}"))
+        .at(place.clone(), "this")
+        .at(other.clone(), "against this")
+        .help(help)
+}
+
+/// The key that decides on the arrival, and how it reads; in the order of [`Load::meant_arrival`].
+fn decider(load: &Load) -> Option<(&Place, String)> {
+    if let Some(arrival) = &load.arrival {
+        let reads = format!("`load.arrival` = \"{}\"", arrival.value.name());
+        return Some((&arrival.place, reads));
+    }
+    let rate = || {
+        let rate = load.rate.as_ref()?;
+        Some((&rate.place, format!("`load.rate` = {}", rate.value)))
+    };
+    keyed(load.trace.place(), "trace")
+        .or_else(|| keyed(place(&load.burstiness), "burstiness"))
+        .or_else(rate)
+        .or_else(|| keyed(load.ramp.place(), "ramp"))
+        .or_else(|| keyed(first_stage(load), "stages"))
+        .or_else(|| keyed(place(&load.concurrency), "concurrency"))
+        .or_else(|| keyed(place(&load.think_time), "think-time"))
+        .or_else(|| keyed(place(&load.think_spread), "think-spread"))
+}
+
+fn keyed<'a>(place: Option<&'a Place>, key: &str) -> Option<(&'a Place, String)> {
+    Some((place?, format!("`load.{key}`")))
+}
+
+/// A rate that stays, a ramp and stages are three ways to say one thing; scaling goes with the first.
+fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
+    let ways = [
+        ("rate", place(&load.rate)),
+        ("ramp", load.ramp.place()),
+        ("stages", first_stage(load)),
+    ];
+    let mut said = ways.into_iter().filter_map(|(key, at)| Some((key, at?)));
+    let Some((kept, kept_at)) = said.next() else {
+        return;
+    };
+    for (key, at) in said {
+        let help = "a rate stays (`rate`), changes once ([load.ramp]) or several times ([[load.stages]]); keep one";
+        let decision = format!("`load.{kept}`");
+        problems.push(against(key, at, kept_at, &decision, help));
+    }
+    if let Some(normalise) = load.normalise.as_ref().filter(|said| said.value)
+        && kept != "rate"
+    {
+        let help = "distances are scaled to a rate that stays; drop `normalise`";
+        let decision = format!("`load.{kept}`");
+        problems.push(against(
+            "normalise",
+            &normalise.place,
+            kept_at,
+            &decision,
+            help,
+        ));
+    }
+}
+
+/// A rate without a word on how requests are spread over time. By a flag it means Poisson, as with
+/// the tools that have the flag.
+fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
+    if load.meant_arrival() != Some(Arrival::Poisson) || load.arrival.is_some() {
+        return;
+    }
+    let ways = [
+        ("rate", place(&load.rate)),
+        ("ramp", load.ramp.place()),
+        ("stages", first_stage(load)),
+    ];
+    let said = ways.into_iter().find_map(|(key, at)| Some((key, at?)));
+    if let Some((key, at @ Place::Text { .. })) = said {
+        problems.push(
+            Problem::new(format!(
+                "`load.{key}` does not say how requests are spread over time"
+            ))
+            .at(at.clone(), "a rate without an arrival")
+            .help("add `arrival` = \"poisson\" (at random) or \"constant\" (at equal distances)"),
+        );
+    }
+}
+
+/// What is wrong with stages as a list, or with one as a whole.
+fn stages(load: &Load, problems: &mut Vec<Problem>) {
+    let Some(stages) = &load.stages else { return };
+    let mut ends = None;
+    for stage in stages {
+        problems.extend(ways_of(stage, ends.is_some()));
+        ends = stage.to.as_ref().or(stage.rate.as_ref());
+        if stage.length.is_none() {
+            problems.push(
+                Problem::new("a stage does not say for how long")
+                    .at(stage.place.clone(), "without `for`")
+                    .help("add for instance `for = \"30s\"`"),
+            );
+        }
+    }
+    let loads = |stage: &Stage| {
+        let rates = [&stage.rate, &stage.from, &stage.to];
+        rates
+            .into_iter()
+            .flatten()
+            .any(|rate| rate.value > 0.0 || rate.value.is_nan())
+    };
+    if let Some(first) = stages.first()
+        && !stages.iter().any(loads)
+    {
+        problems.push(
+            Problem::new("no stage has a rate above 0")
+                .at(first.place.clone(), "nor any other")
+                .help("say a `rate` above 0 in one of them"),
+        );
+    }
+    if stages.is_empty() {
+        problems.push(
+            Problem::new("`load.stages`: expected at least one, found none")
+                .help("add one under [[load.stages]], or drop the list"),
+        );
+    }
+    let lengths: Option<std::time::Duration> = stages
+        .iter()
+        .map(|stage| Some(stage.length.as_ref()?.value.0))
+        .sum();
+    if let (Some(duration), Some(whole)) = (&load.duration, lengths)
+        && duration.value.0 > whole
+        && let Some(first) = first_stage(load)
+    {
+        let whole = model::duration::format(whole);
+        problems.push(
+            Problem::new("`load.duration` is longer than the stages")
+                .at(duration.place.clone(), "this")
+                .at(first.clone(), format!("these take {whole}"))
+                .help(
+                    "nothing is due after the last stage; drop `duration`, or make a stage longer",
+                ),
+        );
+    }
+}
+
+/// A stage has a rate that stays, or goes to one.
+fn ways_of(stage: &Stage, follows: bool) -> Option<Problem> {
+    let at = || stage.place.clone();
+    let ramp: Vec<String> = [
+        ("from", place(&stage.from)),
+        ("to", place(&stage.to)),
+        ("shape", place(&stage.shape)),
+    ]
+    .into_iter()
+    .filter_map(|(key, said)| said.map(|_| format!("`{key}`")))
+    .collect();
+    match (&stage.rate, &stage.to) {
+        (Some(rate), _) if !ramp.is_empty() => {
+            let keys = joined(&ramp, "and");
+            Some(
+                Problem::new(format!("a stage says both `rate` and {keys}"))
+                    .at(rate.place.clone(), "a rate that stays")
+                    .help("a stage has a `rate`, or goes from one to another with `from` and `to`"),
+            )
+        }
+        (None, None) => Some(
+            Problem::new("a stage has no rate")
+                .at(at(), "without `rate` or `to`")
+                .help("add for instance `rate = 10.0`, or `to = 20.0` to go there from the rate before"),
+        ),
+        (None, Some(to)) if stage.from.is_none() && !follows => Some(
+            Problem::new("the first stage goes to a rate, but says not from which")
+                .at(to.place.clone(), "to this")
+                .help("add for instance `from = 1.0`"),
+        ),
+        _ => None,
+    }
+}
+
+/// What an arrival cannot do without.
+pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
+    let load = &scenario.load;
+    let varies = load.ramp.place().is_some() || load.stages.is_some();
+    let lacks_rate = load.rate.is_none() && !varies;
+    let mut problems = Vec::new();
+    let lack = match load.meant_arrival() {
+        Some(arrival) if arrival.has_rate() && lacks_rate => Some((
+            "rate",
+            "add for instance `rate = 10.0` to [load], or --request-rate 10",
+        )),
+        Some(Arrival::Closed) if load.concurrency.is_none() => Some((
+            "concurrency",
+            "add for instance `concurrency = 64` to [load], or --concurrency 64",
+        )),
+        Some(Arrival::Trace) if load.trace.file.is_none() => Some((
+            "file",
+            "name one with `file` in [load.trace], or --trace FILE",
+        )),
+        _ => None,
+    };
+    if let (Some((key, help)), Some((place, reads))) = (lack, decider(load)) {
+        let problem = Problem::new(format!("{reads} needs a `{key}`"));
+        problems.push(
+            problem
+                .at(place.clone(), format!("without a {key}"))
+                .help(help),
+        );
+    }
+    if let (Some(spread), None) = (&load.think_spread, &load.think_time) {
+        problems.push(
+            Problem::new("`load.think-spread` needs a `think-time`")
+                .at(spread.place.clone(), "without a think-time")
+                .help("add for instance `think-time = \"2s\"` to [load], or --think-time 2s"),
+        );
+    }
+    let ramp = &load.ramp;
+    if let Some(place) = ramp.place() {
+        for (key, flag, end) in [
+            ("from", "--ramp-up-start-rps", &ramp.from),
+            ("to", "--ramp-up-end-rps", &ramp.to),
+        ] {
+            if end.is_none() {
+                problems.push(
+                    Problem::new(format!("`load.ramp` needs a `{key}`"))
+                        .at(place.clone(), format!("without `{key}`"))
+                        .help(format!(
+                            "add for instance `{key} = 10.0` to [load.ramp], or {flag} 10"
+                        )),
+                );
+            }
+        }
+    }
+    problems
+}

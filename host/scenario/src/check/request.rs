@@ -1,0 +1,177 @@
+//! What `[request]` may say.
+
+use super::{unless, wrong};
+use crate::{RequestOptions, Scenario};
+use reader::Problem;
+use reader::{Place, Said};
+
+/// Most of what the contract with plugins counts in 32 bits.
+const MOST: u64 = u32::MAX as u64;
+
+/// Values that are out of range.
+pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
+    type Fits = fn(&f64) -> bool;
+    let penalty: (&str, Fits) = ("a number from -2 to 2", |p| (-2.0..=2.0).contains(p));
+    for (name, said, (expected, fits)) in [
+        (
+            "request.temperature",
+            &request.temperature,
+            (
+                "a number of at least 0",
+                (|t| t.is_finite() && *t >= 0.0) as Fits,
+            ),
+        ),
+        (
+            "request.top-p",
+            &request.top_p,
+            ("a number above 0 and at most 1", |p| *p > 0.0 && *p <= 1.0),
+        ),
+        (
+            "request.min-p",
+            &request.min_p,
+            ("a number from 0 to 1", |p| (0.0..=1.0).contains(p)),
+        ),
+        (
+            "request.frequency-penalty",
+            &request.frequency_penalty,
+            penalty,
+        ),
+        (
+            "request.presence-penalty",
+            &request.presence_penalty,
+            penalty,
+        ),
+        (
+            "request.repetition-penalty",
+            &request.repetition_penalty,
+            ("a number above 0", |p| p.is_finite() && *p > 0.0),
+        ),
+    ] {
+        problems.extend(unless(name, said, expected, fits));
+    }
+    for (name, said) in [
+        ("request.top-k", &request.top_k),
+        ("request.output-tokens", &request.output_tokens),
+        ("request.min-output-tokens", &request.min_output_tokens),
+    ] {
+        let expected = format!("a whole number from 1 to {MOST}");
+        problems.extend(unless(name, said, &expected, |n| (1..=MOST).contains(n)));
+    }
+    for (name, list) in [
+        ("request.stop", &request.stop),
+        ("request.adapters", &request.adapters),
+    ] {
+        let texts = list.iter().flat_map(|list| &list.value);
+        for Said { place, .. } in texts.filter(|text| text.value.is_empty()) {
+            problems.push(wrong(
+                name,
+                place,
+                "texts that are not empty",
+                "an empty one",
+            ));
+        }
+    }
+}
+
+/// Pairs of which at most one can hold.
+pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
+    let request = &scenario.request;
+    if let (Some(least), Some(most)) = (&request.min_output_tokens, &request.output_tokens)
+        && least.value > most.value
+    {
+        problems.push(
+            Problem::new("`request.min-output-tokens` is more than `request.output-tokens`")
+                .at(least.place.clone(), "at least")
+                .at(most.place.clone(), "at most")
+                .help("an answer ends at `output-tokens`; raise it, or ask for fewer at least"),
+        );
+    }
+    body(scenario, problems);
+}
+
+fn place<T>(said: &Option<Said<T>>) -> Option<&Place> {
+    said.as_ref().map(|said| &said.place)
+}
+
+/// What a key cannot do without.
+pub(super) fn gaps(request: &RequestOptions, problems: &mut Vec<Problem>) {
+    if let (Some(assignment), None) = (&request.adapter_assignment, &request.adapters) {
+        problems.push(
+            Problem::new("`request.adapter-assignment` needs `adapters`")
+                .at(assignment.place.clone(), "without adapters")
+                .help("add for instance `adapters = [\"my-lora\"]` to [request], or --lora-modules my-lora"),
+        );
+    }
+}
+
+/// Fields of the request's body that have a key of their own.
+fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
+    let request = &scenario.request;
+    let twins = [
+        ("stream", "request.stream", place(&request.stream)),
+        (
+            "max_tokens",
+            "request.output-tokens",
+            place(&request.output_tokens),
+        ),
+        (
+            "min_tokens",
+            "request.min-output-tokens",
+            place(&request.min_output_tokens),
+        ),
+        (
+            "ignore_eos",
+            "request.ignore-eos",
+            place(&request.ignore_eos),
+        ),
+        (
+            "temperature",
+            "request.temperature",
+            place(&request.temperature),
+        ),
+        ("top_p", "request.top-p", place(&request.top_p)),
+        ("top_k", "request.top-k", place(&request.top_k)),
+        ("min_p", "request.min-p", place(&request.min_p)),
+        (
+            "frequency_penalty",
+            "request.frequency-penalty",
+            place(&request.frequency_penalty),
+        ),
+        (
+            "presence_penalty",
+            "request.presence-penalty",
+            place(&request.presence_penalty),
+        ),
+        (
+            "repetition_penalty",
+            "request.repetition-penalty",
+            place(&request.repetition_penalty),
+        ),
+        (
+            "seed",
+            "request.sampling-seed",
+            place(&request.sampling_seed),
+        ),
+        ("stop", "request.stop", place(&request.stop)),
+        ("model", "target.model", place(&scenario.target.model)),
+    ];
+    for (field, key, said) in twins {
+        let Some(entry) = request.extra_body.get(field) else {
+            continue;
+        };
+        let at = entry.key.place.clone();
+        let name = format!("`request.extra-body.{field}`");
+        let problem = match said {
+            Some(place) => Problem::new(format!("{name} contradicts `{key}`"))
+                .at(at, "this")
+                .at(place.clone(), "against this")
+                .help(format!("say it once, with `{key}`")),
+            // How a reply is read depends on it, so it cannot be said behind the runner's back.
+            None if field == "stream" => Problem::new(format!("{name}: say it with `{key}`"))
+                .at(at, "not here")
+                .help("how replies are read depends on it"),
+            None => continue,
+        };
+        problems.push(problem);
+    }
+}

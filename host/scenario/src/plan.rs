@@ -1,0 +1,293 @@
+//! The plan: a run with nothing left to decide. Every default is filled in, every plugin is named
+//! by its digest, and every random choice comes from the seed, so the same plan gives the same
+//! requests at the same due times. It is written beside the records and holds no secret.
+
+use model::file::PlannedFile;
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use model::about::About;
+use model::arrival::{Arrival, Due, Trace};
+use model::connection::Trust;
+use model::connection::{Reuse, Timeouts};
+use model::connection::{Timestamps, Version};
+use model::plugin::Kind;
+use model::plugin::Limits;
+use model::units::Nanos;
+use result::metric::Objective;
+use result::summary::Used;
+use result::threshold::Threshold;
+
+mod request;
+
+pub use request::RequestOptions;
+
+/// A resolved run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Plan {
+    /// What people call it.
+    pub name: String,
+    /// Version of the runner that made the plan.
+    pub runner: String,
+    /// What it is a run of, as its author says.
+    #[serde(default, skip_serializing_if = "About::is_empty")]
+    pub about: About,
+    /// Where requests go.
+    pub target: PlannedTarget,
+    /// The server's dialect.
+    pub backend: PlannedPlugin,
+    /// Where the requests' contents come from.
+    pub dataset: PlannedDataset,
+    /// Who judges the answers.
+    pub scorers: Vec<PlannedPlugin>,
+    /// What counts tokens on this side.
+    pub tokenizer: PlannedTokenizer,
+    /// How many requests, and when.
+    pub load: Load,
+    /// What is asked of every request.
+    pub request: RequestOptions,
+    /// How the targets are spoken to.
+    pub connection: Wiring,
+    /// When to give up.
+    pub timeouts: Timeouts,
+    /// What the targets are asked beside answers.
+    #[serde(default, skip_serializing_if = "Controls::is_none")]
+    pub control: Controls,
+    /// Percentiles to report, in percent.
+    pub percentiles: Vec<f64>,
+    /// What a request must keep to, to be good.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goodput: Vec<Objective>,
+    /// What the run must keep to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub thresholds: Vec<Threshold>,
+    /// What plugins may use.
+    pub sandbox: Limits,
+    /// The part of the plan that this process runs; absent where it runs the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Slice>,
+}
+
+/// Where requests go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedTarget {
+    /// The engine's base URLs; requests go to them in turn.
+    pub base_urls: Vec<String>,
+    /// The model's name as the server knows it; absent until the server was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether requests carry an API key.
+    pub api_key: bool,
+    /// Names of the further header fields that the user gave; values may be secret.
+    pub headers: Vec<String>,
+}
+
+/// How targets are spoken to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Wiring {
+    /// The version of HTTP.
+    pub http: Version,
+    /// Which connection a request takes.
+    pub reuse: Reuse,
+    /// Whom to trust, where TLS is spoken.
+    pub trust: Trust,
+    /// Whose word counts for when a reply's bytes came.
+    pub timestamps: Timestamps,
+}
+
+/// A plugin, and exactly which.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedPlugin {
+    /// The name it was asked for by.
+    pub plugin: String,
+    /// What it calls itself.
+    pub name: String,
+    /// Its own version.
+    pub version: String,
+    /// SHA-256 of the component, in hexadecimal.
+    pub digest: String,
+    /// Its configuration.
+    pub config: serde_json::Value,
+}
+
+/// A dataset and its input files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedDataset {
+    /// The plugin.
+    #[serde(flatten)]
+    pub plugin: PlannedPlugin,
+    /// The files it may read, by the names it knows them by.
+    pub files: BTreeMap<String, PlannedFile>,
+}
+
+/// What counts tokens on this side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PlannedTokenizer {
+    /// Its path, or `bytes` for the stand-in.
+    pub name: String,
+    /// Whether it stands in for the model's own, so that its counts are approximate.
+    pub approximate: bool,
+}
+
+/// How many requests, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Load {
+    /// When the measurement ends.
+    pub amount: Amount,
+    /// When requests are due.
+    pub arrival: Arrival,
+    /// The cap on requests in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<u32>,
+    /// Requests before the measurement.
+    pub warmup: u32,
+    /// What every random choice comes from.
+    pub seed: u64,
+}
+
+/// What targets are asked beside answers. None of it is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Controls {
+    /// For how long it is waited until they serve, in nanoseconds; absent where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ready: Option<Nanos>,
+    /// Whether they forget the prefixes of earlier prompts after the warm-up, before the measurement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flush_cache: bool,
+    /// Whether they say what they count of themselves, before and after the measurement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub server_metrics: bool,
+}
+
+impl Controls {
+    fn is_none(&self) -> bool {
+        *self == Controls::default()
+    }
+}
+
+/// When the measurement ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Amount {
+    /// After so many requests.
+    Requests(u64),
+    /// When no request is due any more, so many nanoseconds after the start.
+    Duration(Nanos),
+}
+
+/// Part `index` of `of` of a plan: the requests whose number leaves the rest `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Slice {
+    /// Which part, from 0.
+    pub index: u32,
+    /// How many parts.
+    pub of: u32,
+}
+
+impl Plan {
+    /// The plugins of the run, the backend first.
+    pub fn plugins(&self) -> Vec<Used> {
+        let used = |kind, plugin: &PlannedPlugin| Used {
+            kind,
+            name: plugin.name.clone(),
+            version: plugin.version.clone(),
+            digest: plugin.digest.clone(),
+        };
+        let scorers = self.scorers.iter();
+        [
+            used(Kind::Backend, &self.backend),
+            used(Kind::Dataset, &self.dataset.plugin),
+        ]
+        .into_iter()
+        .chain(scorers.map(|scorer| used(Kind::Scorer, scorer)))
+        .collect()
+    }
+
+    /// Whether this plan's slice holds the request of that number.
+    pub fn holds(&self, index: u64) -> bool {
+        self.slice
+            .is_none_or(|slice| index % u64::from(slice.of) == u64::from(slice.index))
+    }
+
+    /// How many requests are measured at most, by the whole plan, where that is known beforehand.
+    pub fn requests(&self) -> Option<u64> {
+        match self.load.amount {
+            Amount::Requests(requests) => {
+                let limit = self.load.arrival.limit().unwrap_or(requests);
+                Some(requests.min(limit))
+            }
+            Amount::Duration(_) => None,
+        }
+    }
+
+    /// How many of them are this slice's.
+    pub fn held_requests(&self) -> Option<u64> {
+        let requests = self.requests()?;
+        Some(self.slice.map_or(requests, |slice| {
+            let (index, of) = (u64::from(slice.index), u64::from(slice.of));
+            requests / of + u64::from(index < requests % of)
+        }))
+    }
+
+    /// Due times of this plan's requests, in order. `trace` is the contents of the file that
+    /// [`Arrival::Trace`] names, or what the dataset plans for [`Arrival::Dataset`]; other arrivals take no
+    /// notice of it.
+    pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
+        let slice = self.slice.unwrap_or(Slice { index: 0, of: 1 });
+        let requests = self.requests();
+        self.load
+            .arrival
+            .due_times(self.load.seed, requests, trace)
+            .zip(0..requests.unwrap_or(u64::MAX))
+            .filter(move |(_, index)| index % u64::from(slice.of) == u64::from(slice.index))
+            .map(|(due, _)| due)
+    }
+
+    /// How long after its beginning the first request of the measurement is due: with some arrivals
+    /// that is a while. A trace's first request is due at its beginning.
+    pub fn first_due(&self) -> Nanos {
+        if let Arrival::Dataset { first, .. } = self.load.arrival {
+            return first;
+        }
+        match self.due_times(&Trace::default()).next() {
+            Some(Due::At(after)) => after,
+            Some(Due::WhenFree) | None => Nanos::ZERO,
+        }
+    }
+
+    /// Numbers of this plan's users of a closed loop, of which a slice has its share: the first, and
+    /// how far the next is.
+    pub fn users(&self) -> (u32, u32) {
+        self.slice.map_or((0, 1), |slice| (slice.index, slice.of))
+    }
+
+    /// Requests that may be in flight at the same time: the cap, or a closed loop's users.
+    /// A slice has its share.
+    pub fn slots(&self) -> Option<usize> {
+        let whole = match self.load.arrival {
+            Arrival::Closed { concurrency, .. } => {
+                Some(concurrency.min(self.load.max_in_flight.unwrap_or(concurrency)))
+            }
+            _ => self.load.max_in_flight,
+        }?;
+        Some(match self.slice {
+            None => whole as usize,
+            Some(slice) => {
+                let extra = u32::from(slice.index < whole % slice.of);
+                (whole / slice.of + extra) as usize
+            }
+        })
+    }
+}

@@ -1,0 +1,284 @@
+//! The scenario's tests: folders of invalid input with the messages they give, the scenarios that
+//! ship, and what must hold for any text. `BLESS=1` rewrites the expectations.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use proptest::prelude::*;
+use reader::{Config, Place, Problem};
+use serde_json::{Value, json};
+
+use super::*;
+
+mod configs;
+mod overlays;
+
+/// A scenario that says everything that can be said.
+const FULL: &str = include_str!("cases/full.toml");
+
+/// The crate's folder of such tests.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name)
+}
+
+/// The folders within a folder, by name.
+fn folders(within: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(within)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// Compares with a file, or writes it where `BLESS` is set. Says what differs.
+fn compare(expected: &Path, actual: &str) -> Result<(), String> {
+    if std::env::var_os("BLESS").is_some() {
+        fs::create_dir_all(expected.parent().unwrap()).unwrap();
+        fs::write(expected, actual).unwrap();
+        return Ok(());
+    }
+    let text =
+        fs::read_to_string(expected).map_err(|error| format!("{}: {error}", expected.display()))?;
+    if text == actual {
+        return Ok(());
+    }
+    Err(format!(
+        "{} holds:\n{text}\nbut this came:\n{actual}",
+        expected.display()
+    ))
+}
+
+/// Problems as a line of text each, and as they are shown with the text they are in.
+fn told(problems: Vec<Problem>) -> String {
+    let error = ScenarioError::new(problems);
+    let mut told = format!("{error}\n");
+    let shown =
+        GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
+    for problem in error.problems() {
+        shown
+            .render_report(&mut told, problem as &dyn Diagnostic)
+            .unwrap();
+    }
+    let lines: Vec<_> = told.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn invalid_scenarios_are_told_what_is_wrong() {
+    let cases = folders(&folder("cases"));
+    assert!(cases.len() >= 15, "the cases are gone");
+    let mut failures = Vec::new();
+    for case in cases {
+        let text = fs::read_to_string(case.join("scenario.toml")).unwrap();
+        match Scenario::parse("scenario.toml", &text) {
+            Ok(scenario) => match scenario.validate() {
+                Ok(()) => failures.push(format!("{}: nothing is found wrong", case.display())),
+                Err(error) => {
+                    let told = told(error.problems().to_vec());
+                    failures.extend(compare(&case.join("error.txt"), &told).err());
+                }
+            },
+            Err(error) => {
+                let told = told(error.problems().to_vec());
+                failures.extend(compare(&case.join("error.txt"), &told).err());
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn three_mistakes_are_three_problems() {
+    let text = fs::read_to_string(folder("cases/three-mistakes/scenario.toml")).unwrap();
+    let error = Scenario::parse("scenario.toml", &text).unwrap_err();
+    assert_eq!(error.problems().len(), 3);
+    assert_eq!(error.related().unwrap().count(), 3);
+}
+
+/// What a scenario says, without the tables that say nothing.
+fn said(scenario: &Scenario) -> Value {
+    let mut value = serde_json::to_value(scenario).unwrap();
+    value
+        .as_object_mut()
+        .unwrap()
+        .retain(|_, part| *part != json!({}));
+    value
+}
+
+#[test]
+fn shipped_scenarios_are_read_as_meant() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut texts: Vec<_> = folders(&shipped)
+        .into_iter()
+        .chain([shipped.clone()])
+        .flat_map(|folder| fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
+        .collect();
+    texts.sort();
+    assert!(!texts.is_empty(), "no scenario ships");
+    let mut failures = Vec::new();
+    for path in texts {
+        let name = path.strip_prefix(&shipped).unwrap().with_extension("");
+        let text = fs::read_to_string(&path).unwrap();
+        let scenario = Scenario::parse(&path.to_string_lossy(), &text);
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        scenario
+            .validate()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let golden = name.to_string_lossy().replace(['/', '\\'], "-") + ".json";
+        let read = serde_json::to_string_pretty(&said(&scenario)).unwrap() + "\n";
+        failures.extend(compare(&folder("shipped").join(golden), &read).err());
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn everything_can_be_said() {
+    let scenario = Scenario::parse("full.toml", FULL).unwrap_or_else(|error| panic!("{error}"));
+    let read = serde_json::to_string_pretty(&said(&scenario)).unwrap() + "\n";
+    compare(&folder("cases/full.json"), &read).unwrap();
+}
+
+/// What [`FULL`] cannot say beside the rest of its load, key by key.
+const OTHER_LOADS: [&str; 5] = [
+    "[load]\narrival = \"constant\"\nramp = { shape = \"exponential\", from = 1.0, to = 9.5, over = \"1m\" }\n",
+    "[load]\narrival = \"poisson\"\n[[load.stages]]\nrate = 5.0\nfor = \"30s\"\n\
+     [[load.stages]]\nfrom = 1.0\nto = 20.5\nshape = \"linear\"\nfor = \"1m30s\"\n",
+    "[load]\narrival = \"trace\"\n[load.trace]\nfile = \"a.jsonl\"\ntime-scale = 2.0\n",
+    "[load]\narrival = \"dataset\"\n[load.trace]\ntime-scale = 2.0\n",
+    "[load]\narrival = \"closed\"\nconcurrency = 8\nthink-time = \"2s\"\nthink-spread = \"exponential\"\n",
+];
+
+#[test]
+fn every_load_can_be_said() {
+    for text in OTHER_LOADS {
+        let scenario = Scenario::parse("load.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        scenario
+            .validate()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let written: toml::Table = text.parse().unwrap();
+        let written = serde_json::to_value(&written["load"]).unwrap();
+        let read = serde_json::to_value(&scenario.load).unwrap();
+        assert_eq!(read, written);
+        let mut all = Vec::new();
+        paths(
+            &toml::Value::Table(text.parse().unwrap()),
+            &mut Vec::new(),
+            &mut all,
+        );
+        for (path, _) in all {
+            let path: Vec<_> = path.iter().map(String::as_str).collect();
+            if !matches!(path.as_slice(), [] | ["load", "stages"]) {
+                assert!(scenario.span_of(&path).is_some(), "{path:?} is nowhere");
+            }
+        }
+    }
+}
+
+/// Every path of keys and positions in a TOML text, with the text of its value where that is a scalar.
+fn paths(
+    value: &toml::Value,
+    path: &mut Vec<String>,
+    all: &mut Vec<(Vec<String>, Option<String>)>,
+) {
+    let scalar = match value {
+        toml::Value::Table(_) | toml::Value::Array(_) => None,
+        scalar => Some(scalar.to_string()),
+    };
+    all.push((path.clone(), scalar));
+    let within: Vec<(String, &toml::Value)> = match value {
+        toml::Value::Table(table) => table
+            .iter()
+            .map(|(key, value)| (key.clone(), value))
+            .collect(),
+        toml::Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), value))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in within {
+        path.push(key);
+        paths(value, path, all);
+        path.pop();
+    }
+}
+
+#[test]
+fn every_place_can_be_found() {
+    let scenario = Scenario::parse("full.toml", FULL).unwrap();
+    let mut all = Vec::new();
+    paths(
+        &toml::Value::Table(FULL.parse().unwrap()),
+        &mut Vec::new(),
+        &mut all,
+    );
+    assert!(all.len() > 50);
+    for (path, text) in all {
+        let path: Vec<_> = path.iter().map(String::as_str).collect();
+        if matches!(path.as_slice(), [] | ["scorers"] | ["scorers", _]) {
+            continue;
+        }
+        let span = scenario
+            .span_of(&path)
+            .unwrap_or_else(|| panic!("{path:?} is nowhere"));
+        let found = &FULL[span.offset()..span.offset() + span.len()];
+        if let Some(text) = text {
+            let read: toml::Table = format!("x = {found}").parse().unwrap();
+            assert_eq!(read["x"].to_string(), text, "{path:?}");
+        }
+    }
+    assert_eq!(scenario.span_of(&["load", "reqests"]), None);
+    assert_eq!(scenario.span_of(&["scorers", "9", "plugin"]), None);
+}
+
+/// Reads, tells and shows; what comes out does not matter here.
+fn survives(text: &str) {
+    match Scenario::parse("any.toml", text) {
+        Ok(scenario) => {
+            let both = scenario.clone().overlay(scenario);
+            if let Err(error) = both.validate() {
+                told(error.problems().to_vec());
+            }
+            let mut out = String::new();
+            write!(out, "{}", said(&both)).unwrap();
+        }
+        Err(error) => {
+            assert!(!error.problems().is_empty());
+            told(error.problems().to_vec());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in any::<String>()) {
+        survives(&text);
+    }
+
+    #[test]
+    fn nothing_like_toml_makes_it_panic(
+        text in r#"([a-z\[\]="'{}.,0-9einf#\\+-]|\n|load|rate|"|\[\[scorers\]\]|config|é){0,60}"#
+    ) {
+        survives(&text);
+    }
+
+    #[test]
+    fn no_slip_of_the_keyboard_makes_it_panic(
+        at in 0..FULL.len(),
+        length in 0..20_usize,
+        typed in r#"[ -~\n]{0,4}"#,
+    ) {
+        let boundary = |at: usize| (at.min(FULL.len())..).find(|at| FULL.is_char_boundary(*at)).unwrap();
+        let (from, to) = (boundary(at), boundary(at + length));
+        survives(&format!("{}{typed}{}", &FULL[..from], &FULL[to..]));
+    }
+}

@@ -1,0 +1,176 @@
+//! After the run, over the records: the tokenizer counts the answers again, and scorers judge
+//! them. Nothing here can disturb a measurement.
+//!
+//! Answers are read once, a batch at a time, and scorers see them in the order of the records. What
+//! is kept of a request is its count and its scores, 4 and 8 bytes each.
+
+use report::assessment::Assessment;
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use model::exchange::{Exchange, Phase};
+use plugins::scorer::{self, Judge, Scorer};
+use result::metric::count::{self, Source};
+use result::summary::{Column, Score};
+use tokenizer::Tokenizer;
+
+/// Answers tokenized in one call.
+const BATCH: usize = 256;
+/// How many calls of a scorer may fail in a row before it is left out.
+const TOLERATED: u32 = 10;
+
+/// Assesses the measured exchanges of a run that were answered.
+pub fn assess<E: Borrow<Exchange>>(
+    exchanges: impl IntoIterator<Item = E>,
+    tokenizer: &Tokenizer,
+    scorers: &[Scorer],
+) -> Assessment {
+    match assess_read(
+        exchanges.into_iter().map(Ok::<E, Infallible>),
+        tokenizer,
+        scorers,
+    ) {
+        Ok(assessment) => assessment,
+        Err(never) => match never {},
+    }
+}
+
+/// The same of exchanges that are read.
+///
+/// # Errors
+/// The first that reading gives.
+pub fn assess_read<E: Borrow<Exchange>, X>(
+    exchanges: impl Iterator<Item = Result<E, X>>,
+    tokenizer: &Tokenizer,
+    scorers: &[Scorer],
+) -> Result<Assessment, X> {
+    let mut assessment = Assessment::default();
+    let mut judging: Vec<Judging> = scorers
+        .iter()
+        .filter_map(|scorer| match scorer.open() {
+            Ok(judge) => Some(Judging {
+                judge,
+                failures_in_a_row: 0,
+            }),
+            Err(error) => {
+                assessment.failed(error.to_string());
+                None
+            }
+        })
+        .collect();
+    let mut batch = Vec::with_capacity(BATCH);
+    for exchange in exchanges {
+        let exchange = exchange?;
+        let answered = exchange.borrow();
+        if answered.phase == Phase::Measure && answered.is_ok() {
+            batch.push(exchange);
+            if batch.len() == BATCH {
+                add(&mut assessment, &batch, tokenizer, &mut judging);
+                batch.clear();
+            }
+        }
+    }
+    add(&mut assessment, &batch, tokenizer, &mut judging);
+    for mut scorer in judging {
+        match scorer.judge.finish() {
+            Ok(scores) => assessment.run_scores.extend(scores),
+            Err(error) => assessment.failed(error.to_string()),
+        }
+    }
+    assessment.means = means(&assessment.scores);
+    Ok(assessment)
+}
+
+/// A scorer at work.
+struct Judging {
+    judge: Judge,
+    failures_in_a_row: u32,
+}
+
+fn add<E: Borrow<Exchange>>(
+    assessment: &mut Assessment,
+    batch: &[E],
+    tokenizer: &Tokenizer,
+    judging: &mut Vec<Judging>,
+) {
+    let answered = || batch.iter().map(Borrow::borrow);
+    let texts: Vec<String> = answered().map(text_of).collect();
+    match tokenizer.count(&texts, false) {
+        Ok(counts) => {
+            let indexes = answered().map(|exchange| exchange.index);
+            assessment.retokenized.extend(indexes.zip(counts));
+        }
+        Err(error) => assessment.failed(error),
+    }
+    judging.retain_mut(|scorer| answered().all(|exchange| judge(assessment, scorer, exchange)));
+}
+
+/// Has an answer judged. Gives whether the scorer is to go on.
+fn judge(assessment: &mut Assessment, scorer: &mut Judging, exchange: &Exchange) -> bool {
+    let retokenized = assessment.retokenized.get(exchange.index);
+    match scorer.judge.score(&shown(exchange, retokenized)) {
+        Ok(scores) => {
+            scorer.failures_in_a_row = 0;
+            for (name, value) in scores {
+                let column = assessment.scores.entry(name).or_default();
+                column.insert(exchange.index, value);
+            }
+        }
+        Err(error) => {
+            scorer.failures_in_a_row += 1;
+            if scorer.failures_in_a_row == TOLERATED {
+                assessment.failed(error.to_string());
+                return false;
+            }
+            assessment.failed(format!("{error} (judging `{}`)", exchange.sample.id));
+        }
+    }
+    true
+}
+
+fn text_of(exchange: &Exchange) -> String {
+    [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat()
+}
+
+/// What a scorer sees of an exchange.
+fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
+    let counted = count::output(exchange, retokenized).map(|count| scorer::Count {
+        tokens: count.tokens,
+        source: match count.source {
+            Source::Usage => scorer::CountSource::Usage,
+            Source::Pieces => scorer::CountSource::Pieces,
+            Source::Length => scorer::CountSource::Length,
+            Source::Retokenized | Source::Dataset => scorer::CountSource::Retokenized,
+        },
+    });
+    scorer::Exchange {
+        id: exchange.sample.id.clone(),
+        reference: exchange.sample.reference.as_ref().map(ToString::to_string),
+        turn: exchange.sample.turn.as_ref().map(|turn| scorer::Turn {
+            session: turn.session.clone(),
+            index: turn.index,
+        }),
+        class: exchange.sample.class.clone(),
+        requested_tokens: exchange.sample.output_tokens,
+        output: exchange.output.clone(),
+        reasoning: exchange.reasoning.clone(),
+        tool_calls: exchange.tool_calls.clone(),
+        output_tokens: counted,
+        finish: exchange.finish.clone(),
+    }
+}
+
+/// The means, summed in the order of the indexes: in whatever order answers were judged, they are
+/// the same.
+fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Score> {
+    scores
+        .iter()
+        .map(|(name, column)| {
+            let count = column.len() as u64;
+            let sum: f64 = column.iter().map(|(_, value)| value).sum();
+            let mean = sum / count as f64;
+            (name.clone(), Score { mean, count })
+        })
+        .collect()
+}

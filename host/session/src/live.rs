@@ -1,0 +1,265 @@
+//! What can be seen of a run while it goes on: how far it is, what is under way, what the exchanges that are
+//! over amount to, how this client fares.
+//!
+//! Nobody who paces, sends or reads waits for an onlooker or does more because of one. What they leave here
+//! are single counters. The rest is entered by the recorder when an exchange is over, and an onlooker takes
+//! [`Snapshot`]s: the one lock is between those two. All of it takes the same memory however long a run is.
+//!
+//! How it is shown is `cli`'s business, but for the page that Prometheus reads ([`exposition`], [`listen`]).
+
+mod books;
+pub mod cells;
+mod due;
+pub mod exposition;
+pub mod history;
+pub mod listen;
+pub mod snapshot;
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+pub use history::History;
+pub use snapshot::{Latency, Phase, Snapshot, Stopped};
+
+use books::Books;
+use due::DueCount;
+
+use load::pace::Signal;
+use load::vitals::{Vitals, Watched};
+use model::arrival::Trace;
+use model::clock::Clock;
+use model::exchange::Exchange;
+use model::timings::Timings;
+use model::units::Nanos;
+use result::summary::{Client, Server};
+use scenario::plan::Plan;
+
+/// What can be seen of a run while it goes on.
+#[derive(Default)]
+pub struct Live {
+    /// Requests that lie ready.
+    pub ready: AtomicU64,
+    /// Output tokens so far, of the warm-up too: what events state, one an event where they do not.
+    pub output_tokens: Arc<AtomicU64>,
+    /// How the start went.
+    pub timings: Arc<Timings>,
+    /// How this client fared, once the measurement is over; absent in virtual time.
+    pub client: OnceLock<Client>,
+    /// What the server counted of itself, once the measurement is over; absent where it was not asked.
+    pub server: OnceLock<Server>,
+    phase: AtomicU8,
+    /// When the measurement began, in nanoseconds since the run's origin; 0 before.
+    measuring_since: AtomicU64,
+    /// Output tokens before it.
+    tokens_before: AtomicU64,
+    /// When everything was on record, in nanoseconds since the run's origin; 0 before.
+    over_since: AtomicU64,
+    given_out: Alone,
+    books: Mutex<Books>,
+    begun: OnceLock<Begun>,
+    onlookers: Mutex<Vec<Watched>>,
+}
+
+/// A counter of the pacer's, on a cache line that nobody else writes to.
+#[derive(Default)]
+#[repr(align(128))]
+struct Alone(AtomicU64);
+
+/// What a run is watched by, once it has begun.
+struct Begun {
+    clock: Clock,
+    signal: Signal,
+    plan: Plan,
+    trace: Trace,
+    vitals: Option<Arc<Vitals>>,
+    due: Mutex<Due>,
+}
+
+/// How many requests were due when it was looked last.
+#[derive(Default)]
+enum Due {
+    /// Nobody has looked.
+    #[default]
+    Unasked,
+    /// The plan does not say.
+    Unknown,
+    Counted(DueCount),
+}
+
+impl Live {
+    /// Of a run that is not begun, whose start is timed there.
+    pub fn timed_by(timings: &Arc<Timings>) -> Self {
+        Live {
+            timings: Arc::clone(timings),
+            ..Live::default()
+        }
+    }
+
+    /// The run has begun, with this clock.
+    pub(crate) fn begin(
+        &self,
+        plan: &Plan,
+        trace: &Trace,
+        clock: Clock,
+        signal: &Signal,
+        vitals: Option<&Arc<Vitals>>,
+    ) {
+        let mut onlookers = lock(&self.onlookers);
+        if let Some(vitals) = vitals {
+            onlookers.drain(..).for_each(|thread| vitals.enlist(thread));
+        }
+        let _ = self.begun.set(Begun {
+            clock,
+            signal: signal.clone(),
+            plan: plan.clone(),
+            trace: trace.clone(),
+            vitals: vitals.cloned(),
+            due: Mutex::default(),
+        });
+    }
+
+    /// A thread looks on: what it uses of a core is told among the run's own.
+    pub fn enlist(&self, thread: Watched) {
+        let mut onlookers = lock(&self.onlookers);
+        match self.begun.get() {
+            Some(begun) => {
+                if let Some(vitals) = &begun.vitals {
+                    vitals.enlist(thread);
+                }
+            }
+            None => onlookers.push(thread),
+        }
+    }
+
+    /// The run has come to this phase.
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Everything is on record.
+    pub(crate) fn end(&self) {
+        let now = self.now();
+        self.over_since.store(now.0.max(1), Ordering::Release);
+        self.enter(Phase::Over);
+    }
+
+    /// The run begins to measure.
+    pub(crate) fn measure(&self, since: Nanos) {
+        let tokens = self.output_tokens.load(Ordering::Relaxed);
+        self.tokens_before.store(tokens, Ordering::Relaxed);
+        self.measuring_since
+            .store(since.0.max(1), Ordering::Release);
+        self.enter(Phase::Measuring);
+    }
+
+    /// The pacer has given a measured request to a worker. Nobody else calls this.
+    pub(crate) fn gave_out(&self) {
+        let count = &self.given_out.0;
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// How far the run is.
+    pub fn phase(&self) -> Phase {
+        let phase = self.phase.load(Ordering::Acquire);
+        Phase::ALL[usize::from(phase).min(Phase::ALL.len() - 1)]
+    }
+
+    /// Enters an exchange that is over.
+    pub(crate) fn count(&self, exchange: &Exchange) {
+        let streamed = self
+            .begun
+            .get()
+            .is_none_or(|begun| begun.plan.request.stream);
+        lock(&self.books).enter(exchange, streamed);
+    }
+
+    /// The instant that onlookers see: the present until the run is over.
+    fn now(&self) -> Nanos {
+        match self.over_since.load(Ordering::Acquire) {
+            0 => (self.begun.get()).map_or(Nanos::ZERO, |begun| begun.clock.now()),
+            over => Nanos(over),
+        }
+    }
+
+    /// The run as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        let begun = self.begun.get();
+        let phase = self.phase();
+        let now = self.now();
+        let elapsed = match self.measuring_since.load(Ordering::Acquire) {
+            0 => None,
+            since => Some(now.since(Nanos(since))),
+        };
+        let given_out = self.given_out.0.load(Ordering::Relaxed);
+        let seen = self.output_tokens.load(Ordering::Relaxed);
+        let books = lock(&self.books);
+        let [ttft, itl, tpot, e2e, send_lag] = books.latencies(now);
+        let mut snapshot = Snapshot {
+            phase,
+            stopped: begun.map_or(Stopped::No, |begun| stopped(&begun.signal)),
+            elapsed,
+            ready: self.ready.load(Ordering::Relaxed),
+            warmup: books.warmup,
+            due: None,
+            given_out,
+            in_flight: begun.map_or(0, |begun| begun.signal.in_flight() as u64),
+            waiting: None,
+            answered: books.answered,
+            sent: books.sent,
+            failed: books.failed.clone(),
+            input_tokens: books.input_tokens,
+            output_tokens: books.output_tokens,
+            tokens_seen: elapsed.map_or(0, |_| {
+                seen.saturating_sub(self.tokens_before.load(Ordering::Relaxed))
+            }),
+            ttft,
+            itl,
+            tpot,
+            e2e,
+            send_lag,
+            load: begun
+                .and_then(|begun| begun.vitals.as_ref())
+                .and_then(|vitals| vitals.load()),
+        };
+        drop(books);
+        if let (Some(begun), Some(elapsed)) = (begun, elapsed) {
+            begun.tell_due(&mut snapshot, elapsed);
+        }
+        snapshot
+    }
+}
+
+impl Begun {
+    /// Adds what the plan says of due times. When nothing more is sent, what was due is what was given out or
+    /// recorded as not sent.
+    fn tell_due(&self, snapshot: &mut Snapshot, elapsed: Nanos) {
+        let not_sent = snapshot.failed.get(&model::exchange::FailureClass::NotSent);
+        let settled = snapshot.given_out + not_sent.map_or(0, |failures| failures.count);
+        let mut due = lock(&self.due);
+        if matches!(*due, Due::Unasked) {
+            *due = DueCount::of(&self.plan, &self.trace).map_or(Due::Unknown, Due::Counted);
+        }
+        let Due::Counted(count) = &mut *due else {
+            return;
+        };
+        let due = match snapshot.phase {
+            Phase::Measuring => count.upto(elapsed).max(settled),
+            _ => settled,
+        };
+        snapshot.due = Some(due);
+        snapshot.waiting = Some(due - settled);
+    }
+}
+
+fn stopped(signal: &Signal) -> Stopped {
+    match (signal.is_aborted(), signal.is_stopped()) {
+        (true, _) => Stopped::Aborting,
+        (false, true) => Stopped::Finishing,
+        (false, false) => Stopped::No,
+    }
+}
+
+/// What an onlooker that panics leaves behind is whole: it only reads.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

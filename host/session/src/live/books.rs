@@ -1,0 +1,250 @@
+//! What the exchanges that are over amount to so far. An exchange is entered when it is recorded, which is
+//! after its last event was decoded: so everything here is late by the length of a reply.
+
+use std::collections::BTreeMap;
+
+use super::cells::{Buckets, Seconds};
+use super::snapshot::{Failures, Latency};
+use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use model::units::Nanos;
+use result::metric::{self, Measure, Metric, Of, Reading};
+
+/// Milliseconds in the whole steps that metrics are counted in.
+const STEPS_PER_MS: f64 = 1e6;
+
+/// What is kept of exchanges that are over.
+pub(super) struct Books {
+    /// Of the warm-up.
+    pub warmup: u64,
+    /// Measured, and answered.
+    pub answered: u64,
+    /// Measured, and handed to a socket.
+    pub sent: u64,
+    /// Measured, and not answered.
+    pub failed: BTreeMap<FailureClass, Failures>,
+    /// Tokens of the answered requests' prompts, where known.
+    pub input_tokens: u64,
+    /// Tokens of their answers, where known.
+    pub output_tokens: u64,
+    tracks: [Track; METRICS.len()],
+}
+
+/// The metrics that are followed, and the bounds that each is counted by.
+const METRICS: [(&str, &[Nanos]); 5] = [
+    (metric::TTFT, &LATENCIES),
+    (metric::ITL, &LATENCIES),
+    (metric::TPOT, &LATENCIES),
+    (metric::E2E, &LATENCIES),
+    (metric::SEND_LAG, &LAGS),
+];
+
+/// From a millisecond to five minutes.
+const LATENCIES: [Nanos; 28] = microseconds([
+    1_000,
+    2_000,
+    3_000,
+    5_000,
+    7_500,
+    10_000,
+    15_000,
+    20_000,
+    30_000,
+    50_000,
+    75_000,
+    100_000,
+    150_000,
+    200_000,
+    300_000,
+    500_000,
+    750_000,
+    1_000_000,
+    1_500_000,
+    2_000_000,
+    3_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    30_000_000,
+    60_000_000,
+    120_000_000,
+    300_000_000,
+]);
+
+/// From ten microseconds to a second.
+const LAGS: [Nanos; 16] = microseconds([
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
+    500_000, 1_000_000,
+]);
+
+const fn microseconds<const N: usize>(spans: [u64; N]) -> [Nanos; N] {
+    let mut all = [Nanos::ZERO; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = Nanos(spans[i] * 1_000);
+        i += 1;
+    }
+    all
+}
+
+/// One metric's distributions.
+struct Track {
+    metric: &'static Metric,
+    seconds: Seconds,
+    buckets: Buckets,
+}
+
+impl Default for Books {
+    fn default() -> Self {
+        Books {
+            warmup: 0,
+            answered: 0,
+            sent: 0,
+            failed: BTreeMap::new(),
+            input_tokens: 0,
+            output_tokens: 0,
+            tracks: METRICS.map(|(name, bounds)| Track {
+                metric: metric::by_name(name)
+                    .unwrap_or_else(|| unreachable!("the catalogue has `{name}`")),
+                seconds: Seconds::default(),
+                buckets: Buckets::new(bounds),
+            }),
+        }
+    }
+}
+
+impl Books {
+    /// Enters an exchange that is over. `streamed` says whether replies were asked for piece by piece.
+    pub fn enter(&mut self, exchange: &Exchange, streamed: bool) {
+        if exchange.phase == Phase::Warmup {
+            self.warmup += 1;
+            return;
+        }
+        self.sent += u64::from(exchange.sent.is_some());
+        // Tokenizing answers is for when the run is over.
+        let reading = Reading::new(exchange, streamed, None);
+        match &exchange.outcome {
+            Outcome::Ok => {
+                let tokens =
+                    |count: Option<metric::Count>| count.map_or(0, |count| count.tokens.into());
+                self.answered += 1;
+                self.input_tokens += tokens(reading.input_tokens);
+                self.output_tokens += tokens(reading.output_tokens);
+            }
+            Outcome::Failed { class, message, .. } => {
+                let failures = self.failed.entry(*class).or_default();
+                failures.count += 1;
+                failures.latest.clone_from(message);
+            }
+        }
+        let over = exchange.ended.unwrap_or(exchange.due);
+        for track in &mut self.tracks {
+            track.enter(&reading, over);
+        }
+    }
+
+    /// Each metric's distributions, the recent past being that before `now`.
+    pub fn latencies(&self, now: Nanos) -> [Latency; METRICS.len()] {
+        self.tracks.each_ref().map(|track| {
+            let seen = track.seconds.at(now);
+            Latency {
+                recent: seen.recent.quantiles(),
+                whole: seen.whole.quantiles(),
+                buckets: track.buckets.clone(),
+            }
+        })
+    }
+}
+
+impl Track {
+    fn enter(&mut self, reading: &Reading<'_>, over: Nanos) {
+        let wanted = match self.metric.of {
+            Of::Answered => reading.exchange.is_ok(),
+            Of::Sent => reading.exchange.sent.is_some(),
+        };
+        if !wanted {
+            return;
+        }
+        match self.metric.measure {
+            Measure::One(measure) => {
+                if let Some(ms) = measure(reading) {
+                    self.add(over, Nanos((ms * STEPS_PER_MS).round() as u64), 1);
+                }
+            }
+            Measure::Pooled(show) => {
+                show(reading, &mut |_, span, times| {
+                    self.add(over, Nanos(span), times)
+                });
+            }
+        }
+    }
+
+    fn add(&mut self, over: Nanos, span: Nanos, times: u64) {
+        self.seconds.add(over, span, times);
+        self.buckets.add(span, times);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchanges::{failed, ms, output_usage, reply};
+    use model::exchange::Kind;
+
+    /// Sent at that millisecond: a token 100 ms later, two more after 20 ms each, the end.
+    fn answered(sent: u64) -> Exchange {
+        let text = |after| (sent + after, Kind::Text, None, 3);
+        let end = (sent + 140, Kind::End, None, 0);
+        let mut exchange = reply(sent, sent, &[text(100), text(120), text(140), end]);
+        exchange.usage = output_usage(3);
+        exchange
+    }
+
+    #[test]
+    fn bounds_ascend() {
+        for (name, bounds) in METRICS {
+            assert!(bounds.is_sorted_by(|a, b| a < b), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_over_is_entered_once_and_by_how_it_ended() {
+        let mut books = Books::default();
+        let mut warmup = answered(1_000);
+        warmup.phase = Phase::Warmup;
+        books.enter(&warmup, true);
+        books.enter(&answered(2_000), true);
+        books.enter(&answered(20_000), true);
+        for message in ["one", "another"] {
+            books.enter(
+                &failed(answered(20_000), FailureClass::CutOff, message),
+                true,
+            );
+        }
+        let mut not_sent = failed(reply(9, 20_000, &[]), FailureClass::NotSent, "no slot");
+        not_sent.sent = None;
+        books.enter(&not_sent, true);
+        assert_eq!((books.warmup, books.answered, books.sent), (1, 2, 4));
+        assert_eq!(books.output_tokens, 6, "of answers alone");
+        let cut_off = &books.failed[&FailureClass::CutOff];
+        assert_eq!((cut_off.count, cut_off.latest.as_str()), (2, "another"));
+        assert_eq!(books.failed[&FailureClass::NotSent].count, 1);
+
+        let [ttft, itl, tpot, e2e, send_lag] = books.latencies(ms(21_000));
+        let (recent, whole) = (ttft.recent.unwrap(), ttft.whole.unwrap());
+        assert_eq!((recent.count, whole.count), (1, 2), "the first is long ago");
+        assert_eq!((whole.p50_ms, whole.max_ms), (100.0, 100.0));
+        assert_eq!((itl.buckets.count(), itl.whole.unwrap().mean_ms), (4, 20.0));
+        assert_eq!(tpot.whole.unwrap().p99_ms, 20.0);
+        assert_eq!((e2e.buckets.count(), e2e.buckets.sum_s()), (2, 0.28));
+        assert_eq!(send_lag.whole.unwrap().count, 4, "of all that were sent");
+    }
+
+    #[test]
+    fn a_whole_reply_has_no_first_token() {
+        let mut books = Books::default();
+        books.enter(&answered(1_000), false);
+        let [ttft, itl, _, e2e, _] = books.latencies(ms(1_200));
+        assert_eq!((ttft.whole, itl.whole), (None, None));
+        assert_eq!(e2e.whole.unwrap().count, 1);
+    }
+}

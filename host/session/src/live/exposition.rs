@@ -1,0 +1,304 @@
+//! The page that Prometheus reads, made from a snapshot: OpenMetrics' text format
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Pure.
+//!
+//! Every series has the label `run`, the name of the run's folder, and counts from zero with each run: counters
+//! of two runs are two series. Times are in seconds. What is not known has no series.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::snapshot::{Latency, Phase, Snapshot};
+use result::summary::client::role;
+use scenario::plan::Plan;
+
+/// The page's media type.
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What a run is, in labels. It holds what the plan holds, and so no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The run's own name, that of its folder.
+    pub run: String,
+    labels: Vec<(&'static str, String)>,
+}
+
+impl Identity {
+    /// Of a plan's run.
+    pub fn of(run: &str, plan: &Plan) -> Self {
+        let (target, about) = (&plan.target, &plan.about);
+        let known = [
+            ("name", Some(plan.name.clone())),
+            ("target", Some(target.base_urls.join(","))),
+            ("model", target.model.clone()),
+            ("backend", Some(plan.backend.name.clone())),
+            ("dataset", Some(plan.dataset.plugin.name.clone())),
+            ("engine", about.engine.clone()),
+            ("engine_version", about.engine_version.clone()),
+            ("hardware", about.hardware.clone()),
+            ("runner", Some(plan.runner.clone())),
+        ];
+        let labels = known.into_iter();
+        Identity {
+            run: run.to_owned(),
+            labels: labels
+                .filter_map(|(name, value)| Some((name, value?)))
+                .collect(),
+        }
+    }
+}
+
+/// The page.
+pub fn page(identity: &Identity, snapshot: Snapshot) -> String {
+    let run = ("run".into(), identity.run.clone().into());
+    let mut registry = Registry::with_labels([run].into_iter());
+    registry.register_collector(Box::new(Figures {
+        labels: identity.labels.clone(),
+        snapshot,
+    }));
+    let mut page = String::new();
+    text::encode(&mut page, &registry)
+        .unwrap_or_else(|error| unreachable!("writing to memory does not fail: {error}"));
+    page
+}
+
+/// What is told where no run has begun.
+pub fn empty_page() -> String {
+    "# EOF\n".to_owned()
+}
+
+#[derive(Debug)]
+struct Figures {
+    labels: Vec<(&'static str, String)>,
+    snapshot: Snapshot,
+}
+
+/// The labels of one series.
+type Labels<'l> = [(&'l str, &'l str)];
+
+/// Writes families one after the other.
+struct Page<'e>(DescriptorEncoder<'e>);
+
+impl Page<'_> {
+    fn family(
+        &mut self,
+        (name, help): (&str, &str),
+        kind: MetricType,
+        write: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
+    ) -> fmt::Result {
+        write(&mut self.0.encode_descriptor(name, help, None, kind)?)
+    }
+
+    fn counter(&mut self, names: (&str, &str), value: u64) -> fmt::Result {
+        self.family(names, MetricType::Counter, |metric| count(metric, value))
+    }
+
+    fn gauge(&mut self, names: (&str, &str), value: Option<f64>) -> fmt::Result {
+        let Some(value) = value else { return Ok(()) };
+        self.family(names, MetricType::Gauge, |metric| {
+            metric.encode_gauge(&value)
+        })
+    }
+
+    fn gauges<'l>(
+        &mut self,
+        names: (&str, &str),
+        series: impl IntoIterator<Item = (Vec<(&'l str, &'l str)>, f64)>,
+    ) -> fmt::Result {
+        self.family(names, MetricType::Gauge, |metric| {
+            for (labels, value) in series {
+                let labels: &Labels<'_> = &labels;
+                metric.encode_family(&labels)?.encode_gauge(&value)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn histogram(&mut self, (name, help): (&str, &str), latency: &Latency) -> fmt::Result {
+        let buckets: Vec<(f64, u64)> = latency.buckets.each().collect();
+        let (sum, count) = (latency.buckets.sum_s(), latency.buckets.count());
+        self.0
+            .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?
+            .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+    }
+}
+
+fn count(metric: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
+    metric.encode_counter::<NoLabelSet, _, u64>(&value, None)
+}
+
+impl Collector for Figures {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let seen = &self.snapshot;
+        let mut page = Page(encoder);
+        let labels: Vec<(&str, &str)> = (self.labels.iter())
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        page.family(
+            ("runner_run", "What the run is, as its plan says."),
+            MetricType::Info,
+            |metric| metric.encode_info(&labels.as_slice()),
+        )?;
+        page.gauges(
+            ("runner_phase", "Whether the run is in this phase."),
+            Phase::ALL.map(|phase| {
+                let is_in = f64::from(u8::from(phase == seen.phase));
+                (vec![("phase", phase.name())], is_in)
+            }),
+        )?;
+        page.gauge(
+            ("runner_measuring_seconds", "How long the run has measured."),
+            seen.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+        )?;
+        requests(&mut page, seen)?;
+        tokens(&mut page, seen)?;
+        latencies(&mut page, seen)?;
+        client(&mut page, seen)
+    }
+}
+
+fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
+    page.family(
+        (
+            "runner_requests",
+            "Measured requests that are over, by how they ended.",
+        ),
+        MetricType::Counter,
+        |metric| {
+            let answered: &Labels<'_> = &[("outcome", "ok")];
+            count(&mut metric.encode_family(&answered)?, seen.answered)?;
+            for (class, failures) in &seen.failed {
+                let failed: &Labels<'_> = &[("outcome", "failed"), ("class", class.name())];
+                count(&mut metric.encode_family(&failed)?, failures.count)?;
+            }
+            Ok(())
+        },
+    )?;
+    if let Some(due) = seen.due {
+        let help = "Measured requests that were due, by the plan.";
+        page.counter(("runner_requests_due", help), due)?;
+    }
+    page.counter(
+        (
+            "runner_requests_given_out",
+            "Measured requests that were given to a worker to send.",
+        ),
+        seen.given_out,
+    )?;
+    page.gauge(
+        (
+            "runner_requests_ready",
+            "Requests that lay ready before the first was sent.",
+        ),
+        Some(seen.ready as f64),
+    )?;
+    page.gauge(
+        (
+            "runner_requests_in_flight",
+            "Requests whose replies have not ended.",
+        ),
+        Some(seen.in_flight as f64),
+    )?;
+    page.gauge(
+        (
+            "runner_requests_waiting",
+            "Requests that are due and wait, for the cap on requests in flight above all.",
+        ),
+        seen.waiting.map(|waiting| waiting as f64),
+    )
+}
+
+fn tokens(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
+    page.counter(
+        (
+            "runner_input_tokens",
+            "Prompt tokens of the measured requests that were answered.",
+        ),
+        seen.input_tokens,
+    )?;
+    page.counter(
+        (
+            "runner_output_tokens",
+            "Output tokens of the measured requests that were answered, as far as the server tells.",
+        ),
+        seen.output_tokens,
+    )?;
+    page.counter(
+        (
+            "runner_output_tokens_seen",
+            "Output tokens since the measurement began, of replies under way too: as events state, one an event where they do not.",
+        ),
+        seen.tokens_seen,
+    )
+}
+
+fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
+    let all = [
+        (
+            "runner_time_to_first_token",
+            "First output - sent, of answered requests that are over.",
+            &seen.ttft,
+        ),
+        (
+            "runner_inter_token_latency",
+            "Gaps between successive output events, of answered requests that are over.",
+            &seen.itl,
+        ),
+        (
+            "runner_time_per_output_token",
+            "(End - first output) / (output tokens - 1), of answered requests that are over.",
+            &seen.tpot,
+        ),
+        (
+            "runner_end_to_end_latency",
+            "End - sent, of answered requests that are over.",
+            &seen.e2e,
+        ),
+        (
+            "runner_send_lag",
+            "How late requests left, of all that were sent and are over.",
+            &seen.send_lag,
+        ),
+    ];
+    for (name, help, latency) in all {
+        page.histogram((name, help), latency)?;
+    }
+    Ok(())
+}
+
+fn client(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
+    let Some(load) = &seen.load else {
+        return Ok(());
+    };
+    let threads = |of: fn(&load::vitals::Busy) -> f64| {
+        let threads = load.threads.iter();
+        threads.map(move |thread| {
+            let name = thread.name.as_str();
+            (vec![("role", role(name)), ("thread", name)], of(thread))
+        })
+    };
+    page.gauges(
+        (
+            "runner_client_cpu_ratio",
+            "Share of the last second that a thread of this client was on a core.",
+        ),
+        threads(|thread| thread.cpu),
+    )?;
+    page.gauges(
+        (
+            "runner_client_cpu_waiting_ratio",
+            "Share of the last second that a thread of this client waited for a core.",
+        ),
+        threads(|thread| thread.waiting),
+    )?;
+    page.gauge(
+        (
+            "runner_decode_backlog_reports",
+            "Reports of readers in the longest decode queue.",
+        ),
+        Some(load.backlog as f64),
+    )
+}

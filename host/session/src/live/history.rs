@@ -1,0 +1,159 @@
+//! Rates over time, made by an onlooker from the snapshots it takes.
+
+use std::collections::VecDeque;
+
+use super::cells::RECENT_S;
+use super::snapshot::Snapshot;
+use model::units::Nanos;
+
+/// How many seconds are kept.
+pub const KEPT: usize = 600;
+
+/// What a second is at least: snapshots do not come on the second.
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+/// What happened a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Output tokens, as they came.
+    pub tokens: f64,
+    /// Requests that ended, well or badly.
+    pub requests: f64,
+}
+
+/// Counts at an instant of the measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Mark {
+    at: Nanos,
+    tokens: u64,
+    over: u64,
+}
+
+impl Mark {
+    fn of(snapshot: &Snapshot) -> Option<Self> {
+        Some(Mark {
+            at: snapshot.elapsed?,
+            tokens: snapshot.tokens_seen,
+            over: snapshot.over(),
+        })
+    }
+
+    fn rates_since(&self, earlier: &Mark) -> Option<Rates> {
+        let seconds = self.at.since(earlier.at).as_secs_f64();
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
+        (seconds > 0.0).then(|| Rates {
+            tokens: rate(self.tokens, earlier.tokens),
+            requests: rate(self.over, earlier.over),
+        })
+    }
+}
+
+/// The last seconds of a measurement, at most [`KEPT`].
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    marks: VecDeque<Mark>,
+    last: Mark,
+}
+
+impl History {
+    /// Takes note of a snapshot, which is not older than the last.
+    pub fn note(&mut self, snapshot: &Snapshot) {
+        let Some(mark) = Mark::of(snapshot) else {
+            return;
+        };
+        self.last = mark;
+        if self.marks.is_empty() {
+            self.marks.push_back(Mark::default());
+        }
+        let newest = self.marks.back().map_or(Nanos::ZERO, |mark| mark.at);
+        if mark.at.since(newest) >= SECOND {
+            self.marks.push_back(mark);
+        }
+        while self.marks.len() > KEPT + 1 {
+            self.marks.pop_front();
+        }
+    }
+
+    /// Of the recent past; absent in the first second.
+    pub fn recent(&self) -> Option<Rates> {
+        let begin = Nanos(self.last.at.0.saturating_sub(RECENT_S * SECOND.0));
+        let first = self.marks.iter().find(|mark| mark.at >= begin)?;
+        let long_enough = self.last.at.since(first.at) >= SECOND;
+        let since = match long_enough {
+            true => first,
+            // Snapshots were rare: the last two will have to do.
+            false => self.marks.iter().rev().find(|mark| mark.at < begin)?,
+        };
+        self.last.rates_since(since)
+    }
+
+    /// Of the whole measurement; absent in the first second.
+    pub fn whole(&self) -> Option<Rates> {
+        (self.last.at >= SECOND).then(|| self.last.rates_since(&Mark::default()))?
+    }
+
+    /// Second by second: when each ended, in seconds since the measurement began, and what happened in it.
+    pub fn seconds(&self) -> impl Iterator<Item = (f64, Rates)> + '_ {
+        let pairs = self.marks.iter().zip(self.marks.iter().skip(1));
+        pairs.filter_map(|(earlier, later)| {
+            Some((later.at.as_secs_f64(), later.rates_since(earlier)?))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::Live;
+
+    /// So many milliseconds after the beginning, with so many tokens and requests.
+    fn at(ms: u64, tokens: u64, over: u64) -> Snapshot {
+        Snapshot {
+            elapsed: Some(Nanos(ms * 1_000_000)),
+            tokens_seen: tokens,
+            answered: over,
+            ..Live::default().snapshot()
+        }
+    }
+
+    fn after(snapshots: impl IntoIterator<Item = Snapshot>) -> History {
+        let mut history = History::default();
+        snapshots
+            .into_iter()
+            .for_each(|snapshot| history.note(&snapshot));
+        history
+    }
+
+    #[test]
+    fn nothing_is_told_before_a_second() {
+        let history = after([Live::default().snapshot(), at(250, 9, 1), at(750, 30, 2)]);
+        assert_eq!((history.recent(), history.whole()), (None, None));
+        assert_eq!(history.seconds().count(), 0);
+    }
+
+    #[test]
+    fn rates_of_seconds_of_the_recent_past_and_of_all() {
+        // Four times a second: 10 tokens a second for 20 s, then 100 a second for 10 s.
+        let tokens = |ms: u64| ms.min(20_000) / 100 + ms.saturating_sub(20_000) / 10;
+        let snapshots = (0..=120).map(|quarter| quarter * 250);
+        let history = after(snapshots.map(|ms| at(ms, tokens(ms), ms / 1_000)));
+        let recent = history.recent().unwrap();
+        assert_eq!((recent.tokens, recent.requests), (100.0, 1.0));
+        assert_eq!(history.whole().unwrap().tokens, 40.0);
+        let seconds: Vec<f64> = history.seconds().map(|(_, rates)| rates.tokens).collect();
+        assert_eq!((seconds[0], seconds[19], seconds[20]), (10.0, 10.0, 100.0));
+        assert_eq!(seconds.len(), 30);
+    }
+
+    #[test]
+    fn who_looks_seldom_sees_the_time_since_the_last_look() {
+        let history = after([at(30_000, 300, 3), at(60_000, 900, 6)]);
+        assert_eq!(history.recent().unwrap().tokens, 20.0);
+    }
+
+    #[test]
+    fn only_the_last_minutes_are_kept() {
+        let history = after((0..2_000).map(|second| at(second * 1_000, second, 0)));
+        assert_eq!(history.seconds().count(), KEPT);
+    }
+}

@@ -1,0 +1,170 @@
+//! What an onlooker sees of a run at one instant: figures that nothing changes any more.
+
+use std::collections::BTreeMap;
+
+use super::cells::{Buckets, Quantiles};
+use load::vitals::Load;
+use model::exchange::FailureClass;
+use model::units::Nanos;
+use scenario::plan::Amount;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Phase {
+    /// Requests are written and connections opened.
+    #[default]
+    Preparing = 0,
+    /// Requests go out that are not counted.
+    WarmUp = 1,
+    /// Requests go out that are counted.
+    Measuring = 2,
+    /// Nothing more is sent; replies under way are waited for.
+    Draining = 3,
+    /// Everything is on record.
+    Over = 4,
+}
+
+impl Phase {
+    /// Every phase, in order.
+    pub const ALL: [Phase; 5] = [
+        Phase::Preparing,
+        Phase::WarmUp,
+        Phase::Measuring,
+        Phase::Draining,
+        Phase::Over,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Preparing => "preparing",
+            Phase::WarmUp => "warm-up",
+            Phase::Measuring => "measuring",
+            Phase::Draining => "draining",
+            Phase::Over => "over",
+        }
+    }
+}
+
+/// Whether somebody stopped the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stopped {
+    /// Nobody did.
+    #[default]
+    No,
+    /// Nothing more is sent.
+    Finishing,
+    /// Replies under way are given up.
+    Aborting,
+}
+
+/// Failures of one class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// How many.
+    pub count: u64,
+    /// What was seen the last time. Without secrets.
+    pub latest: String,
+}
+
+/// The distributions of one metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// Of the requests that ended in the last seconds ([`super::cells::RECENT_S`]); absent where there is no sample.
+    pub recent: Option<Quantiles>,
+    /// Of all; absent where there is no sample.
+    pub whole: Option<Quantiles>,
+    /// Of all, by fixed bounds.
+    pub buckets: Buckets,
+}
+
+/// A run at one instant. What is told of exchanges that are over is late by the length of a reply; what is
+/// under way is of this instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// How far it is.
+    pub phase: Phase,
+    /// Whether somebody stopped it.
+    pub stopped: Stopped,
+    /// Since when it measures; absent before.
+    pub elapsed: Option<Nanos>,
+    /// Requests that lie ready before the first is sent.
+    pub ready: u64,
+    /// Warm-up requests that are over.
+    pub warmup: u64,
+    /// Measured requests that were due; absent where the plan does not say beforehand.
+    pub due: Option<u64>,
+    /// Measured requests that were given to a worker to send.
+    pub given_out: u64,
+    /// Requests whose replies have not ended, of the warm-up too.
+    pub in_flight: u64,
+    /// Requests that are due and wait, for the cap above all; absent where the plan does not say when they are due.
+    pub waiting: Option<u64>,
+    /// Measured requests that are over and answered.
+    pub answered: u64,
+    /// Of those that are over, how many were handed to a socket.
+    pub sent: u64,
+    /// Those that are over and not answered.
+    pub failed: BTreeMap<FailureClass, Failures>,
+    /// Tokens of the answered requests' prompts, where known.
+    pub input_tokens: u64,
+    /// Tokens of their answers, where known without a tokenizer.
+    pub output_tokens: u64,
+    /// Tokens of all replies since the measurement began, also of those under way: what events state, one an
+    /// event where they do not.
+    pub tokens_seen: u64,
+    /// Time to first token.
+    pub ttft: Latency,
+    /// Inter-token latency.
+    pub itl: Latency,
+    /// Time per further token.
+    pub tpot: Latency,
+    /// End-to-end latency.
+    pub e2e: Latency,
+    /// How late requests left.
+    pub send_lag: Latency,
+    /// What this client's threads used of their cores in the last second; absent before the measurement has
+    /// lasted so long, and where the system does not say.
+    pub load: Option<Load>,
+}
+
+impl Snapshot {
+    /// Measured requests that are over and not answered.
+    pub fn failures(&self) -> u64 {
+        self.failed.values().map(|failures| failures.count).sum()
+    }
+
+    /// Measured requests that are over.
+    pub fn over(&self) -> u64 {
+        self.answered + self.failures()
+    }
+
+    /// The share of the measurement that is over, from 0 to 1.
+    pub fn share(&self, amount: Amount) -> f64 {
+        let share = match amount {
+            Amount::Requests(requests) => self.over() as f64 / requests.max(1) as f64,
+            Amount::Duration(span) => {
+                let elapsed = self.elapsed.unwrap_or_default();
+                elapsed.as_secs_f64() / span.as_secs_f64().max(1e-9)
+            }
+        };
+        share.min(1.0)
+    }
+
+    /// How long it will go on if it goes on like this; absent where that cannot be said yet.
+    pub fn left(&self, amount: Amount) -> Option<Nanos> {
+        /// Too little to judge by.
+        const EARLY: f64 = 0.02;
+        let elapsed = self.elapsed?;
+        let share = self.share(amount);
+        let left = match amount {
+            Amount::Duration(span) => span.since(elapsed),
+            Amount::Requests(_) if share > EARLY => {
+                Nanos::from_secs_f64(elapsed.as_secs_f64() * (1.0 - share) / share)
+            }
+            Amount::Requests(_) => return None,
+        };
+        (share < 1.0 && self.phase == Phase::Measuring).then_some(left)
+    }
+}

@@ -1,0 +1,288 @@
+//! Before the run: is the target there, is it an engine, does it let us in, and does it serve
+//! the model? Asked once, with the backend's own harmless request, and never measured.
+
+use hyper::header::CONTENT_TYPE;
+
+use crate::decode::fit;
+use crate::prepare::http_request;
+use load::question;
+use load::transport::{Connect, Connection};
+use model::clock::Clock;
+use model::connection::Timeouts;
+use model::target::{Secrets, Target};
+use plugins::PluginError;
+use plugins::backend::{Control, Dialect};
+
+mod ready;
+
+pub use ready::wait_ready;
+
+/// Most model names told in a message.
+const NAMES_TOLD: usize = 8;
+
+/// Why the run cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum PreflightError {
+    /// No connection.
+    #[error(
+        "cannot reach {target}: {cause}; is the engine running, and is this its address (--base-url, or --host and --port)?"
+    )]
+    Unreachable {
+        /// The target.
+        target: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// It never came to serve.
+    #[error(
+        "{target} does not serve after {limit}; the last that was seen of it: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
+    )]
+    NotReady {
+        /// The target.
+        target: String,
+        /// How long it was waited for.
+        limit: String,
+        /// What was seen at last.
+        seen: String,
+    },
+    /// The other side does not speak HTTP, or hangs.
+    #[error(
+        "{target} took the connection but gave no HTTP answer: {cause}; is it the engine's port?"
+    )]
+    NoAnswer {
+        /// The target.
+        target: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// A web page.
+    #[error(
+        "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is it the right port?"
+    )]
+    WebPage {
+        /// The target.
+        target: String,
+        /// What was asked for.
+        path: String,
+        /// The status.
+        status: u16,
+    },
+    /// No entry.
+    #[error("{target} refuses the request (HTTP {status}: {said}); {advice}")]
+    Unauthorized {
+        /// The target.
+        target: String,
+        /// The status.
+        status: u16,
+        /// What the server said.
+        said: String,
+        /// What to do about the key.
+        advice: String,
+    },
+    /// It does not serve the model.
+    #[error("{target} does not serve the model `{model}`; it serves {served}")]
+    UnknownModel {
+        /// The target.
+        target: String,
+        /// The model asked for.
+        model: String,
+        /// What it serves.
+        served: String,
+    },
+    /// Nobody said which model.
+    #[error("which model? {target} {served}; name one with --model")]
+    NoModel {
+        /// The target.
+        target: String,
+        /// What it serves, or that it does not say.
+        served: String,
+    },
+    /// The backend failed.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+}
+
+/// Whom to ask, and how.
+pub struct Asked<'a, C> {
+    /// Opens connections.
+    pub connect: &'a C,
+    /// Tells the time.
+    pub clock: Clock,
+    /// How long to wait for a connection.
+    pub timeouts: &'a Timeouts,
+    /// The target's place among the run's.
+    pub number: u32,
+    /// The target.
+    pub target: &'a Target,
+    /// What is added to requests, and taken out of what is told.
+    pub secrets: &'a Secrets,
+}
+
+impl<C: Connect> Asked<'_, C> {
+    async fn open(&self) -> Result<Connection<C::Io>, String> {
+        let limit = self.timeouts.connect;
+        question::open(self.connect, self.number, self.clock, limit).await
+    }
+}
+
+/// What was found.
+pub struct Found {
+    /// The model to ask for.
+    pub model: String,
+    /// Something to tell the user, if anything is odd.
+    pub remark: Option<String>,
+}
+
+/// Asks a target what it serves. Engines list `adapters` as models; one that is to be asked for is not taken for
+/// the model.
+///
+/// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
+///
+/// # Errors
+/// Where it is certain that the run would fail.
+pub async fn probe<C: Connect>(
+    asked: &Asked<'_, C>,
+    dialect: &mut Dialect,
+    (model, adapters): (Option<&str>, &[String]),
+) -> Result<Found, PreflightError> {
+    let Asked {
+        connect,
+        target,
+        secrets,
+        ..
+    } = *asked;
+    let opened = asked.open().await;
+    let mut connection = opened.map_err(|cause| PreflightError::Unreachable {
+        target: target.to_string(),
+        cause,
+    })?;
+    let no_model = |served: String| PreflightError::NoModel {
+        target: target.to_string(),
+        served,
+    };
+    let Some(question) = dialect.control(Control::ListModels)? else {
+        return match model {
+            Some(model) => Ok(plain(model)),
+            None => Err(no_model("cannot be asked".to_owned())),
+        };
+    };
+    let path = question.path.clone();
+    let no_answer = |cause: String| PreflightError::NoAnswer {
+        target: target.to_string(),
+        cause,
+    };
+    let below = target.path(&path);
+    let request =
+        http_request(target, connect.version(), secrets, &below, question).map_err(no_answer)?;
+    let answer = question::answer(&mut connection, request).await;
+    let (head, body) = answer.map_err(no_answer)?;
+    let status = head.status;
+    let kind = head.headers.get(CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
+        return Err(PreflightError::WebPage {
+            target: target.to_string(),
+            path,
+            status,
+        });
+    }
+    if status == 401 || status == 403 {
+        let said = fit(&explained(dialect, secrets, status, &body)?);
+        return Err(PreflightError::Unauthorized {
+            target: target.to_string(),
+            status,
+            said,
+            advice: match secrets.api_key {
+                Some(_) => "the API key in the variable OPENAI_API_KEY, or in the one named by --api-key-env, is not accepted".to_owned(),
+                None => "no API key was given: put it into the variable OPENAI_API_KEY, or into one named by --api-key-env".to_owned(),
+            },
+        });
+    }
+    let served = if (200..300).contains(&status) {
+        dialect.read_models(&body)
+    } else {
+        let said = fit(&explained(dialect, secrets, status, &body)?);
+        let remark = format!("{target} does not list its models (HTTP {status}: {said})");
+        return match model {
+            Some(model) => Ok(Found {
+                model: model.to_owned(),
+                remark: Some(remark),
+            }),
+            None => Err(no_model(format!(
+                "does not list its models (HTTP {status}: {said})"
+            ))),
+        };
+    };
+    let names = match (served, model) {
+        (Ok(names), _) => names,
+        (Err(error), Some(model)) => {
+            return Ok(Found {
+                model: model.to_owned(),
+                remark: Some(format!(
+                    "{target} answered {path} with something else: {error}"
+                )),
+            });
+        }
+        (Err(error), None) => {
+            return Err(no_model(format!(
+                "answered {path} with something else ({error})"
+            )));
+        }
+    };
+    let missing = adapters.iter().filter(|adapter| !names.contains(adapter));
+    let missing: Vec<String> = missing.cloned().collect();
+    let remark = (!names.is_empty() && !missing.is_empty())
+        .then(|| format!("{target} does not list the adapters {}", list(&missing)));
+    let found = |model: &str| Found {
+        model: model.to_owned(),
+        remark: remark.clone(),
+    };
+    let models: Vec<&String> = (names.iter())
+        .filter(|name| !adapters.contains(name))
+        .collect();
+    match model {
+        Some(model) if names.is_empty() || names.iter().any(|name| name == model) => {
+            Ok(found(model))
+        }
+        Some(model) => Err(PreflightError::UnknownModel {
+            target: target.to_string(),
+            model: model.to_owned(),
+            served: list(&names),
+        }),
+        None => match models.as_slice() {
+            [only] => Ok(found(only)),
+            [] if names.is_empty() => Err(no_model("lists no model".to_owned())),
+            _ => Err(no_model(format!("serves {}", list(&names)))),
+        },
+    }
+}
+
+/// The backend's words for an error reply; a server may repeat the key, which is no plugin's business.
+fn explained(
+    dialect: &mut Dialect,
+    secrets: &Secrets,
+    status: u16,
+    body: &[u8],
+) -> Result<String, PluginError> {
+    let refusal = dialect.explain(status, &secrets.redact_bytes(body))?;
+    Ok(refusal.message)
+}
+
+fn plain(model: &str) -> Found {
+    Found {
+        model: model.to_owned(),
+        remark: None,
+    }
+}
+
+fn list(names: &[String]) -> String {
+    let told: Vec<String> = names
+        .iter()
+        .take(NAMES_TOLD)
+        .map(|name| format!("`{}`", fit(name)))
+        .collect();
+    let more = names.len().saturating_sub(NAMES_TOLD);
+    match more {
+        0 => told.join(", "),
+        more => format!("{} and {more} more", told.join(", ")),
+    }
+}

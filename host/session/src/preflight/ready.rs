@@ -1,0 +1,84 @@
+//! Waiting for a server that is still loading its model.
+
+use std::time::Duration;
+
+use super::{Asked, PreflightError, explained};
+use crate::prepare::http_request;
+use load::question;
+use load::transport::Connect;
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::{Control, Dialect};
+
+/// How long between two questions.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Asks a target whether it serves until it does, for so long at most. `waits` is told before each further
+/// try how long it has been, and what was seen.
+///
+/// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
+///
+/// # Errors
+/// Where it does not come to serve in time, or the backend fails.
+pub async fn wait_ready<C: Connect>(
+    asked: &Asked<'_, C>,
+    dialect: &mut Dialect,
+    limit: Nanos,
+    mut waits: impl FnMut(Duration, &str),
+) -> Result<(), PreflightError> {
+    let begun = asked.clock.now();
+    loop {
+        let Err(seen) = ask(asked, dialect).await? else {
+            return Ok(());
+        };
+        let waited = asked.clock.now().since(begun);
+        if waited >= limit {
+            return Err(PreflightError::NotReady {
+                target: asked.target.to_string(),
+                limit: model::duration::format(limit.into()),
+                seen,
+            });
+        }
+        waits(waited.into(), &seen);
+        tokio::time::sleep(AGAIN.min(limit.since(waited).into())).await;
+    }
+}
+
+/// Asks once; the inner error is what was seen instead of a server that serves.
+async fn ask<C: Connect>(
+    asked: &Asked<'_, C>,
+    dialect: &mut Dialect,
+) -> Result<Result<(), String>, PluginError> {
+    let Asked {
+        connect,
+        target,
+        secrets,
+        ..
+    } = *asked;
+    let mut connection = match asked.open().await {
+        Ok(connection) => connection,
+        Err(cause) => return Ok(Err(cause)),
+    };
+    let question = match dialect.control(Control::Health)? {
+        None => dialect.control(Control::ListModels)?,
+        health => health,
+    };
+    // An engine that cannot be asked serves as soon as it listens, as far as anyone knows.
+    let Some(question) = question else {
+        return Ok(Ok(()));
+    };
+    let below = target.path(&question.path);
+    let answered = match http_request(target, connect.version(), secrets, &below, question) {
+        Ok(request) => question::answer(&mut connection, request).await,
+        Err(cause) => Err(cause),
+    };
+    Ok(match answered {
+        Err(cause) => Err(cause),
+        // Who does not let us in is there; the next question finds out what is wrong with the key.
+        Ok((head, _)) if matches!(head.status, 200..300 | 401 | 403) => Ok(()),
+        Ok((head, body)) => {
+            let said = explained(dialect, secrets, head.status, &body)?;
+            Err(format!("HTTP {}: {said}", head.status))
+        }
+    })
+}

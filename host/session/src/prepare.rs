@@ -1,0 +1,499 @@
+//! Preparation: samples become requests, ahead of need, so that the bytes of a request are in hand before
+//! it is due. One thread asks the dataset for samples, a second has the backend write their requests.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use sha2::{Digest, Sha256};
+
+use crate::decode::{Patience, failed};
+use crate::run::{Parts, RunError};
+use load::transport::Request;
+use model::connection::Version;
+use model::exchange::{Events, Exchange, FailureClass, Outcome, Phase, SampleFacts, Turn};
+use model::frame::Framing;
+use model::hex;
+use model::target::{Secrets, Target};
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::{self, Dialect, Part, Prompt, Sample};
+use plugins::backend::{Sampling, Settings};
+use plugins::dataset::Samples;
+use scenario::plan::Plan;
+
+mod arrivals;
+
+pub use arrivals::arrivals;
+
+/// Samples asked of the dataset in one call at most, and in the first.
+const BATCH: u32 = 64;
+const FIRST_BATCH: u32 = 8;
+/// Bytes of prompts that one call should give: what crosses at once is limited, and held twice.
+const BATCH_BYTES: usize = 4 << 20;
+/// Batches of samples that may wait for the backend.
+const SAMPLED_AHEAD: usize = 4;
+/// Bytes of requests held ready at most.
+const AHEAD_BYTES: usize = 1 << 30;
+/// Requests held ready beyond those that must be.
+const AHEAD: u64 = 4096;
+/// What a request takes beside its body, more or less.
+const REQUEST_BYTES: usize = 1 << 10;
+
+/// A request in waiting.
+pub enum Item {
+    /// Ready to be sent.
+    Ready {
+        /// What is known of the exchange.
+        exchange: Box<Exchange>,
+        /// The request.
+        request: Request,
+        /// The conversation it belongs to.
+        session: Option<Arc<str>>,
+    },
+    /// The backend could not write it: the exchange as it will be recorded, but for its due time.
+    Faulty(Box<Exchange>),
+}
+
+/// Turns samples into requests.
+pub struct Preparation {
+    samples: Samples,
+    writer: Writer,
+    plan: Plan,
+    patience: Patience,
+    framing: Framing,
+}
+
+struct Writer {
+    plan: Plan,
+    dialect: Dialect,
+    settings: Settings,
+    targets: Vec<Target>,
+    version: Version,
+    secrets: Secrets,
+    patience: Patience,
+}
+
+/// Requests in waiting, in order.
+pub struct Feed {
+    items: Receiver<Item>,
+    stock: Arc<Stock>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How much lies ready.
+#[derive(Default)]
+struct Stock {
+    /// Most requests that may lie ready.
+    most: usize,
+    state: Mutex<StockState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct StockState {
+    bytes: usize,
+    items: usize,
+    complete: bool,
+    unwanted: bool,
+}
+
+impl Preparation {
+    /// Opens the dataset and the backend.
+    ///
+    /// # Errors
+    /// Where a plugin refuses its configuration or input, or traps.
+    pub fn open(plan: &Plan, parts: &Parts, patience: &Patience) -> Result<Self, PluginError> {
+        let mut dialect = parts.backend.open()?;
+        let framing = dialect.framing(plan.request.stream)?.into();
+        Ok(Preparation {
+            samples: parts.dataset.open(plan.load.seed, plan.requests())?,
+            writer: Writer {
+                plan: plan.clone(),
+                dialect,
+                settings: settings(plan),
+                targets: parts.targets.clone(),
+                version: plan.connection.http,
+                secrets: parts.secrets.clone(),
+                // Requests that can be written say nothing of replies that cannot be read.
+                patience: patience.with_own_row(),
+            },
+            plan: plan.clone(),
+            patience: patience.clone(),
+            framing,
+        })
+    }
+
+    /// How replies are cut.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// The requests that are sent before the measurement; may be fewer than planned.
+    ///
+    /// # Errors
+    /// Where the dataset fails.
+    pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
+        let mut items = Vec::new();
+        let wanted = self.plan.load.warmup;
+        while items.len() < wanted as usize {
+            let left = wanted - items.len() as u32;
+            let samples = self.samples.spare(left.min(BATCH))?;
+            if samples.is_empty() {
+                break;
+            }
+            for sample in samples {
+                let index = items.len() as u64;
+                items.push(self.writer.write(index, Phase::Warmup, sample));
+            }
+        }
+        Ok(items)
+    }
+
+    /// Begins to prepare the measured requests, of which so many must lie ready before the first is due.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
+        let (sender, items) = crossbeam_channel::unbounded();
+        let stock = Arc::new(Stock {
+            most: usize::try_from(wanted.saturating_add(AHEAD)).unwrap_or(usize::MAX),
+            ..Stock::default()
+        });
+        let shared = Arc::clone(&stock);
+        let thread = std::thread::Builder::new()
+            .name("prepare".into())
+            .spawn(move || {
+                self.run(&sender, &shared);
+                shared.complete();
+            })?;
+        Ok(Feed {
+            items,
+            stock,
+            thread: Some(thread),
+        })
+    }
+
+    fn run(self, items: &Sender<Item>, stock: &Stock) {
+        let Preparation {
+            samples,
+            mut writer,
+            plan,
+            patience,
+            ..
+        } = self;
+        let planned = plan.requests().unwrap_or(u64::MAX);
+        let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
+        std::thread::scope(|scope| {
+            let sampler = std::thread::Builder::new().name("sample".into());
+            let started = sampler.spawn_scoped(scope, move || sample(samples, planned, &sampled));
+            if let Err(cause) = started {
+                return patience.end(RunError::Thread(cause));
+            }
+            // Owned by this scope's end: a sampler that waits for room then finds nobody there.
+            let batches: Receiver<Result<Vec<Sample>, PluginError>> = batches;
+            let mut index = 0;
+            for batch in &batches {
+                let batch = match batch {
+                    Ok(batch) => batch,
+                    Err(error) => return patience.end(error.into()),
+                };
+                for sample in batch {
+                    if plan.holds(index) {
+                        let item = writer.write(index, Phase::Measure, sample);
+                        if !stock.add(item.bytes()) || items.send(item).is_err() {
+                            return;
+                        }
+                    }
+                    index += 1;
+                }
+            }
+        });
+    }
+}
+
+/// Asks a dataset for so many samples, or all it has.
+fn sample(mut samples: Samples, planned: u64, batches: &Sender<Result<Vec<Sample>, PluginError>>) {
+    let mut given = 0;
+    let mut limit = FIRST_BATCH;
+    while given < planned {
+        let batch = samples.next(limit.min(u32::try_from(planned - given).unwrap_or(BATCH)));
+        let size = batch.as_ref().map_or(0, Vec::len);
+        if batch.is_ok() && size == 0 {
+            return;
+        }
+        given += size as u64;
+        if let Ok(batch) = &batch {
+            let bytes: usize = batch
+                .iter()
+                .map(|sample| prompt_bytes(&sample.prompt))
+                .sum();
+            let fit = BATCH_BYTES / (bytes / batch.len()).max(1);
+            limit = u32::try_from(fit).unwrap_or(BATCH).clamp(1, BATCH);
+        }
+        if batches.send(batch).is_err() || size == 0 {
+            return;
+        }
+    }
+}
+
+fn prompt_bytes(prompt: &Prompt) -> usize {
+    match prompt {
+        Prompt::Text(text) => text.len(),
+        Prompt::Tokens(tokens) => size_of_val(&**tokens),
+        Prompt::Messages(messages) => (messages.iter().flat_map(|message| &message.parts))
+            .map(|part| match part {
+                Part::Text(text) => text.len(),
+                Part::Image(media) | Part::Audio(media) => media.bytes.len(),
+            })
+            .sum(),
+    }
+}
+
+impl Writer {
+    /// Writes the request for a sample, or the record of why there is none.
+    fn write(&mut self, index: u64, phase: Phase, mut sample: Sample) -> Item {
+        if sample.adapter.is_none() {
+            sample.adapter = self.plan.adapter(index).map(str::to_owned);
+        }
+        let sample = &sample;
+        let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
+        let mut exchange = Box::new(Exchange {
+            index,
+            phase,
+            sample: SampleFacts {
+                id: sample.id.clone(),
+                input_tokens: sample.input_tokens,
+                output_tokens: sample.output_tokens.or(self.settings.output_tokens),
+                reference: sample
+                    .reference
+                    .as_ref()
+                    .and_then(|reference| serde_json::from_str(reference).ok()),
+                turn: sample.turn.as_ref().map(|turn| Turn {
+                    session: turn.session.clone(),
+                    index: turn.index,
+                }),
+                class: sample.class.clone(),
+                adapter: sample.adapter.clone(),
+                request_bytes: 0,
+                request_digest: String::new(),
+            },
+            due: Nanos::ZERO,
+            granted: None,
+            target: self.target_of(index, session),
+            connection: None,
+            sent: None,
+            written: None,
+            first_byte: None,
+            headers: None,
+            status: None,
+            read_lag: None,
+            events: Events::default(),
+            ended: None,
+            output: String::new(),
+            reasoning: String::new(),
+            tool_calls: String::new(),
+            finish: None,
+            usage: None,
+            outcome: Outcome::Ok,
+        });
+        match self.request(sample, &mut exchange) {
+            Ok(request) => {
+                self.patience.restored();
+                Item::Ready {
+                    exchange,
+                    request,
+                    session: session.map(Arc::from),
+                }
+            }
+            Err(error) => {
+                self.patience.tried(&error);
+                exchange.outcome = failed(FailureClass::Plugin, &error.to_string());
+                Item::Faulty(exchange)
+            }
+        }
+    }
+
+    /// In turn, by the request's own number, so that a slice of the plan sends it to the same target; a
+    /// conversation stays with one, which has what was said before in its cache.
+    fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
+        let number = session.map_or(index, |session| {
+            let digest = Sha256::digest(session);
+            digest
+                .first_chunk()
+                .map_or(index, |bytes| u64::from_le_bytes(*bytes))
+        });
+        (number % self.targets.len() as u64) as u32
+    }
+
+    fn request(
+        &mut self,
+        sample: &Sample,
+        exchange: &mut Exchange,
+    ) -> Result<Request, PluginError> {
+        let encoded = self.dialect.encode(sample, &self.settings)?;
+        let target = &self.targets[exchange.target as usize];
+        let facts = &mut exchange.sample;
+        let path = target.path(&encoded.path);
+        let mut hash = Sha256::new();
+        hash.update(&encoded.method);
+        hash.update([0]);
+        hash.update(&path);
+        hash.update([0]);
+        hash.update(&encoded.body);
+        facts.request_bytes = encoded.body.len() as u64;
+        facts.request_digest = hex(&hash.finalize()[..8]);
+        http_request(target, self.version, &self.secrets, &path, encoded).map_err(|what| {
+            PluginError::Contract {
+                plugin: self.dialect.name().to_owned(),
+                call: "encode",
+                what,
+            }
+        })
+    }
+}
+
+/// Puts the host's own headers, and the user's, around what the backend wrote.
+///
+/// # Errors
+/// Says what HTTP does not allow in it.
+pub fn http_request(
+    target: &Target,
+    version: Version,
+    secrets: &Secrets,
+    path: &str,
+    encoded: backend::Request,
+) -> Result<Request, String> {
+    let mut headers = HeaderMap::new();
+    let given = encoded.headers.iter().chain(&secrets.headers);
+    for (name, value) in given {
+        let name = HeaderName::try_from(name.as_str())
+            .map_err(|_| format!("`{}` is no header name", name.escape_debug()))?;
+        let value = HeaderValue::try_from(value.as_str())
+            .map_err(|_| format!("the value of the header `{name}` holds characters it may not"))?;
+        headers.insert(name, value);
+    }
+    if let Some(key) = &secrets.api_key {
+        let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+            .map_err(|_| "the API key holds characters that a header may not".to_owned())?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    let at = (target.scheme(), &*target.authority());
+    let body = Bytes::from(encoded.body);
+    Request::new(version, at, &encoded.method, path, headers, body)
+        .map_err(|unsendable| unsendable.to_string())
+}
+
+impl Item {
+    /// How much memory it takes, more or less.
+    fn bytes(&self) -> usize {
+        REQUEST_BYTES + self.exchange().sample.request_bytes as usize
+    }
+
+    /// What is known of the exchange.
+    pub fn exchange(&self) -> &Exchange {
+        match self {
+            Item::Ready { exchange, .. } | Item::Faulty(exchange) => exchange,
+        }
+    }
+}
+
+impl Feed {
+    /// The next request; waits where preparation is behind. `None` when there are no more.
+    pub fn next(&self) -> Option<Item> {
+        let item = self.items.recv().ok()?;
+        self.stock.take(item.bytes());
+        Some(item)
+    }
+
+    /// Waits until so many requests lie ready, or as many as may, or all there are.
+    /// `each` is called now and then with how many lie ready.
+    pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
+        let mut state = self.stock.lock();
+        while !state.complete
+            && (state.items as u64) < wanted
+            && state.bytes < AHEAD_BYTES
+            && each(state.items)
+        {
+            let glance = std::time::Duration::from_millis(100);
+            state = self
+                .stock
+                .changed
+                .wait_timeout(state, glance)
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                .0;
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.stock.lock().unwanted = true;
+        self.stock.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Stock {
+    fn lock(&self) -> std::sync::MutexGuard<'_, StockState> {
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Waits for room, then adds an item. False where nobody wants it any more.
+    fn add(&self, bytes: usize) -> bool {
+        let mut state = self.lock();
+        while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        state.bytes += bytes;
+        state.items += 1;
+        self.changed.notify_all();
+        !state.unwanted
+    }
+
+    fn take(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.bytes -= bytes;
+        state.items -= 1;
+        self.changed.notify_all();
+    }
+
+    fn complete(&self) {
+        self.lock().complete = true;
+        self.changed.notify_all();
+    }
+}
+
+/// What a backend is told of every request.
+fn settings(plan: &Plan) -> Settings {
+    let request = &plan.request;
+    Settings {
+        model: plan.target.model.clone().unwrap_or_default(),
+        streaming: request.stream,
+        output_tokens: request.output_tokens,
+        min_output_tokens: request.min_output_tokens,
+        ignore_eos: request.ignore_eos,
+        sampling: Sampling {
+            temperature: request.temperature,
+            top_p: request.top_p,
+            top_k: request.top_k,
+            min_p: request.min_p,
+            frequency_penalty: request.frequency_penalty,
+            presence_penalty: request.presence_penalty,
+            repetition_penalty: request.repetition_penalty,
+            seed: request.sampling_seed,
+            stop: request.stop.clone(),
+        },
+        extra_body: request.extra_body.as_ref().map(ToString::to_string),
+    }
+}

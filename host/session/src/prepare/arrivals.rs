@@ -1,0 +1,77 @@
+//! Due times that a dataset plans: read off its samples before the run, so that they are known like those of
+//! any other arrival, and the same for each slice of a plan.
+
+use super::BATCH;
+use model::arrival::Arrival;
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::Sample;
+use plugins::dataset::Dataset;
+use scenario::plan::{Amount, Plan};
+
+/// When the samples that a plan measures are due, in order. Goes over the sequence once, with the calls of a
+/// run, and keeps 8 bytes a sample.
+///
+/// # Errors
+/// Where the dataset fails, a sample has no arrival, or has one before that of the sample before it.
+pub fn arrivals(plan: &Plan, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
+    let mut samples = dataset.open(plan.load.seed, plan.requests())?;
+    let mut left = plan.load.warmup;
+    while left > 0 {
+        let spares = samples.spare(left.min(BATCH))?.len() as u32;
+        if spares == 0 {
+            break;
+        }
+        left -= spares.min(left);
+    }
+    let wanted = plan.requests().unwrap_or(u64::MAX);
+    let until = last_due(plan);
+    let mut arrivals: Vec<Nanos> = Vec::new();
+    while (arrivals.len() as u64) < wanted {
+        let left = wanted - arrivals.len() as u64;
+        let batch = samples.next(u32::try_from(left).unwrap_or(BATCH).min(BATCH))?;
+        if batch.is_empty() {
+            break;
+        }
+        for sample in batch {
+            let due =
+                due(&sample, arrivals.last().copied()).map_err(|what| PluginError::Contract {
+                    plugin: dataset.plugin().asked.clone(),
+                    call: "next",
+                    what,
+                })?;
+            if until.is_some_and(|until| due > until) {
+                return Ok(arrivals);
+            }
+            arrivals.push(due);
+        }
+    }
+    Ok(arrivals)
+}
+
+fn due(sample: &Sample, before: Option<Nanos>) -> Result<Nanos, String> {
+    let id = sample.id.escape_debug();
+    let Some(due) = sample.arrival.map(Nanos) else {
+        return Err(format!(
+            "sample `{id}` has no arrival, and `arrival` = \"dataset\" leaves due times to the dataset; name another arrival, or a dataset that plans them"
+        ));
+    };
+    match before.filter(|before| due < *before) {
+        None => Ok(due),
+        Some(before) => Err(format!(
+            "sample `{id}` is due after {} s, before the sample before it, which is due after {} s",
+            due.as_secs_f64(),
+            before.as_secs_f64()
+        )),
+    }
+}
+
+/// The instant of the dataset's own time after which nothing is sent.
+fn last_due(plan: &Plan) -> Option<Nanos> {
+    match (&plan.load.arrival, plan.load.amount) {
+        (Arrival::Dataset { time_scale, .. }, Amount::Duration(duration)) => {
+            Some(Nanos::from_secs_f64(duration.as_secs_f64() * time_scale))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,476 @@
+//! From a scenario as written to a plan with nothing left to decide: fills in defaults, finds and
+//! loads plugins, compares their configurations with their schemas, opens the tokenizer and
+//! looks at input files. Everything that is wrong is told at once.
+
+mod ahead;
+mod defaults;
+mod remarks;
+mod targets;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use ahead::Ahead;
+use defaults::{
+    controls, goodput, limits, load_of, percentiles, request_options, thresholds, timeouts,
+};
+
+use crate::run::Parts;
+use model::file::PlannedFile;
+use model::hex;
+use model::plugin::Kind;
+use model::redact;
+use model::target::Target;
+use model::timings::Timings;
+use plugins::backend::Backend;
+use plugins::dataset::Dataset;
+use plugins::load::{self, Plugin};
+use plugins::sandbox::{Grants, LogBook};
+use plugins::scorer::Scorer;
+use plugins::{Info, PluginError};
+use reader::{ConfigTable, Place, Problem, Said, ScenarioError};
+use scenario::plan::{Plan, PlannedDataset, PlannedPlugin, PlannedTarget, PlannedTokenizer};
+use scenario::{Scenario, check_config};
+use tokenizer::{Tokenizer, TokenizerError};
+
+/// A scenario and where it comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The scenario, flags laid over it.
+    pub scenario: Scenario,
+    /// What it is called if it does not say.
+    pub name: String,
+    /// The folder that its relative paths start from, if it came from a file.
+    pub folder: Option<PathBuf>,
+    /// Plugins named on the command line; each takes the place of the scenario's own of its kind.
+    pub plugins: Vec<Said<String>>,
+    /// Folders to look for plugins in.
+    pub plugin_path: Vec<PathBuf>,
+}
+
+/// A run that can begin, but for the model's name where the server has to be asked.
+pub struct Resolved {
+    /// The plan.
+    pub plan: Plan,
+    /// What a run is made of.
+    pub parts: Parts,
+    /// Who judges the answers.
+    pub scorers: Vec<Scorer>,
+    /// What counts tokens on this side.
+    pub tokenizer: Arc<Tokenizer>,
+    /// What plugins have logged.
+    pub log: LogBook,
+    /// What the user should know of how plugins were loaded, a line each.
+    pub remarks: Vec<String>,
+    /// How the start went so far.
+    pub timings: Arc<Timings>,
+}
+
+/// What is wrong with a run before it begins.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// What is wrong with the scenario, the flags or the input.
+    pub scenario: Vec<Problem>,
+    /// Plugins that would not load.
+    pub plugins: Vec<PluginError>,
+}
+
+impl Faults {
+    /// The faults of a scenario alone.
+    pub fn of(error: &ScenarioError) -> Self {
+        Faults {
+            scenario: error.problems().to_vec(),
+            plugins: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.scenario.is_empty() && self.plugins.is_empty()
+    }
+
+    /// Files a plugin's complaint: about what it was given, or about itself.
+    fn add(&mut self, error: PluginError, place: Option<&Place>) {
+        match error {
+            PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
+                self.scenario
+                    .push(Problem::new(error.to_string()).at(place.cloned(), "here"))
+            }
+            other => self.plugins.push(other),
+        }
+    }
+}
+
+/// Resolves a scenario.
+///
+/// # Errors
+/// Everything that is wrong with it, or with what it names.
+pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
+    let timings = Arc::default();
+    let Ahead {
+        plugins,
+        tokenizer,
+        files,
+    } = ahead::read(source, &timings);
+    Resolution {
+        source,
+        faults: Faults::default(),
+        loaded: plugins,
+        remarks: Vec::new(),
+    }
+    .run(tokenizer, files, timings)
+}
+
+struct Resolution<'s> {
+    source: &'s Source,
+    faults: Faults,
+    /// Plugins that were loaded and not yet asked for.
+    loaded: BTreeMap<String, Result<Plugin, PluginError>>,
+    remarks: Vec<String>,
+}
+
+/// The plugins of a run, with where each was named and what it is told.
+struct Chosen<'s> {
+    backend: Option<(Plugin, Option<&'s Place>)>,
+    dataset: Option<(Plugin, Option<&'s Place>)>,
+    scorers: Vec<(Plugin, Option<&'s Place>, ConfigTable)>,
+}
+
+impl<'s> Resolution<'s> {
+    fn run(
+        mut self,
+        tokenizer: Option<Result<Tokenizer, TokenizerError>>,
+        files: BTreeMap<String, Measured>,
+        timings: Arc<Timings>,
+    ) -> Result<Resolved, Faults> {
+        let scenario = &self.source.scenario;
+        if let Err(error) = scenario.validate() {
+            self.faults
+                .scenario
+                .extend(error.problems().iter().cloned());
+        }
+        let chosen = self.plugins();
+        let tokenizer = Arc::new(self.tokenizer(tokenizer));
+        let files = self.files(files);
+        let log = LogBook::default();
+        let limits = limits(scenario);
+        let paths: BTreeMap<String, PathBuf> = files
+            .iter()
+            .map(|(name, file)| (name.clone(), file.path.clone()))
+            .collect();
+        let grants = Grants {
+            limits: limits.clone(),
+            log: log.clone(),
+            files: Arc::new(paths),
+            tokenizer: Arc::clone(&tokenizer),
+            seed: load_of(scenario, None).seed,
+        };
+
+        let backend = chosen.backend.and_then(|(plugin, place)| {
+            let config = &scenario.backend.config;
+            let made = Backend::new(plugin, &config_json(config), grants.clone());
+            self.planned(made, place, config, Backend::describe, Backend::plugin)
+        });
+        let dataset = chosen.dataset.and_then(|(plugin, place)| {
+            let config = &scenario.dataset.config;
+            let made = Dataset::new(plugin, &config_json(config), grants.clone());
+            self.planned(made, place, config, Dataset::describe, Dataset::plugin)
+        });
+        let mut scorers = Vec::new();
+        for (plugin, place, config) in chosen.scorers {
+            let made = Scorer::new(plugin, &config_json(&config), grants.clone());
+            let planned = self.planned(made, place, &config, Scorer::describe, Scorer::plugin);
+            if let Some((scorer, planned)) = planned {
+                if let Err(error) = scorer.open() {
+                    self.faults.add(error, place);
+                }
+                scorers.push((scorer, planned));
+            }
+        }
+        let (secrets, header_names) = self.secrets();
+        let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
+        if let Some((backend, _)) = &backend {
+            self.questions(backend);
+        }
+        let trace = self.trace();
+        let load = load_of(scenario, trace.as_ref());
+
+        let (Some((backend, planned_backend)), Some((dataset, planned_dataset)), Some(targets)) =
+            (backend, dataset, targets)
+        else {
+            return Err(self.faults);
+        };
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
+        let (scorers, planned_scorers) = scorers.into_iter().unzip();
+        let mut plan = Plan {
+            name: scenario
+                .name
+                .as_ref()
+                .map_or_else(|| self.source.name.clone(), |name| name.value.clone()),
+            runner: env!("CARGO_PKG_VERSION").to_owned(),
+            about: redact::about(scenario.about.said(), &secrets),
+            target: PlannedTarget {
+                base_urls: targets.iter().map(Target::to_string).collect(),
+                model: scenario
+                    .target
+                    .model
+                    .as_ref()
+                    .map(|said| said.value.clone()),
+                api_key: secrets.api_key.is_some(),
+                headers: header_names,
+            },
+            backend: planned_backend,
+            dataset: PlannedDataset {
+                plugin: planned_dataset,
+                files,
+            },
+            scorers: planned_scorers,
+            tokenizer: PlannedTokenizer {
+                name: tokenizer.name().to_owned(),
+                approximate: tokenizer.facts().approximate,
+            },
+            load,
+            request: request_options(scenario),
+            connection: self.wiring(),
+            timeouts: timeouts(scenario),
+            control: controls(scenario),
+            percentiles: percentiles(scenario),
+            goodput: goodput(scenario),
+            thresholds: thresholds(scenario),
+            sandbox: limits,
+            slice: None,
+        };
+        let trace = match trace {
+            Some((_, trace)) => trace,
+            None => self.planned_arrivals(&mut plan, &dataset),
+        };
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
+        Ok(Resolved {
+            plan,
+            parts: Parts {
+                backend,
+                dataset,
+                targets,
+                secrets,
+                trace,
+            },
+            scorers,
+            tokenizer,
+            log,
+            remarks: self.remarks,
+            timings,
+        })
+    }
+
+    /// Loads every plugin that is named; those of the command line take the scenario's places.
+    fn plugins(&mut self) -> Chosen<'s> {
+        let source = self.source;
+        let scenario = &source.scenario;
+        let mut chosen = Chosen {
+            backend: None,
+            dataset: None,
+            scorers: Vec::new(),
+        };
+        let mut extra_scorers = Vec::new();
+        let mut failed = false;
+        for said in &source.plugins {
+            let Some(plugin) = self.load(said) else {
+                failed = true;
+                continue;
+            };
+            let place = Some(&said.place);
+            let slot = match plugin.kind {
+                Kind::Backend => &mut chosen.backend,
+                Kind::Dataset => &mut chosen.dataset,
+                Kind::Scorer => {
+                    extra_scorers.push((plugin, place, ConfigTable::default()));
+                    continue;
+                }
+            };
+            if let Some((other, _)) = slot {
+                let problem = format!(
+                    "two {}s are given, `{}` and `{}`; a run has one",
+                    plugin.kind.name(),
+                    other.asked,
+                    plugin.asked
+                );
+                self.faults.scenario.push(Problem::new(problem));
+            }
+            *slot = Some((plugin, place));
+        }
+        if chosen.backend.is_none() {
+            chosen.backend = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, failed);
+        }
+        if chosen.dataset.is_none() {
+            chosen.dataset = self.named(scenario.dataset.plugin.as_ref(), Kind::Dataset, failed);
+        }
+        for scorer in scenario.scorers.iter().flatten() {
+            if let Some((plugin, place)) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false) {
+                chosen.scorers.push((plugin, place, scorer.config.clone()));
+            }
+        }
+        chosen.scorers.extend(extra_scorers);
+        chosen
+    }
+
+    fn load(&mut self, said: &Said<String>) -> Option<Plugin> {
+        let loaded = self.loaded.remove(&said.value).unwrap_or_else(|| {
+            let search = ahead::search(self.source);
+            load::load_within(&said.value, &search, &limits(&self.source.scenario))
+        });
+        match loaded {
+            Ok(plugin) => {
+                self.remarks.extend(remarks::of(&plugin));
+                Some(plugin)
+            }
+            Err(error) => {
+                self.faults.add(error, Some(&said.place));
+                None
+            }
+        }
+    }
+
+    /// The plugin the scenario names for a place, which must be of the place's kind.
+    fn named(
+        &mut self,
+        said: Option<&'s Said<String>>,
+        kind: Kind,
+        may_be_missing: bool,
+    ) -> Option<(Plugin, Option<&'s Place>)> {
+        let Some(said) = said else {
+            if !may_be_missing {
+                let name = kind.name();
+                let shipped: Vec<&str> = shipped::plugins()
+                    .filter(|plugin| plugin.starts_with(kind.folder()))
+                    .collect();
+                let short = match kind {
+                    Kind::Backend => "--backend NAME or ",
+                    Kind::Dataset => "--dataset-name NAME or ",
+                    Kind::Scorer => "",
+                };
+                let problem = Problem::new(format!("no {name} is named")).help(format!(
+                    "give one with {short}--plugin FILE, or as `plugin` under [{name}]; shipped are {}",
+                    shipped.join(", ")
+                ));
+                self.faults.scenario.push(problem);
+            }
+            return None;
+        };
+        let plugin = self.load(said)?;
+        if plugin.kind != kind {
+            self.faults.plugins.push(PluginError::WrongKind {
+                plugin: plugin.asked,
+                found: plugin.kind.name(),
+                expected: kind.name(),
+                place: said.place.to_string(),
+            });
+            return None;
+        }
+        Some((plugin, Some(&said.place)))
+    }
+
+    /// What the plan says of a plugin, once its configuration agrees with its schema.
+    fn planned<P>(
+        &mut self,
+        made: Result<P, PluginError>,
+        place: Option<&Place>,
+        config: &ConfigTable,
+        describe: impl FnOnce(&P) -> Result<Info, PluginError>,
+        plugin: impl FnOnce(&P) -> &Plugin,
+    ) -> Option<(P, PlannedPlugin)> {
+        let described = made.and_then(|made| describe(&made).map(|info| (made, info)));
+        let (made, info) = match described {
+            Ok(described) => described,
+            Err(error) => {
+                self.faults.add(error, place);
+                return None;
+            }
+        };
+        let problems = check_config(&info.config_schema, config);
+        if !problems.is_empty() {
+            self.faults.scenario.extend(problems);
+            return None;
+        }
+        let component = plugin(&made);
+        let planned = PlannedPlugin {
+            plugin: component.asked.clone(),
+            name: info.name,
+            version: info.version,
+            digest: component.digest.clone(),
+            config: config_json(config),
+        };
+        Some((made, planned))
+    }
+
+    fn tokenizer(&mut self, opened: Option<Result<Tokenizer, TokenizerError>>) -> Tokenizer {
+        match (opened, &self.source.scenario.tokenizer.path) {
+            (Some(Ok(tokenizer)), _) => tokenizer,
+            (Some(Err(error)), Some(said)) => {
+                self.problem(&error, &said.place);
+                Tokenizer::bytes()
+            }
+            _ => Tokenizer::bytes(),
+        }
+    }
+
+    fn problem(&mut self, error: &dyn std::fmt::Display, place: &Place) {
+        let problem = Problem::new(error.to_string()).at(place.clone(), "named here");
+        self.faults.scenario.push(problem);
+    }
+
+    fn files(&mut self, measured: BTreeMap<String, Measured>) -> BTreeMap<String, PlannedFile> {
+        let mut files = BTreeMap::new();
+        for (name, (path, measured)) in measured {
+            match measured {
+                Ok((bytes, digest)) => {
+                    let file = PlannedFile {
+                        path,
+                        bytes,
+                        digest,
+                    };
+                    files.insert(name, file);
+                }
+                Err(cause) => {
+                    let error = format!("cannot read the file `{}`: {cause}", path.display());
+                    let said = &self.source.scenario.dataset.files[&name];
+                    self.problem(&error, &said.place);
+                }
+            }
+        }
+        files
+    }
+}
+
+fn config_json(config: &ConfigTable) -> serde_json::Value {
+    serde_json::Value::Object(config.to_json())
+}
+
+/// A file's path, and its length and SHA-256.
+type Measured = (PathBuf, std::io::Result<(u64, String)>);
+
+/// Length and SHA-256 of a file.
+fn measure(path: &Path) -> std::io::Result<(u64, String)> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    let mut hash = Sha256::new();
+    let mut bytes = 0;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let read = std::io::Read::read(&mut file, &mut buffer)?;
+        if read == 0 {
+            return Ok((bytes, hex(&hash.finalize())));
+        }
+        hash.update(&buffer[..read]);
+        bytes += read as u64;
+    }
+}

@@ -1,0 +1,100 @@
+//! What a scenario names and what takes time to read, all of it at the same time: plugins to compile, the
+//! tokenizer, the input files' digests. What came of it is looked at afterwards, in the order of a reader.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::defaults::limits;
+use super::{Measured, Source, measure};
+use model::timings::{Stage, Timings};
+use plugins::PluginError;
+use plugins::load::{self, Plugin, SearchPath};
+use reader::Said;
+use tokenizer::{Tokenizer, TokenizerError};
+
+/// What was read.
+pub(super) struct Ahead {
+    /// By the name that was asked for.
+    pub(super) plugins: BTreeMap<String, Result<Plugin, PluginError>>,
+    /// Absent where the scenario names none.
+    pub(super) tokenizer: Option<Result<Tokenizer, TokenizerError>>,
+    /// Path, length and SHA-256, by the scenario's names.
+    pub(super) files: BTreeMap<String, Measured>,
+}
+
+/// Reads all of it, on a thread each.
+pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
+    let scenario = &source.scenario;
+    let scorers = scenario.scorers.iter().flatten();
+    let of_scenario = [&scenario.backend.plugin, &scenario.dataset.plugin];
+    let names: BTreeSet<&str> = (source.plugins.iter())
+        .chain(of_scenario.into_iter().flatten())
+        .chain(scorers.filter_map(|scorer| scorer.plugin.as_ref()))
+        .map(|said| said.value.as_str())
+        .collect();
+    let search = search(source);
+    let limits = limits(scenario);
+    std::thread::scope(|scope| {
+        let tokenizer = scenario.tokenizer.path.as_ref().map(|said| {
+            scope.spawn(|| {
+                let tokenizer = Tokenizer::open(&seen(source, said));
+                timings.reach(Stage::TokenizerLoaded);
+                tokenizer
+            })
+        });
+        let files: Vec<_> = (scenario.dataset.files.iter())
+            .map(|(name, said)| {
+                let path = seen(source, said);
+                let file = scope.spawn(move || {
+                    let measured = measure(&path);
+                    (path, measured)
+                });
+                (name.clone(), file)
+            })
+            .collect();
+        let plugins: Vec<_> = names
+            .into_iter()
+            .map(|name| {
+                let (search, limits) = (&search, &limits);
+                let plugin = scope.spawn(move || load::load_within(name, search, limits));
+                (name.to_owned(), plugin)
+            })
+            .collect();
+        let plugins = joined(plugins);
+        timings.reach(Stage::PluginsLoaded);
+        Ahead {
+            plugins,
+            tokenizer: tokenizer.map(join),
+            files: joined(files),
+        }
+    })
+}
+
+/// Where a scenario's plugins are looked for.
+pub(super) fn search(source: &Source) -> SearchPath {
+    SearchPath {
+        scenario: source.folder.clone(),
+        folders: source.plugin_path.clone(),
+        shipped: shipped::PLUGINS,
+    }
+}
+
+/// A path as it is meant from where it was said.
+pub(super) fn seen(source: &Source, said: &Said<PathBuf>) -> PathBuf {
+    match &source.folder {
+        Some(folder) => said.seen_from(folder),
+        None => said.value.clone(),
+    }
+}
+
+fn joined<T>(threads: Vec<(String, std::thread::ScopedJoinHandle<'_, T>)>) -> BTreeMap<String, T> {
+    let threads = threads.into_iter();
+    threads.map(|(name, thread)| (name, join(thread))).collect()
+}
+
+/// A panic of a thread is a bug, and goes on being one.
+fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

@@ -1,0 +1,272 @@
+//! The parts of a plan that need nothing but the scenario: what it says, and what holds where it
+//! says nothing.
+
+use super::config_json;
+use model::arrival::{self, Shape, Spread, Think, ThinkSpread, Trace, length_for};
+use model::connection::Timeouts;
+use model::file::PlannedFile;
+use model::plugin::Limits;
+use model::units::Nanos;
+use reader::{Said, Size};
+use result::metric::Objective;
+use result::threshold::Threshold;
+use scenario::plan::{Amount, Controls, Load, RequestOptions};
+use scenario::{Arrival, Ramp, Scenario, Stage};
+
+/// Requests when nobody says how many, as `vllm bench serve` and SGLang's client have it.
+const REQUESTS: u64 = 1000;
+
+/// How many requests, and when: all at once where nobody says, after one to warm up. Stages and
+/// traces say by themselves how long they are.
+pub fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>) -> Load {
+    let load = &scenario.load;
+    let otherwise = match (&load.stages, trace) {
+        (Some(stages), _) => Amount::Duration(
+            planned(stages)
+                .iter()
+                .fold(Nanos::ZERO, |sum, stage| sum + stage.length),
+        ),
+        (None, Some((_, trace))) => Amount::Requests(trace.len() as u64),
+        (None, None) => Amount::Requests(REQUESTS),
+    };
+    let amount = match (&load.duration, &load.requests) {
+        (Some(duration), _) => Amount::Duration(duration.value.0.into()),
+        (None, Some(requests)) => Amount::Requests(requests.value),
+        (None, None) => otherwise,
+    };
+    Load {
+        amount,
+        arrival: arrival_of(load, amount, trace),
+        max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
+        warmup: load.warmup.as_ref().map_or(1, |said| narrow(said.value)),
+        seed: load.seed.as_ref().map_or(1, |said| said.value),
+    }
+}
+
+fn arrival_of(
+    load: &scenario::Load,
+    amount: Amount,
+    trace: Option<&(PlannedFile, Trace)>,
+) -> arrival::Arrival {
+    let value = |said: &Option<Said<f64>>, otherwise| {
+        said.as_ref()
+            .map_or(otherwise, |said: &Said<f64>| said.value)
+    };
+    let rate = value(&load.rate, f64::INFINITY);
+    let burstiness = value(&load.burstiness, 1.0);
+    let normalise = load.normalise.as_ref().is_some_and(|said| said.value);
+    let meant = load.meant_arrival().unwrap_or(Arrival::Inf);
+    let spread = match meant {
+        Arrival::Constant => Spread::Constant,
+        Arrival::Gamma => Spread::Gamma { burstiness },
+        _ => Spread::Poisson,
+    };
+    match meant {
+        meant if meant.has_rate() && load.stages.is_some() => arrival::Arrival::Stages {
+            spread,
+            stages: planned(load.stages.as_deref().unwrap_or_default()),
+        },
+        meant if meant.has_rate() && load.ramp.place().is_some() => arrival::Arrival::Ramp {
+            spread,
+            ramp: ramp_of(&load.ramp, amount),
+        },
+        Arrival::Constant => arrival::Arrival::Constant { rate },
+        Arrival::Poisson => arrival::Arrival::Poisson { rate, normalise },
+        Arrival::Gamma => arrival::Arrival::Gamma {
+            rate,
+            burstiness,
+            normalise,
+        },
+        Arrival::Closed => arrival::Arrival::Closed {
+            concurrency: load
+                .concurrency
+                .as_ref()
+                .map_or(1, |said| narrow(said.value)),
+            think: load.think_time.as_ref().map(|time| Think {
+                time: time.value.0.into(),
+                spread: load
+                    .think_spread
+                    .as_ref()
+                    .map_or(ThinkSpread::Constant, |said| said.value),
+            }),
+        },
+        // Without its file the scenario is refused.
+        Arrival::Trace => trace.map_or(arrival::Arrival::Inf, |(file, trace)| {
+            let time_scale = value(&load.trace.time_scale, 1.0);
+            arrival::Arrival::Trace {
+                file: file.clone(),
+                time_scale,
+                timestamps: trace.len() as u64,
+                length: trace.length(time_scale),
+                peak: trace.peak(time_scale) as f64,
+            }
+        }),
+        // Its samples are read when all else is known: see `Resolution::planned_arrivals`.
+        Arrival::Dataset => arrival::Arrival::Dataset {
+            time_scale: value(&load.trace.time_scale, 1.0),
+            timestamps: 0,
+            first: Nanos::ZERO,
+            length: 0.0,
+            peak: 0.0,
+        },
+        Arrival::Inf => arrival::Arrival::Inf,
+    }
+}
+
+/// A ramp over the time that is said, else over the whole run: for so long, or until so many
+/// requests were due.
+fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
+    let end = |said: &Option<Said<f64>>| said.as_ref().map_or(0.0, |said| said.value);
+    let (from, to) = (end(&ramp.from), end(&ramp.to));
+    let shape = shape(&ramp.shape);
+    arrival::Stage {
+        from,
+        to,
+        shape,
+        length: match (&ramp.over, amount) {
+            (Some(over), _) => over.value.0.into(),
+            (None, Amount::Duration(duration)) => duration,
+            (None, Amount::Requests(requests)) => length_for(shape, from, to, requests),
+        },
+    }
+}
+
+/// Stages with their beginnings, of which those that are not said are the ends before.
+fn planned(stages: &[Stage]) -> Vec<arrival::Stage> {
+    let mut before = 0.0;
+    let said = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
+    let one = |stage: &Stage| {
+        let to = said(&stage.rate).or(said(&stage.to)).unwrap_or(before);
+        let from = said(&stage.rate).or(said(&stage.from)).unwrap_or(before);
+        before = to;
+        arrival::Stage {
+            from,
+            to,
+            shape: shape(&stage.shape),
+            length: stage
+                .length
+                .as_ref()
+                .map_or(Nanos::ZERO, |said| said.value.0.into()),
+        }
+    };
+    stages.iter().map(one).collect()
+}
+
+fn shape(said: &Option<Said<Shape>>) -> Shape {
+    said.as_ref().map_or(Shape::Linear, |said| said.value)
+}
+
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// What is asked of every request: streamed and as long as asked, unless said otherwise.
+pub fn request_options(scenario: &Scenario) -> RequestOptions {
+    let request = &scenario.request;
+    let value = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
+    let whole = |said: &Option<Said<u64>>| said.as_ref().map(|said| narrow(said.value));
+    RequestOptions {
+        stream: request.stream.as_ref().is_none_or(|said| said.value),
+        ignore_eos: request.ignore_eos.as_ref().is_none_or(|said| said.value),
+        output_tokens: whole(&request.output_tokens),
+        min_output_tokens: whole(&request.min_output_tokens),
+        temperature: value(&request.temperature),
+        top_p: value(&request.top_p),
+        top_k: whole(&request.top_k),
+        min_p: value(&request.min_p),
+        frequency_penalty: value(&request.frequency_penalty),
+        presence_penalty: value(&request.presence_penalty),
+        repetition_penalty: value(&request.repetition_penalty),
+        sampling_seed: request.sampling_seed.as_ref().map(|said| said.value),
+        stop: texts(&request.stop),
+        adapters: texts(&request.adapters),
+        adapter_assignment: (request.adapter_assignment.as_ref())
+            .map_or_else(Default::default, |said| said.value),
+        extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
+    }
+}
+
+fn texts(said: &Option<Said<Vec<Said<String>>>>) -> Vec<String> {
+    let said = said.iter().flat_map(|list| &list.value);
+    said.map(|text| text.value.clone()).collect()
+}
+
+/// When to give up.
+pub fn timeouts(scenario: &Scenario) -> Timeouts {
+    let said = &scenario.timeouts;
+    let or = |span: &Option<Said<model::duration::Span>>, seconds: u64| {
+        span.as_ref()
+            .map_or(Nanos(seconds * 1_000_000_000), |said| said.value.0.into())
+    };
+    Timeouts {
+        connect: or(&said.connect, 10),
+        first_token: said.first_token.as_ref().map(|said| said.value.0.into()),
+        token_gap: or(&said.token_gap, 600),
+        request: or(&said.request, 6 * 3600),
+    }
+}
+
+/// What targets are asked beside answers: nothing, unless said otherwise.
+pub fn controls(scenario: &Scenario) -> Controls {
+    let yes = |said: &Option<Said<bool>>| said.as_ref().is_some_and(|said| said.value);
+    Controls {
+        wait_ready: (scenario.target.wait_ready.as_ref())
+            .map(|said| said.value.0.into())
+            .filter(|limit| *limit > Nanos::ZERO),
+        flush_cache: yes(&scenario.load.flush_cache),
+        server_metrics: yes(&scenario.report.server_metrics),
+    }
+}
+
+/// The percentiles to report, in percent.
+pub fn percentiles(scenario: &Scenario) -> Vec<f64> {
+    match &scenario.report.percentiles {
+        Some(said) => said.value.iter().map(|said| said.value).collect(),
+        None => vec![90.0, 95.0, 99.0],
+    }
+}
+
+/// What a request must keep to, to be good.
+pub fn goodput(scenario: &Scenario) -> Vec<Objective> {
+    let said = scenario.goodput.iter();
+    said.map(|(metric, most)| Objective {
+        metric: metric.clone(),
+        at_most_ms: most.value,
+    })
+    .collect()
+}
+
+/// What the run must keep to. What is no threshold was told before.
+pub fn thresholds(scenario: &Scenario) -> Vec<Threshold> {
+    let said = scenario.thresholds.iter();
+    said.filter_map(|said| said.value.parse().ok()).collect()
+}
+
+/// What plugins may use.
+pub fn limits(scenario: &Scenario) -> Limits {
+    let said = &scenario.sandbox;
+    let default = Limits::default();
+    let span = |span: &Option<Said<model::duration::Span>>, default: u64| {
+        span.as_ref().map_or(default, |said| {
+            u64::try_from(said.value.0.as_millis()).unwrap_or(u64::MAX)
+        })
+    };
+    let size = |size: &Option<Said<Size>>, default: u64| {
+        size.as_ref().map_or(default, |said| said.value.0)
+    };
+    let number = |number: &Option<Said<u64>>, default: u64| {
+        number.as_ref().map_or(default, |said| said.value)
+    };
+    Limits {
+        component_bytes: size(&said.component, default.component_bytes),
+        functions: number(&said.functions, default.functions),
+        table_elements: number(&said.table, default.table_elements),
+        nesting: number(&said.nesting, default.nesting),
+        compile_ms: span(&said.compile, default.compile_ms),
+        memory_bytes: size(&said.memory, default.memory_bytes),
+        returned_bytes: size(&said.returned, default.returned_bytes),
+        backend_call_ms: span(&said.backend_call, default.backend_call_ms),
+        dataset_call_ms: span(&said.dataset_call, default.dataset_call_ms),
+        scorer_call_ms: span(&said.scorer_call, default.scorer_call_ms),
+    }
+}

@@ -1,0 +1,101 @@
+//! What says when requests are due: a file, read once for its instants and its digest alike, or the dataset's
+//! samples.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::ahead::seen;
+use super::{Resolution, hex};
+use crate::prepare::arrivals;
+use model::arrival::{Arrival, Trace, TraceError};
+use model::file::PlannedFile;
+use plugins::dataset::Dataset;
+use scenario::plan::Plan;
+
+impl Resolution<'_> {
+    /// When the dataset has its samples due, where the plan leaves that to it; else nothing. What the plan says
+    /// of it is filled in.
+    pub(super) fn planned_arrivals(&mut self, plan: &mut Plan, dataset: &Dataset) -> Trace {
+        if !matches!(plan.load.arrival, Arrival::Dataset { .. }) {
+            return Trace::default();
+        }
+        let trace = match arrivals(plan, dataset) {
+            Ok(arrivals) => Trace::of(&arrivals),
+            Err(error) => {
+                let place = self.source.scenario.load.arrival.as_ref();
+                self.faults.add(error, place.map(|said| &said.place));
+                return Trace::default();
+            }
+        };
+        if let Arrival::Dataset {
+            time_scale,
+            timestamps,
+            first,
+            length,
+            peak,
+        } = &mut plan.load.arrival
+        {
+            *timestamps = trace.len() as u64;
+            *first = trace.first(*time_scale);
+            *length = trace.length(*time_scale);
+            *peak = trace.peak(*time_scale) as f64;
+        }
+        trace
+    }
+
+    /// The trace that the scenario names, and what the plan says of its file.
+    pub(super) fn trace(&mut self) -> Option<(PlannedFile, Trace)> {
+        let said = self.source.scenario.load.trace.file.as_ref()?;
+        let path = seen(self.source, said);
+        match read(&path) {
+            Ok((trace, bytes, digest)) => {
+                let file = PlannedFile {
+                    path,
+                    bytes,
+                    digest,
+                };
+                Some((file, trace))
+            }
+            Err(error) => {
+                let path = path.display();
+                let error = match error {
+                    TraceError::Read(cause) => format!("cannot read the trace `{path}`: {cause}"),
+                    wrong => format!("the trace `{path}`: {wrong}"),
+                };
+                self.problem(&error, &said.place);
+                None
+            }
+        }
+    }
+}
+
+/// The instants of a file, its length and its SHA-256.
+fn read(path: &Path) -> Result<(Trace, u64, String), TraceError> {
+    let mut file = BufReader::new(Hashed {
+        file: File::open(path)?,
+        hash: Sha256::new(),
+        bytes: 0,
+    });
+    let trace = Trace::read(&mut file)?;
+    let Hashed { hash, bytes, .. } = file.into_inner();
+    Ok((trace, bytes, hex(&hash.finalize())))
+}
+
+/// A file that is hashed while it is read.
+struct Hashed {
+    file: File,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Read for Hashed {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.hash.update(&buffer[..read]);
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}

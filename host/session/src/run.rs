@@ -1,0 +1,312 @@
+//! One run, from plan to records: puts preparation, pacer, workers, decode threads and recorder
+//! together, runs the phases, and leaves when every reply has ended.
+//!
+//! [`on_threads`] is the real one. [`on_paused_clock`] runs the same parts on one task and virtual
+//! time, for tests with exact numbers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::decode::Patience;
+use crate::prepare::Preparation;
+use load::drive::desk::Desk;
+use load::drive::{Opened, Worker};
+use load::pace::Signal;
+use load::transport::Connect;
+use load::vitals::Vitals;
+use model::arrival::Trace;
+use model::clock::Clock;
+use model::connection::{Timestamps, Version};
+use model::target::{Secrets, Target};
+use plugins::PluginError;
+use plugins::backend::Backend;
+use plugins::dataset::Dataset;
+use report::record::RecordError;
+use scenario::plan::Plan;
+
+mod aside;
+mod backstage;
+mod conductor;
+
+pub use crate::live::Live;
+
+use aside::Aside;
+use backstage::{Alarm, Backstage, propagate, thread};
+use conductor::Conductor;
+
+/// Connections opened ahead for a run held to a rate, at most.
+const SPARE_CONNECTIONS: usize = 256;
+
+/// What a run is made of, beside its plan.
+#[derive(Clone)]
+pub struct Parts {
+    /// The server's dialect.
+    pub backend: Backend,
+    /// Where samples come from.
+    pub dataset: Dataset,
+    /// Where requests go, in turn.
+    pub targets: Vec<Target>,
+    /// What must not leave the process but in requests.
+    pub secrets: Secrets,
+    /// When requests arrive, where a file or the dataset says so; else nothing.
+    pub trace: Trace,
+}
+
+/// Why a run ended early or could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A plugin refused to begin, or failed too often.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// A plugin failed too often.
+    #[error("the run was ended: {0}")]
+    LastStraw(String),
+    /// Records could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// No connection could be opened.
+    #[error(
+        "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and do its limits allow so many connections?"
+    )]
+    Connections {
+        /// The target.
+        target: String,
+        /// How many failed.
+        failed: usize,
+        /// How many were wanted.
+        wanted: usize,
+    },
+    /// A server keeps its prefix cache.
+    #[error(
+        "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server so that it can be told to"
+    )]
+    Flush {
+        /// The target.
+        target: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// A server does not say what it counts.
+    #[error(
+        "{target} did not tell its metrics: {cause}; leave --server-metrics out, or start the server so that it tells them"
+    )]
+    Metrics {
+        /// The target.
+        target: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// What the outside may do to a run.
+#[derive(Clone)]
+pub struct Control {
+    /// Stops the run, or aborts it.
+    pub signal: Signal,
+    /// What can be seen of it.
+    pub live: Arc<Live>,
+}
+
+impl RunError {
+    /// Whether the measurement never began, whatever may be recorded of a warm-up.
+    pub fn is_before_measurement(&self) -> bool {
+        matches!(self, RunError::Flush { .. } | RunError::Metrics { .. })
+    }
+}
+
+/// How many workers and decode threads a machine with so many cores gets.
+fn workers(cores: usize) -> usize {
+    (cores / 2).clamp(1, 8)
+}
+
+/// Runs a plan in real time, on threads of its own.
+///
+/// # Errors
+/// Where the run cannot begin or had to end early. What was measured is on disk all the same.
+pub fn on_threads<C>(
+    plan: &Plan,
+    parts: &Parts,
+    connect: &C,
+    folder: &Path,
+    control: &Control,
+) -> Result<(), RunError>
+where
+    C: Connect + Clone + Send + 'static,
+{
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let clock = Clock::start();
+    let vitals = Some(Vitals::new(clock));
+    let (stage, prepared) =
+        Stage::set(plan, parts, folder, control, workers(cores), clock, vitals)?;
+    let mut orders = Vec::new();
+    let mut threads = Vec::new();
+    for number in 0..stage.workers {
+        let (desk, receiver) = Desk::new();
+        let napper = stage.may_nap().then(|| desk.napper());
+        orders.push(desk);
+        let worker = stage.worker(connect);
+        let alarm = Alarm(control.signal.clone());
+        let signal = control.signal.clone();
+        let vitals = stage.vitals.as_ref();
+        threads.push(thread(&format!("read-{number}"), vitals, move || {
+            let _alarm = alarm;
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            if let Some(napper) = napper {
+                runtime.on_thread_park(napper.settle(signal));
+            }
+            runtime
+                .enable_all()
+                .build()
+                .map(|runtime| runtime.block_on(worker.run(receiver)))
+        })?);
+    }
+    control.signal.attach();
+    if let Some(vitals) = &stage.vitals {
+        vitals.enlist_this("pace");
+    }
+    let conducted = pollster::block_on(stage.conduct(&orders, prepared));
+    drop(orders);
+    for thread in threads {
+        propagate(thread.join()).map_err(RunError::Thread)?;
+    }
+    stage.finish(conducted)
+}
+
+/// Runs a plan on the calling task, for a runtime whose clock is paused.
+///
+/// # Errors
+/// As [`on_threads`].
+pub async fn on_paused_clock<C>(
+    plan: &Plan,
+    parts: &Parts,
+    connect: &C,
+    folder: &Path,
+    control: &Control,
+) -> Result<(), RunError>
+where
+    C: Connect + Clone + 'static,
+{
+    let (stage, prepared) = Stage::set(plan, parts, folder, control, 1, Clock::start(), None)?;
+    let (desk, receiver) = Desk::new();
+    let worker = stage.worker(connect);
+    let conduct = async {
+        // The worker leaves when the orders end, so they end with the conducting.
+        let orders = [desk];
+        stage.conduct(&orders, prepared).await
+    };
+    let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
+    stage.finish(conducted)
+}
+
+/// Who writes the requests, and who asks what is not measured.
+type Prepared<'r> = (Preparation, Option<Aside<'r>>);
+
+/// A run with everything in its place.
+struct Stage<'r> {
+    plan: &'r Plan,
+    parts: &'r Parts,
+    control: &'r Control,
+    workers: usize,
+    clock: Clock,
+    opened: Arc<Opened>,
+    backstage: Backstage,
+    vitals: Option<Arc<Vitals>>,
+}
+
+impl<'r> Stage<'r> {
+    /// Opens the plugins and starts the threads behind so many workers.
+    fn set(
+        plan: &'r Plan,
+        parts: &'r Parts,
+        folder: &Path,
+        control: &'r Control,
+        workers: usize,
+        clock: Clock,
+        vitals: Option<Arc<Vitals>>,
+    ) -> Result<(Self, Prepared<'r>), RunError> {
+        let patience = Patience::new(control.signal.clone());
+        let preparation = Preparation::open(plan, parts, &patience)?;
+        let aside = Aside::open(plan, parts)?;
+        let live = &control.live;
+        live.begin(plan, &parts.trace, clock, &control.signal, vitals.as_ref());
+        let stage = Stage {
+            plan,
+            parts,
+            control,
+            workers,
+            clock,
+            opened: Arc::default(),
+            backstage: Backstage::start(
+                parts,
+                folder,
+                workers,
+                control,
+                patience,
+                vitals.as_ref(),
+            )?,
+            vitals,
+        };
+        Ok((stage, (preparation, aside)))
+    }
+
+    /// Whether readers may nap: where the kernel's instants count, nothing depends on when they look but the
+    /// next request of a closed loop.
+    fn may_nap(&self) -> bool {
+        let wiring = &self.plan.connection;
+        cfg!(target_os = "linux")
+            && wiring.timestamps == Timestamps::Kernel
+            && wiring.http == Version::Http1
+            && self.plan.load.arrival.is_open()
+            && self.plan.slots().is_none()
+    }
+
+    fn worker<C: Clone>(&self, connect: &C) -> Worker<C> {
+        let spare = match (self.plan.load.arrival.peak_rate(), self.plan.slots()) {
+            (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
+                .clamp(4, SPARE_CONNECTIONS)
+                .div_ceil(self.workers),
+            _ => 0,
+        };
+        Worker {
+            connect: connect.clone(),
+            targets: self.parts.targets.len() as u32,
+            reuse: self.plan.connection.reuse,
+            clock: self.clock,
+            signal: self.control.signal.clone(),
+            reports: self.backstage.reports.clone(),
+            timeouts: self.plan.timeouts,
+            spare,
+            opened: Arc::clone(&self.opened),
+        }
+    }
+
+    async fn conduct(
+        &self,
+        orders: &[Desk],
+        (preparation, aside): Prepared<'_>,
+    ) -> Result<(), RunError> {
+        Conductor {
+            plan: self.plan,
+            clock: self.clock,
+            control: self.control,
+            orders,
+            opened: &self.opened,
+            exchanges: &self.backstage.exchanges,
+            targets: &self.parts.targets,
+            trace: &self.parts.trace,
+            vitals: self.vitals.as_ref(),
+        }
+        .conduct(preparation, aside)
+        .await
+    }
+
+    /// Waits until everything is on record; what went wrong there matters more than how the run was conducted.
+    fn finish(self, conducted: Result<(), RunError>) -> Result<(), RunError> {
+        let recorded = self.backstage.finish();
+        self.control.live.end();
+        recorded.and(conducted)
+    }
+}

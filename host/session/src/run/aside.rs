@@ -1,0 +1,193 @@
+//! What the server is asked beside the measurement: to forget the prefixes of the warm-up, and what it
+//! counted before and after. A worker asks, whose runtime connections live on; the pacer waits for it, while
+//! nothing is due.
+
+use plugins::backend::ServerMetric;
+use std::collections::BTreeMap;
+
+use tokio::sync::oneshot;
+
+use super::conductor::Conductor;
+use super::{Parts, RunError};
+use crate::decode::fit;
+use crate::prepare::http_request;
+use load::drive::Order;
+use load::question::Question;
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::{Control, Dialect};
+use result::summary::server::{Figure, Server, Told};
+use scenario::plan::Plan;
+
+/// How often a server is asked to forget: it may still be letting go of the warm-up's requests.
+const ATTEMPTS: u32 = 5;
+/// How long after a refusal it is asked again.
+const AGAIN: Nanos = Nanos(200_000_000);
+/// How often it is looked whether an answer has come.
+const GLANCE: Nanos = Nanos(1_000_000);
+
+/// Asks, in the backend's words.
+pub(super) struct Aside<'r> {
+    dialect: Dialect,
+    parts: &'r Parts,
+}
+
+/// What a target counted of itself, by figure.
+type Readings = BTreeMap<Figure, f64>;
+
+impl<'r> Aside<'r> {
+    /// Opens the backend, where the plan has something to ask.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    pub(super) fn open(plan: &Plan, parts: &'r Parts) -> Result<Option<Self>, PluginError> {
+        let wanted = plan.control.flush_cache || plan.control.server_metrics;
+        let open = || {
+            let dialect = parts.backend.open()?;
+            Ok(Aside { dialect, parts })
+        };
+        wanted.then(open).transpose()
+    }
+
+    /// Has every target forget the prefixes of earlier prompts.
+    ///
+    /// # Errors
+    /// Where one does not.
+    pub(super) async fn flush(&mut self, conductor: &Conductor<'_>) -> Result<(), RunError> {
+        for target in 0..self.parts.targets.len() as u32 {
+            let mut attempt = 1;
+            while let Err(cause) = self.ask(conductor, Control::FlushCache, target).await? {
+                if attempt == ATTEMPTS || conductor.control.signal.is_stopped() {
+                    return Err(RunError::Flush {
+                        target: self.parts.targets[target as usize].to_string(),
+                        cause,
+                    });
+                }
+                attempt += 1;
+                conductor.rest(AGAIN).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// What every target counted so far.
+    ///
+    /// # Errors
+    /// Where one does not say.
+    pub(super) async fn before(&mut self, conductor: &Conductor<'_>) -> Result<Server, RunError> {
+        let mut targets = Vec::new();
+        for (number, target) in (0..).zip(&self.parts.targets) {
+            let url = target.to_string();
+            match self.readings(conductor, number).await? {
+                Ok(before) => targets.push(Told::since(url, before)),
+                Err(cause) => return Err(RunError::Metrics { target: url, cause }),
+            }
+        }
+        Ok(Server { targets })
+    }
+
+    /// What they counted since. That one does not say any more is no reason to lose a measurement.
+    ///
+    /// # Errors
+    /// Where the backend breaks its contract.
+    pub(super) async fn after(
+        &mut self,
+        conductor: &Conductor<'_>,
+        server: &mut Server,
+    ) -> Result<(), RunError> {
+        for (number, told) in (0..).zip(&mut server.targets) {
+            match self.readings(conductor, number).await? {
+                Ok(after) => told.until(after),
+                Err(cause) => told.lost(cause),
+            }
+        }
+        Ok(())
+    }
+
+    async fn readings(
+        &mut self,
+        conductor: &Conductor<'_>,
+        target: u32,
+    ) -> Result<Result<Readings, String>, RunError> {
+        let body = match self.ask(conductor, Control::Metrics, target).await? {
+            Ok(body) => body,
+            Err(cause) => return Ok(Err(cause)),
+        };
+        let body = self.parts.secrets.redact_bytes(&body);
+        match self.dialect.read_metrics(&body) {
+            Ok(readings) => Ok(Ok(readings
+                .into_iter()
+                .map(|reading| (figure(reading.metric), reading.value))
+                .collect())),
+            Err(error) if error.is_misbehaviour() => Err(error.into()),
+            Err(error) => Ok(Err(fit(&error.to_string()))),
+        }
+    }
+
+    /// The body of a successful answer; the inner error is why there is none.
+    async fn ask(
+        &mut self,
+        conductor: &Conductor<'_>,
+        what: Control,
+        target: u32,
+    ) -> Result<Result<Vec<u8>, String>, RunError> {
+        let Some(question) = self.dialect.control(what)? else {
+            let cause = format!(
+                "the backend `{}` knows no such request",
+                self.dialect.name()
+            );
+            return Ok(Err(cause));
+        };
+        let to = &self.parts.targets[target as usize];
+        let secrets = &self.parts.secrets;
+        let below = to.path(&question.path);
+        let version = conductor.plan.connection.http;
+        let request = match http_request(to, version, secrets, &below, question) {
+            Ok(request) => request,
+            Err(cause) => return Ok(Err(cause)),
+        };
+        let (sender, mut answer) = oneshot::channel();
+        // In a real run the first worker, as any other, is there from the beginning to the end.
+        if let Some(worker) = conductor.orders.first() {
+            worker.put(Order::Ask(Box::new(Question {
+                target,
+                request,
+                answer: sender,
+            })));
+        }
+        let answered = loop {
+            match answer.try_recv() {
+                Ok(answered) => break answered,
+                Err(oneshot::error::TryRecvError::Empty) => conductor.rest(GLANCE).await,
+                Err(oneshot::error::TryRecvError::Closed) => {
+                    break Err("nobody is left to ask".to_owned());
+                }
+            }
+        };
+        Ok(match answered {
+            Ok((head, body)) if (200..300).contains(&head.status) => Ok(body),
+            Ok((head, body)) => {
+                let said = self
+                    .dialect
+                    .explain(head.status, &secrets.redact_bytes(&body))?;
+                Err(fit(&format!("HTTP {}: {}", head.status, said.message)))
+            }
+            Err(cause) => Err(fit(&secrets.redact(&cause))),
+        })
+    }
+}
+
+/// The figure that a backend's name for a server metric stands for.
+fn figure(metric: ServerMetric) -> Figure {
+    match metric {
+        ServerMetric::FinishedRequests => Figure::FinishedRequests,
+        ServerMetric::RunningRequests => Figure::RunningRequests,
+        ServerMetric::WaitingRequests => Figure::WaitingRequests,
+        ServerMetric::InputTokens => Figure::InputTokens,
+        ServerMetric::OutputTokens => Figure::OutputTokens,
+        ServerMetric::PrefixCacheQueries => Figure::PrefixCacheQueries,
+        ServerMetric::PrefixCacheHits => Figure::PrefixCacheHits,
+        ServerMetric::KvCacheUsage => Figure::KvCacheUsage,
+        ServerMetric::Preemptions => Figure::Preemptions,
+    }
+}

@@ -1,0 +1,132 @@
+//! Behind the workers: the decode threads and the recorder, from the first report to the last record.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+
+use super::{Control, Parts, RunError};
+use crate::decode::{Decoder, Patience};
+use load::drive::Report;
+use load::pace::Signal;
+use load::vitals::{Vitals, yield_to_others};
+use model::exchange::Exchange;
+use report::record::{RecordError, Recorder};
+
+/// The threads behind the workers.
+pub(super) struct Backstage {
+    /// Where workers report, by request number.
+    pub(super) reports: Vec<Sender<Report>>,
+    /// Where finished exchanges go.
+    pub(super) exchanges: Sender<Box<Exchange>>,
+    decoders: Vec<std::thread::JoinHandle<()>>,
+    recorder: std::thread::JoinHandle<Result<(), RecordError>>,
+    patience: Patience,
+}
+
+impl Backstage {
+    /// Starts so many decode threads, and the recorder. They let the readers go first: what they do
+    /// can be done later, but bytes that are read late are told as the server's latency.
+    pub(super) fn start(
+        parts: &Parts,
+        folder: &Path,
+        threads: usize,
+        control: &Control,
+        patience: Patience,
+        vitals: Option<&Arc<Vitals>>,
+    ) -> Result<Self, RunError> {
+        let recorder = Recorder::create(folder)?;
+        let (exchanges, finished) = crossbeam_channel::unbounded::<Box<Exchange>>();
+        let seen = {
+            let live = Arc::clone(&control.live);
+            move |exchange: &Exchange| live.count(exchange)
+        };
+        let signal = control.signal.clone();
+        let recorder = thread("record", vitals, move || {
+            yield_to_others();
+            let recorded = recorder.run(&finished, seen);
+            if recorded.is_err() {
+                signal.stop();
+            }
+            recorded
+        })?;
+        let mut reports = Vec::new();
+        let mut decoders = Vec::new();
+        for number in 0..threads {
+            let (sender, receiver) = crossbeam_channel::unbounded();
+            if let Some(vitals) = vitals {
+                let receiver = receiver.clone();
+                vitals.enlist_queue(move || receiver.len());
+            }
+            let decoder = Decoder {
+                dialect: parts.backend.open()?,
+                patience: patience.clone(),
+                secrets: parts.secrets.clone(),
+                output_tokens: Arc::clone(&control.live.output_tokens),
+                vitals: vitals.cloned(),
+            };
+            let exchanges = exchanges.clone();
+            reports.push(sender);
+            decoders.push(thread(&format!("decode-{number}"), vitals, move || {
+                yield_to_others();
+                decoder.run(&receiver, &exchanges);
+            })?);
+        }
+        Ok(Backstage {
+            reports,
+            exchanges,
+            decoders,
+            recorder,
+            patience,
+        })
+    }
+
+    /// Waits until everything reported is on disk.
+    pub(super) fn finish(self) -> Result<(), RunError> {
+        drop(self.reports);
+        for decoder in self.decoders {
+            propagate(decoder.join());
+        }
+        drop(self.exchanges);
+        propagate(self.recorder.join())?;
+        match self.patience.last_straw() {
+            Some(reason) => Err(reason),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Starts a named thread, and has it watched.
+pub(super) fn thread<T: Send + 'static>(
+    name: &str,
+    vitals: Option<&Arc<Vitals>>,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<std::thread::JoinHandle<T>, RunError> {
+    let (own_name, vitals) = (name.to_owned(), vitals.cloned());
+    let watched = move || {
+        if let Some(vitals) = vitals {
+            vitals.enlist_this(&own_name);
+        }
+        body()
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(watched)
+        .map_err(RunError::Thread)
+}
+
+/// A panic of a thread is a bug, and goes on being one.
+pub(super) fn propagate<T>(joined: std::thread::Result<T>) -> T {
+    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Ends the waiting for a thread that panics.
+pub(super) struct Alarm(pub(super) Signal);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.break_down();
+        }
+    }
+}

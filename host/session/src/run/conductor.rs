@@ -1,0 +1,274 @@
+//! The phases of a run, one after the other: lays requests and connections ready, warms up, measures.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crossbeam_channel::Sender;
+
+use super::aside::Aside;
+use super::{Control, RunError, SPARE_CONNECTIONS};
+use crate::decode::failed;
+use crate::live::Phase;
+use crate::prepare::{Item, Preparation};
+use load::drive::desk::Desk;
+use load::drive::{Job, Opened, Order};
+use load::pace::{Pacing, Release, Thinking, Verdict, drain, pace};
+use load::vitals::{Vitals, Watch};
+use model::arrival::{Arrival, Due, Trace};
+use model::clock::Clock;
+use model::connection::Reuse;
+use model::exchange::{self, Exchange, FailureClass, Outcome};
+use model::frame::Framing;
+use model::target::{Target, told};
+use model::timings::Stage;
+use model::units::Nanos;
+use scenario::plan::{Amount, Plan};
+
+/// How many seconds' worth of requests lie ready before a run held to a rate begins.
+const READY_SECONDS: f64 = 2.0;
+
+/// Conducts the phases of one run.
+pub(super) struct Conductor<'r> {
+    pub(super) plan: &'r Plan,
+    pub(super) clock: Clock,
+    pub(super) control: &'r Control,
+    pub(super) orders: &'r [Desk],
+    pub(super) opened: &'r Opened,
+    pub(super) exchanges: &'r Sender<Box<Exchange>>,
+    pub(super) targets: &'r [Target],
+    pub(super) trace: &'r Trace,
+    pub(super) vitals: Option<&'r Arc<Vitals>>,
+}
+
+impl Conductor<'_> {
+    /// Runs the phases; returns when every reply has ended.
+    pub(super) async fn conduct(
+        &self,
+        mut preparation: Preparation,
+        mut aside: Option<Aside<'_>>,
+    ) -> Result<(), RunError> {
+        let framing = preparation.framing();
+        let warmup = preparation.warmup()?;
+        let wanted = self.ready();
+        let feed = preparation.start(wanted).map_err(RunError::Thread)?;
+        let live = &self.control.live;
+        feed.wait(wanted, |ready| {
+            live.ready.store(ready as u64, Ordering::Relaxed);
+            !self.control.signal.is_stopped()
+        });
+        self.control.live.timings.reach(Stage::RequestsReady);
+        self.open_connections(warmup.len()).await?;
+        self.control.live.timings.reach(Stage::ConnectionsOpen);
+        let mut key = 0;
+        if !warmup.is_empty() {
+            live.enter(Phase::WarmUp);
+            let mut items = warmup.into_iter();
+            let all_at_once = std::iter::repeat(Due::At(Nanos::ZERO));
+            self.phase(None, all_at_once, || items.next(), framing, &mut key)
+                .await;
+        }
+        let asks = &self.plan.control;
+        let mut server = None;
+        if let Some(aside) = &mut aside
+            && !self.control.signal.is_stopped()
+        {
+            if asks.flush_cache {
+                aside.flush(self).await?;
+            }
+            if asks.server_metrics {
+                server = Some(aside.before(self).await?);
+            }
+        }
+        if !self.control.signal.is_stopped() {
+            let duration = match self.plan.load.amount {
+                Amount::Requests(_) => None,
+                Amount::Duration(duration) => Some(duration),
+            };
+            live.measure(self.clock.now());
+            let watch = self.vitals.map(Vitals::watch).transpose();
+            let watch = watch.map_err(RunError::Thread)?;
+            let due_times = self.plan.due_times(self.trace);
+            self.phase(duration, due_times, || feed.next(), framing, &mut key)
+                .await;
+            if let Some(client) = watch.and_then(Watch::finish) {
+                let _ = self.control.live.client.set(client);
+            }
+            if let (Some(aside), Some(mut server)) = (&mut aside, server) {
+                aside.after(self, &mut server).await?;
+                let _ = self.control.live.server.set(server);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits so long, while nothing is due. May return early.
+    pub(super) async fn rest(&self, span: Nanos) {
+        let until = self.clock.now() + span;
+        self.control.signal.wait(&self.clock, Some(until)).await;
+    }
+
+    /// How many requests must lie ready before the first is due: all that may be sent at once.
+    fn ready(&self) -> u64 {
+        let requests = self.plan.requests().unwrap_or(u64::MAX);
+        let arrival = &self.plan.load.arrival;
+        let wanted = match (self.plan.slots(), arrival.peak_rate()) {
+            (Some(slots), _) => 2 * slots as u64,
+            (_, Some(rate)) if rate.is_finite() => (rate * READY_SECONDS).ceil() as u64 + 16,
+            _ => requests,
+        };
+        wanted.min(requests)
+    }
+
+    /// Opens the connections that will be needed first, before anything is due.
+    async fn open_connections(&self, warmup: usize) -> Result<(), RunError> {
+        let requests = self.plan.requests().unwrap_or(u64::MAX).max(warmup as u64);
+        let wanted = match (self.plan.slots(), self.plan.load.arrival.peak_rate()) {
+            (Some(slots), _) => slots as u64,
+            (None, Some(rate)) if rate.is_finite() => {
+                (rate.ceil() as u64).clamp(4, SPARE_CONNECTIONS as u64)
+            }
+            _ => requests,
+        };
+        let wanted = wanted.min(requests) as usize;
+        let workers = self.orders.len();
+        for (number, orders) in self.orders.iter().enumerate() {
+            let share = wanted / workers + usize::from(number < wanted % workers);
+            orders.put(Order::Open(share));
+        }
+        let settled = || self.opened.settled.load(Ordering::Acquire);
+        while settled() < wanted && !self.control.signal.is_stopped() {
+            self.rest(Nanos(1_000_000)).await;
+        }
+        let failed = self.opened.failed.load(Ordering::Acquire);
+        if failed > 0 && failed == settled() {
+            return Err(RunError::Connections {
+                target: told(self.targets),
+                failed,
+                wanted,
+            });
+        }
+        Ok(())
+    }
+
+    /// Paces one phase and waits for its replies.
+    async fn phase(
+        &self,
+        duration: Option<Nanos>,
+        due_times: impl Iterator<Item = Due>,
+        next: impl FnMut() -> Option<Item>,
+        framing: Framing,
+        key: &mut u64,
+    ) {
+        let slots = self.plan.slots();
+        let load = &self.plan.load;
+        let thinking = match load.arrival {
+            Arrival::Closed { think, .. } => think.map(|think| {
+                let (first, step) = self.plan.users();
+                Thinking {
+                    think,
+                    seed: load.seed,
+                    first,
+                    step,
+                }
+            }),
+            _ => None,
+        };
+        let pacing = Pacing {
+            origin: self.clock.now(),
+            duration,
+            slots,
+            capped: load.arrival.is_open() && slots.is_some(),
+            thinking,
+        };
+        let signal = &self.control.signal;
+        pace(
+            &self.clock,
+            signal,
+            &pacing,
+            due_times,
+            next,
+            |item, verdict| {
+                *key += 1;
+                self.hand_on(item, verdict, framing, *key);
+                *key
+            },
+        )
+        .await;
+        if self.control.live.phase() == Phase::Measuring {
+            self.control.live.enter(Phase::Draining);
+        }
+        drain(&self.clock, signal, || signal.is_aborted()).await;
+        if signal.is_aborted() {
+            for orders in self.orders {
+                orders.put(Order::Abort);
+            }
+            drain(&self.clock, signal, || false).await;
+        }
+    }
+
+    /// The worker for a request: in turn, but the same for the same conversation, whose connection it holds.
+    fn worker_of(&self, job: &Job) -> usize {
+        let number = match &job.session {
+            Some(session) if self.plan.connection.reuse == Reuse::Session => {
+                let mut hasher = DefaultHasher::new();
+                session.hash(&mut hasher);
+                hasher.finish()
+            }
+            _ => job.key,
+        };
+        (number % self.orders.len() as u64) as usize
+    }
+
+    fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) {
+        let (mut exchange, request) = match item {
+            Item::Ready {
+                exchange,
+                request,
+                session,
+            } => (exchange, Some((request, session))),
+            Item::Faulty(exchange) => (exchange, None),
+        };
+        let signal = &self.control.signal;
+        match (verdict, request) {
+            (Verdict::Send(release), Some((request, session))) => {
+                let Release { due, granted } = release;
+                let measured = exchange.phase == exchange::Phase::Measure;
+                (exchange.due, exchange.granted) = (due, granted);
+                let job = Box::new(Job {
+                    key,
+                    exchange,
+                    request,
+                    framing,
+                    session,
+                });
+                let orders = &self.orders[self.worker_of(&job)];
+                orders.put(Order::Send(job));
+                if measured {
+                    self.control.live.gave_out();
+                }
+                if key == 1 {
+                    self.control.live.timings.reach(Stage::FirstSent);
+                }
+            }
+            (Verdict::Send(Release { due, .. }), None) => {
+                exchange.due = due;
+                if exchange.phase == exchange::Phase::Measure {
+                    self.control.live.gave_out();
+                }
+                signal.release(key, self.clock.now());
+                let _ = self.exchanges.send(exchange);
+            }
+            (Verdict::NotSent { due }, _) => {
+                exchange.due = due;
+                if exchange.outcome == Outcome::Ok {
+                    exchange.outcome = failed(
+                        FailureClass::NotSent,
+                        "it was due, but the run ended before a slot came free or it could be sent",
+                    );
+                }
+                let _ = self.exchanges.send(exchange);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Embeds what ships inside the runner: the scenarios of the repository, the components that
+//! `cargo xtask plugins` has built, and what `runner plugin new` writes. Builds nothing itself, so checking
+//! and linting stay quick; without built components the runner has none inside, and says so when one is asked
+//! for.
+
+#[path = "build/kit.rs"]
+mod kit;
+
+use std::error::Error;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let root = (manifest.ancestors().nth(2)).expect("the workspace holds this package");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+
+    println!("cargo::rerun-if-env-changed=RUNNER_COMPONENTS");
+    let components = env::var_os("RUNNER_COMPONENTS")
+        .map_or_else(|| root.join("target/components"), PathBuf::from);
+
+    let mut text = String::from(
+        "/// The components that ship, by name.\npub const PLUGINS: &[(&str, &[u8])] = &[\n",
+    );
+    for kind in ["backends", "datasets", "scorers"] {
+        for (name, path) in files(&components.join(kind), kind, Some("wasm"))? {
+            writeln!(text, "    ({name:?}, include_bytes!({path:?})),")?;
+        }
+    }
+    text.push_str("];\nconst SCENARIOS: &[(&str, &str)] = &[\n");
+    for (name, path) in files(&root.join("scenarios"), "scenarios", Some("toml"))? {
+        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+    }
+    text.push_str("];\n");
+    fs::write(out.join("shipped.rs"), text)?;
+    fs::write(out.join("kit.rs"), kit::embedded(root, &out)?)?;
+    Ok(())
+}
+
+/// The files below `folder`, those with that extension or all, sorted, each with its name below `prefix`.
+fn files(
+    folder: &Path,
+    prefix: &str,
+    extension: Option<&str>,
+) -> io::Result<Vec<(String, PathBuf)>> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut found = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = match prefix {
+            "" => name.into_owned(),
+            prefix => format!("{prefix}/{name}"),
+        };
+        if path.is_dir() {
+            found.extend(files(&path, &name, extension)?);
+        } else if extension.is_none_or(|wanted| path.extension().is_some_and(|own| own == wanted)) {
+            found.push((name, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

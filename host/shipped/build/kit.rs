@@ -1,0 +1,197 @@
+//! What a plugin's author is given: the templates, the contract, and the Rust SDK as a package that stands on
+//! its own, with the versions of the workspace in the places where its manifest points at them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::files;
+
+/// The packages of the SDK: where they lie in the repository, and in the kit.
+const PACKAGES: [(&str, &str); 2] = [("plugins/sdk", ""), ("plugins/sdk/testing", "testing")];
+
+/// Where one of these packages finds the other, in the kit.
+const SIBLINGS: [(&str, &str); 1] = [("runner-plugin", "..")];
+
+/// Where the SDK finds the contract, in the repository and in the kit.
+const CONTRACT: (&str, &str) = ("\"../../wit", "\"wit");
+
+/// The Rust text of the tables `TEMPLATES`, `CONTRACT_FILES`, `SDK` and `SDK_LOCK`.
+pub fn embedded(root: &Path, out: &Path) -> Result<String, Box<dyn Error>> {
+    let mut text = String::from(
+        "/// The templates of plugin projects, by path.\npub const TEMPLATES: &[(&str, &str)] = &[\n",
+    );
+    for (name, path) in files(&root.join("plugins/template"), "", None)? {
+        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+    }
+    text.push_str("];\n/// The plugin contract, by file name.\npub const CONTRACT_FILES: &[(&str, &str)] = &[\n");
+    // Frozen versions are for hosts; an author writes against the current one.
+    for (name, path) in files(&root.join("wit"), "", Some("wit"))? {
+        if !name.contains('/') {
+            writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+        }
+    }
+    let workspace = root.join("Cargo.toml");
+    println!("cargo::rerun-if-changed={}", workspace.display());
+    let workspace: Table = fs::read_to_string(workspace)?.parse()?;
+    let kit = out.join("kit");
+    let mut wanted = BTreeSet::new();
+    text.push_str("];\n/// The Rust SDK, by path.\npub const SDK: &[(&str, &str)] = &[\n");
+    for (package, place) in PACKAGES {
+        let source = root.join(package);
+        let manifest = source.join("Cargo.toml");
+        println!("cargo::rerun-if-changed={}", manifest.display());
+        let manifest = expanded(fs::read_to_string(manifest)?.parse()?, &workspace)?;
+        wanted.extend(dependencies(&manifest));
+        let folder = kit.join(place);
+        fs::create_dir_all(&folder)?;
+        let mut written: Vec<(String, PathBuf)> = files(&source.join("src"), "src", Some("rs"))?;
+        let path = folder.join("Cargo.toml");
+        fs::write(&path, toml::to_string(&manifest)?)?;
+        written.push(("Cargo.toml".to_owned(), path));
+        for (name, path) in written {
+            let original = fs::read_to_string(&path)?;
+            let path = match original.contains(CONTRACT.0) {
+                false => path,
+                true => {
+                    let path = folder.join(name.replace('/', "-"));
+                    fs::write(&path, original.replace(CONTRACT.0, CONTRACT.1))?;
+                    path
+                }
+            };
+            let name = Path::new(place).join(name);
+            writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+        }
+    }
+    let lock = root.join("Cargo.lock");
+    println!("cargo::rerun-if-changed={}", lock.display());
+    let lock = pruned(&fs::read_to_string(lock)?, wanted)?;
+    writeln!(
+        text,
+        "];\n/// The lock file of the SDK's dependencies.\npub const SDK_LOCK: &str = {lock:?};"
+    )?;
+    Ok(text)
+}
+
+/// A manifest that says itself what it takes from the workspace, without what only the workspace tests.
+fn expanded(mut manifest: Table, workspace: &Table) -> Result<Table, Box<dyn Error>> {
+    let shared = |section: &str, key: &str| -> Result<Value, Box<dyn Error>> {
+        let table = workspace.get("workspace").and_then(|all| all.get(section));
+        let value = table.and_then(|table| table.get(key)).cloned();
+        Ok(value.ok_or_else(|| format!("Cargo.toml has no workspace.{section}.{key}"))?)
+    };
+    manifest.remove("dev-dependencies");
+    manifest.remove("lints");
+    for (key, value) in section(&mut manifest, "package") {
+        if inherits(value) {
+            *value = shared("package", key)?;
+        }
+    }
+    for (key, value) in section(&mut manifest, "dependencies") {
+        if !inherits(value) {
+            continue;
+        }
+        if let Some((_, path)) = SIBLINGS.iter().find(|(sibling, _)| sibling == key) {
+            let place = Table::from_iter([("path".to_owned(), Value::from(*path))]);
+            *value = Value::Table(place);
+            continue;
+        }
+        let mut whole = match shared("dependencies", key)? {
+            Value::Table(table) => table,
+            version => Table::from_iter([("version".to_owned(), version)]),
+        };
+        for (setting, own) in value.as_table().into_iter().flatten() {
+            match (setting.as_str(), whole.get_mut(setting), own) {
+                ("workspace", ..) => {}
+                ("features", Some(Value::Array(known)), Value::Array(more)) => {
+                    known.extend(more.iter().cloned());
+                }
+                _ => drop(whole.insert(setting.clone(), own.clone())),
+            }
+        }
+        *value = Value::Table(whole);
+    }
+    Ok(manifest)
+}
+
+fn section<'m>(
+    manifest: &'m mut Table,
+    name: &str,
+) -> impl Iterator<Item = (&'m String, &'m mut Value)> + use<'m> {
+    let table = manifest.get_mut(name).and_then(Value::as_table_mut);
+    table.into_iter().flat_map(toml::Table::iter_mut)
+}
+
+fn inherits(value: &Value) -> bool {
+    value.get("workspace").and_then(Value::as_bool) == Some(true)
+}
+
+/// The names of the packages from elsewhere that a manifest depends on.
+fn dependencies(manifest: &Table) -> Vec<String> {
+    let table = manifest.get("dependencies").and_then(Value::as_table);
+    let names = table
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| value.get("path").is_none())
+        .map(|(name, _)| name.clone());
+    names.collect()
+}
+
+/// The lock file's entries for these packages and all that they need, so that an author's build has the versions
+/// that this runner's own plugins were built with. Cargo adds the entries of packages that lie in folders.
+fn pruned(lock: &str, wanted: BTreeSet<String>) -> Result<String, Box<dyn Error>> {
+    let mut lock: Table = lock.parse()?;
+    let all = match lock.remove("package") {
+        Some(Value::Array(all)) => all,
+        _ => return Err("Cargo.lock has no packages".into()),
+    };
+    let text = |package: &Value, key: &str| -> String {
+        package
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let mut by_name: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for package in all {
+        by_name
+            .entry(text(&package, "name"))
+            .or_default()
+            .push(package);
+    }
+    let mut kept: BTreeMap<(String, String), Value> = BTreeMap::new();
+    let mut open: Vec<String> = wanted.into_iter().collect();
+    while let Some(entry) = open.pop() {
+        // `NAME`, or `NAME VERSION` where there are several.
+        let mut words = entry.split(' ');
+        let name = words.next().unwrap_or_default();
+        let version = words.next();
+        for package in by_name.get(name).into_iter().flatten() {
+            let own = text(package, "version");
+            if version.is_some_and(|version| version != own) {
+                continue;
+            }
+            if kept
+                .insert((name.to_owned(), own), package.clone())
+                .is_none()
+            {
+                let needs = package.get("dependencies").and_then(Value::as_array);
+                open.extend(
+                    needs
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|need| need.as_str().map(str::to_owned)),
+                );
+            }
+        }
+    }
+    lock.insert(
+        "package".to_owned(),
+        Value::Array(kept.into_values().collect()),
+    );
+    Ok(toml::to_string(&lock)?)
+}
