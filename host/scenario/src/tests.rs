@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
-use reader::{Config, Place, Problem};
+use reader::Problem;
 use serde_json::{Value, json};
 
 use super::*;
