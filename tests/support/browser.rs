@@ -1,5 +1,5 @@
-//! A real browser, without a screen: Chromium, steered through chromedriver. It is waited for by what it
-//! shows, never by time.
+//! A real browser, without a screen: Chromium, steered through chromedriver with the few commands of the WebDriver
+//! protocol that the tests need. Tests wait for what the page shows, never for a time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,8 +7,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fantoccini::{Client, ClientBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
@@ -23,7 +21,6 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// A browser with one page. Dropping ends it.
 pub struct Browser {
-    client: Client,
     session: String,
     port: u16,
     _driver: Process,
@@ -70,21 +67,15 @@ pub async fn browser() -> Option<Browser> {
     .map(str::to_owned)
     .into();
     arguments.push(format!("--user-data-dir={}", profile.path().display()));
-    let Value::Object(capabilities) = json!({
+    let capabilities = json!({
         "browserName": "chrome",
         "goog:chromeOptions": { "args": arguments },
         "goog:loggingPrefs": { "browser": "ALL" },
-    }) else {
-        unreachable!("an object is written above")
-    };
-    let client = ClientBuilder::new(HttpConnector::new())
-        .capabilities(capabilities)
-        .connect(&format!("http://127.0.0.1:{port}"))
-        .await
-        .unwrap();
-    let session = client.session_id().await.unwrap().unwrap();
+    });
+    let wanted = json!({ "capabilities": { "alwaysMatch": capabilities } });
+    let opened = value(port, "POST", "/session", &wanted);
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
     let browser = Browser {
-        client,
         session,
         port,
         _driver: driver,
@@ -100,14 +91,13 @@ impl Browser {
     pub async fn open(&self, path: &Path) {
         let path = path.canonicalize().unwrap();
         let url = format!("file://{}", path.display());
-        self.client.goto(&url).await.unwrap();
+        self.post("url", &json!({ "url": url }));
     }
 
     /// What an expression is in the page.
     pub async fn value(&self, expression: &str) -> Value {
         let script = format!("return ({expression})");
-        let value = self.client.execute(&script, Vec::new()).await;
-        value.unwrap_or_else(|error| panic!("{expression}: {error}"))
+        self.post("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// What an expression is in the page: a text.
@@ -233,46 +223,51 @@ impl Browser {
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let answer = self
-            .ask("POST", &format!("/{path}"), &body.to_string())
-            .unwrap();
-        let answer: Value =
-            serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{path}: {answer}"));
-        let value = answer["value"].clone();
-        assert!(value.get("error").is_none(), "{path} {body}: {value}");
-        value
+        let path = format!("/session/{}/{path}", self.session);
+        value(self.port, "POST", &path, body)
     }
+}
 
-    /// Asks the driver for what the client has no method for.
-    fn ask(&self, method: &str, path: &str, body: &str) -> std::io::Result<String> {
-        let host = format!("127.0.0.1:{}", self.port);
-        let mut stream = TcpStream::connect(&host)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        write!(
-            stream,
-            "{method} /session/{}{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            self.session,
-            body.len()
-        )?;
-        // The driver keeps the connection open, whatever it is asked.
-        let mut answer = BufReader::new(stream);
-        let (mut line, mut length) = (String::new(), 0);
-        while answer.read_line(&mut line)? > 2 {
-            let field = line.to_ascii_lowercase();
-            if let Some(value) = field.strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            line.clear();
+/// What the driver answers to a command.
+#[track_caller]
+fn value(port: u16, method: &str, path: &str, body: &Value) -> Value {
+    let answer = ask(port, method, path, &body.to_string()).unwrap();
+    let answer: Value =
+        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{path}: {answer}"));
+    let value = answer["value"].clone();
+    assert!(value.get("error").is_none(), "{path} {body}: {value}");
+    value
+}
+
+/// Sends a command to the driver; the body of its answer.
+fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<String> {
+    let host = format!("127.0.0.1:{port}");
+    let mut stream = TcpStream::connect(&host)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    // The driver keeps the connection open, whatever the request says.
+    let mut answer = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while answer.read_line(&mut line)? > 2 {
+        let field = line.to_ascii_lowercase();
+        if let Some(value) = field.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
         }
-        let mut body = vec![0; length];
-        answer.read_exact(&mut body)?;
-        Ok(String::from_utf8(body).unwrap())
+        line.clear();
     }
+    let mut body = vec![0; length];
+    answer.read_exact(&mut body)?;
+    Ok(String::from_utf8(body).unwrap())
 }
 
 impl Drop for Browser {
     /// The driver, killed, would leave its browser behind.
     fn drop(&mut self) {
-        let _ = self.ask("DELETE", "", "");
+        let path = format!("/session/{}", self.session);
+        let _ = ask(self.port, "DELETE", &path, "");
     }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use component::Which;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -50,7 +51,7 @@ fn run() -> Result<ExitCode> {
     match command.to_str() {
         Some("demo") => return steps::demo(&root, &rest),
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
-        Some("plugins") => component::build_all(&root)?,
+        Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),
         Some("examples") => return steps::examples(&root),
         Some("freeze") => freeze::keep(&root)?,

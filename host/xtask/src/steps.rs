@@ -9,28 +9,21 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{component, examples};
+use crate::component::{self, Which};
+use crate::examples;
 
-/// Builds the runner, from the same artifacts as `cargo test --workspace`.
+/// Builds a program of the workspace; the exit code.
 ///
-/// Cargo unifies the features of dependencies over the packages and the kinds of target that a command
-/// selects. `--package runner` would therefore compile a second variant of the sandbox, the tokenizer
-/// and much else, for minutes. With every package selected and any one integration test among the
-/// targets, so that development dependencies count, the features are those of the tests; the README's
-/// test is named because nothing heavy stands behind it.
-const BUILD_RUNNER: [&str; 6] = [
-    "build",
-    "--workspace",
-    "--bin",
-    "runner",
-    "--test",
-    "readme",
-];
+/// Cargo unifies the features of dependencies over the packages that a command selects. With every package
+/// selected, each call compiles the same dependencies once.
+pub fn build_binary(root: &Path, name: &str) -> Result<i32> {
+    cargo(root, &["build", "--workspace", "--bin", name])
+}
 
 /// Builds the plugins and the runner, and runs its demo.
 pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
-    component::build_all(root)?;
-    let code = cargo(root, &BUILD_RUNNER)?;
+    component::build(root, Which::Shipping)?;
+    let code = build_binary(root, "runner")?;
     if code != 0 {
         return Ok(exit_code(code));
     }
@@ -44,7 +37,9 @@ pub fn test(root: &Path) -> Result<ExitCode> {
     let steps: [Step; 7] = [
         ("tools", tools),
         // Before what compiles the host, because the host embeds them.
-        ("plugins", |root| component::build_all(root).map(|()| 0)),
+        ("plugins", |root| {
+            component::build(root, Which::All).map(|()| 0)
+        }),
         ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
         ("clippy", clippy),
         // Plugins run their unit tests and cases here too, natively.
@@ -78,12 +73,12 @@ pub fn test(root: &Path) -> Result<ExitCode> {
 
 /// Builds the runner and tests the examples with it.
 pub fn examples(root: &Path) -> Result<ExitCode> {
-    component::build_all(root)?;
+    component::build(root, Which::All)?;
     test_examples(root).map(exit_code)
 }
 
 fn test_examples(root: &Path) -> Result<i32> {
-    let code = cargo(root, &BUILD_RUNNER)?;
+    let code = build_binary(root, "runner")?;
     if code != 0 {
         return Ok(code);
     }
@@ -135,7 +130,12 @@ fn cargo_command(root: &Path) -> Command {
 
 /// The runner that was built.
 fn runner(root: &Path) -> PathBuf {
-    built(root).join(format!("runner{}", std::env::consts::EXE_SUFFIX))
+    binary(root, "runner")
+}
+
+/// A program that was built.
+pub fn binary(root: &Path, name: &str) -> PathBuf {
+    built(root).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// Where cargo leaves binaries.
@@ -151,7 +151,7 @@ fn readme(root: &Path) -> Result<i32> {
     if blocks.is_empty() {
         bail!("README.md has no block fenced as `sh tested`");
     }
-    let code = cargo(root, &BUILD_RUNNER)?;
+    let code = build_binary(root, "runner")?;
     if code != 0 {
         return Ok(code);
     }
