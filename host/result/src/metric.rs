@@ -9,6 +9,8 @@ pub mod count;
 mod definition;
 pub mod objective;
 pub mod reading;
+#[cfg(test)]
+mod reference;
 
 #[cfg(test)]
 mod tests;

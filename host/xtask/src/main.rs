@@ -4,6 +4,7 @@
 
 mod component;
 mod dist;
+mod documents;
 mod examples;
 mod freeze;
 mod guest;
@@ -25,6 +26,7 @@ cargo xtask COMMAND
   test        everything that must hold before a change goes in, step by step
   dist        build the runner for release, plugins inside, to target/dist/runner
   examples    build the examples in plugins/examples and run their cases, where their languages' tools can be had
+  guide       build the user guide as a site with mdBook, to target/guide
   freeze      keep the components of the frozen contract, tests/guests/frozen-*, in tests/versions
   help        this text
 
@@ -54,6 +56,7 @@ fn run() -> Result<ExitCode> {
         Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),
         Some("examples") => return steps::examples(&root),
+        Some("guide") => return steps::guide(&root),
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => dist::build(&root)?,
         Some("help" | "--help" | "-h") => print!("{HELP}"),

@@ -1,8 +1,8 @@
 //! Commands that are a few other commands in a row: `demo`, and `test`, which is what must hold before a
 //! change goes in.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::component::{self, Which};
-use crate::examples;
+use crate::{documents, examples};
 
 /// Builds a program of the workspace; the exit code.
 ///
@@ -31,21 +31,35 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
-/// Runs every step until one fails; then the rest is named as not run.
+/// How a step ended.
+enum Done {
+    /// With this exit code.
+    Exit(i32),
+    /// Not run, because a tool is missing that the step can do without.
+    Skipped,
+}
+
+/// Runs every step until one fails, and names the steps that did not run.
 pub fn test(root: &Path) -> Result<ExitCode> {
-    type Step = (&'static str, fn(&Path) -> Result<i32>);
-    let steps: [Step; 7] = [
-        ("tools", tools),
+    type Step = (&'static str, fn(&Path) -> Result<Done>);
+    let steps: [Step; 9] = [
+        ("tools", |root| tools(root).map(Done::Exit)),
         // Before what compiles the host, because the host embeds them.
         ("plugins", |root| {
-            component::build(root, Which::All).map(|()| 0)
+            component::build(root, Which::All).map(|()| Done::Exit(0))
         }),
-        ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
-        ("clippy", clippy),
+        ("format", |root| {
+            cargo(root, &["fmt", "--all", "--check"]).map(Done::Exit)
+        }),
+        ("features", |root| features(root).map(Done::Exit)),
+        ("deny", deny),
+        ("clippy", |root| clippy(root).map(Done::Exit)),
         // Plugins run their unit tests and cases here too, natively.
-        ("tests", |root| cargo(root, &["test", "--workspace"])),
-        ("README", readme),
-        ("examples", test_examples),
+        ("tests", |root| {
+            cargo(root, &["test", "--workspace"]).map(Done::Exit)
+        }),
+        ("documents", |root| documents::test(root).map(Done::Exit)),
+        ("examples", |root| test_examples(root).map(Done::Exit)),
     ];
     let mut summary = String::new();
     let mut failed = None;
@@ -56,19 +70,32 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         }
         eprintln!("==> {name}");
         let started = Instant::now();
-        let code = step(root).unwrap_or_else(|error| {
+        let done = step(root).unwrap_or_else(|error| {
             eprintln!("xtask: {error:#}");
-            1
+            Done::Exit(1)
         });
-        let word = if code == 0 { "ok" } else { "FAILED" };
+        let (word, code) = match done {
+            Done::Exit(0) => ("ok", 0),
+            Done::Exit(code) => ("FAILED", code),
+            Done::Skipped => ("skipped", 0),
+        };
         summary += &format!(
-            "  {name:<9} {word:<6} {:>6.1} s\n",
+            "  {name:<9} {word:<7} {:>6.1} s\n",
             started.elapsed().as_secs_f64()
         );
         failed = (code != 0).then_some(code);
     }
     eprint!("==> summary\n{summary}");
     Ok(exit_code(failed.unwrap_or(0)))
+}
+
+/// Builds the user guide as a site.
+pub fn guide(root: &Path) -> Result<ExitCode> {
+    let code = run(Command::new("mdbook")
+        .arg("build")
+        .arg(root.join("host/guide")))
+    .context("mdBook makes the site: `cargo install mdbook --locked`")?;
+    Ok(exit_code(code))
 }
 
 /// Builds the runner and tests the examples with it.
@@ -98,6 +125,66 @@ fn clippy(root: &Path) -> Result<i32> {
         .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "0"))
+}
+
+/// Checks licences, sources and duplicate versions with cargo-deny, where that is installed.
+fn deny(root: &Path) -> Result<Done> {
+    let there = Command::new("cargo-deny").arg("--version").output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "cargo-deny is not installed (`cargo install cargo-deny --locked`): \
+             licences, sources and duplicate versions are not checked"
+        );
+        return Ok(Done::Skipped);
+    }
+    let code = cargo(
+        root,
+        &["deny", "--offline", "check", "bans", "licenses", "sources"],
+    )?;
+    Ok(Done::Exit(code))
+}
+
+/// Checks that a build of the runner alone and one of the whole workspace, tests included, turn on the same features
+/// of the dependencies they share. Where they differ, each switch between the two compiles dependencies again.
+fn features(root: &Path) -> Result<i32> {
+    let of = |selection: &[&str]| -> Result<BTreeMap<String, BTreeSet<String>>> {
+        let output = cargo_command(root)
+            .args([
+                "tree", "--locked", "--prefix", "none", "--format", "{p}|{f}",
+            ])
+            .args(selection)
+            .output()?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
+        }
+        let mut features: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in String::from_utf8(output.stdout)?.lines() {
+            if let Some((package, on)) = line.trim_end_matches(" (*)").split_once('|') {
+                let on = on.split(',').filter(|name| !name.is_empty());
+                let known = features.entry(package.to_owned()).or_default();
+                known.extend(on.map(str::to_owned));
+            }
+        }
+        Ok(features)
+    };
+    let alone = of(&["--package", "runner", "--edges", "normal,build"])?;
+    let whole = of(&["--workspace", "--edges", "normal,build,dev"])?;
+    let mut code = 0;
+    for (package, features) in &alone {
+        let more: Vec<&String> = whole
+            .get(package)
+            .into_iter()
+            .flat_map(|whole| whole.difference(features))
+            .collect();
+        if !more.is_empty() {
+            eprintln!(
+                "{package}: the workspace turns on {more:?}, the runner alone does not; \
+                 name these features in host/componentize/Cargo.toml"
+            );
+            code = 1;
+        }
+    }
+    Ok(code)
 }
 
 /// Prints the versions of what the other steps call, so that a log says what it was made with, and fails
@@ -139,66 +226,12 @@ pub fn binary(root: &Path, name: &str) -> PathBuf {
 }
 
 /// Where cargo leaves binaries.
-fn built(root: &Path) -> PathBuf {
+pub fn built(root: &Path) -> PathBuf {
     root.join("target/debug")
 }
 
-/// Runs every block of the README that is fenced as `sh tested`, one after the other in an empty folder,
-/// with the runner just built in the path.
-fn readme(root: &Path) -> Result<i32> {
-    let text = fs::read_to_string(root.join("README.md")).context("reading README.md")?;
-    let blocks = tested_blocks(&text);
-    if blocks.is_empty() {
-        bail!("README.md has no block fenced as `sh tested`");
-    }
-    let code = build_binary(root, "runner")?;
-    if code != 0 {
-        return Ok(code);
-    }
-    let folder = root.join("target/readme");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    fs::create_dir_all(&folder)?;
-    let mut search: Vec<PathBuf> = vec![built(root)];
-    search.extend(std::env::split_paths(
-        &std::env::var_os("PATH").unwrap_or_default(),
-    ));
-    let search = std::env::join_paths(search)?;
-    for block in blocks {
-        eprintln!("{}", block.trim_end());
-        // What a block leaves in the background ends with it, also where the block fails.
-        let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{block}");
-        let code = run(Command::new("sh")
-            .current_dir(&folder)
-            .args(["-e", "-c", &script])
-            .env("PATH", &search))?;
-        if code != 0 {
-            return Ok(code);
-        }
-    }
-    Ok(0)
-}
-
-/// The contents of the blocks fenced as `sh tested`.
-fn tested_blocks(markdown: &str) -> Vec<String> {
-    let mut blocks = Vec::new();
-    let mut open: Option<String> = None;
-    for line in markdown.lines() {
-        match (&mut open, line.trim()) {
-            (Some(_), "```") => blocks.extend(open.take()),
-            (Some(block), _) => {
-                block.push_str(line);
-                block.push('\n');
-            }
-            (None, "```sh tested") => open = Some(String::new()),
-            (None, _) => {}
-        }
-    }
-    blocks
-}
-
-fn run(command: &mut Command) -> Result<i32> {
+/// Runs a command; its exit code.
+pub fn run(command: &mut Command) -> Result<i32> {
     let status = command
         .status()
         .with_context(|| format!("{} does not start", command.get_program().display()))?;
@@ -207,15 +240,4 @@ fn run(command: &mut Command) -> Result<i32> {
 
 fn exit_code(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::tested_blocks;
-
-    #[test]
-    fn only_blocks_that_say_so_are_run() {
-        let text = "a\n```sh\nno\n```\n```sh tested\nrunner help\nrunner list\n```\n";
-        assert_eq!(tested_blocks(text), ["runner help\nrunner list\n"]);
-    }
 }

@@ -9,6 +9,7 @@ pub mod dashboard;
 pub mod demo;
 pub mod failure;
 pub mod flags;
+pub mod guide;
 pub mod interrupt;
 pub mod mock;
 pub mod plugin;
@@ -66,6 +67,7 @@ enum Command {
     Published(published::Args),
     Mock(Box<mock::Args>),
     Plugin(plugin::Args),
+    Guide(guide::Args),
     Schema(schema::Args),
     Completions(completions::Args),
 }
@@ -102,6 +104,7 @@ impl Cli {
             Some(Command::Published(args)) => published::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
             Some(Command::Plugin(args)) => plugin::exec(&args),
+            Some(Command::Guide(args)) => guide::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),
             Some(Command::Completions(args)) => completions::exec(&args),
         }
