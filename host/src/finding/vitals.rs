@@ -64,8 +64,8 @@ pub(super) fn saturated(summary: &Summary) -> Option<Finding> {
         id: Id::ClientSaturated,
         severity: Severity::Suspect,
         seen: seen.join("; "),
-        why: "a thread that sends or reads can do no more in a second, or had to wait for its turn: requests left late and replies were read late, which is told as the server's latency".into(),
-        advice: "give this client more cores or a machine of its own, or spread the load over several machines".into(),
+        why: "a thread that sends or reads was at its limit or had to wait for a core: requests left late and replies were read late, and that shows up as latency of the server".into(),
+        advice: "give this client more cores or a machine of its own, or split the load across several machines".into(),
     })
 }
 
@@ -84,12 +84,12 @@ pub(super) fn paused(summary: &Summary) -> Option<Finding> {
         id: Id::ClientPaused,
         severity: Severity::Suspect,
         seen: format!(
-            "this process stood still for up to {longest:.0} ms{}, {:.2} s in all",
+            "this process was paused for up to {longest:.0} ms{}, {:.2} s in all",
             beside.unwrap_or_default(),
             client.paused_s
         ),
-        why: "what was due or came in that time was sent or read afterwards, and all at once".into(),
-        advice: "see whether this machine or its container is suspended, limited in processor time or short of memory; give it more, or a machine of its own".into(),
+        why: "everything that was due or arrived during a pause was sent or read after it, all at once".into(),
+        advice: "check whether this machine or its container is suspended, throttled or short of memory; give it more resources, or a machine of its own".into(),
     })
 }
 
@@ -108,8 +108,8 @@ pub(super) fn stolen(summary: &Summary) -> Option<Finding> {
             machine.stolen_s,
             machine.stolen * 100.0
         ),
-        why: "in stolen time nothing is sent or read, and no clock of this machine tells which instants it fell on".into(),
-        advice: "measure from a machine whose cores are its own".into(),
+        why: "during stolen time nothing is sent or read, and no clock of this machine shows which requests it affected".into(),
+        advice: "measure from a machine with dedicated cores".into(),
     })
 }
 
@@ -129,11 +129,11 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
             Severity::Note
         },
         seen: format!(
-            "a limit on processor time kept this process from running for {seconds:.2} s ({:.1} % of the time)",
+            "a CPU quota kept this process from running for {seconds:.2} s ({:.1} % of the time)",
             share * 100.0
         ),
-        why: "in that time nothing was sent or read; what was due or came is told later than it was".into(),
-        advice: "raise the limit on processor time of this client's container (`cpu.max`, `resources.limits.cpu`), or take it away".into(),
+        why: "nothing was sent or read during that time, so requests that were due and replies that arrived then carry a later time than the true one".into(),
+        advice: "raise or remove the CPU quota of this client's container (`cpu.max`, `resources.limits.cpu`)".into(),
     })
 }
 
@@ -145,9 +145,9 @@ pub(super) fn clock_step(summary: &Summary) -> Option<Finding> {
     (step > STEP_MS).then(|| Finding {
         id: Id::ClockStep,
         severity: Severity::Suspect,
-        seen: format!("the system's clock was set by {step:.1} ms during the measurement"),
-        why: "the kernel stamps what it receives by that clock, so instants around the step may be off by as much".into(),
-        advice: "let the clock be slewed rather than set (chrony or ntpd do), or take --timestamps user, which does not depend on it".into(),
+        seen: format!("the system clock was stepped by {step:.1} ms during the measurement"),
+        why: "the kernel uses that clock for receive timestamps, so times around the step may be wrong by that much".into(),
+        advice: "have the clock slewed instead of stepped (chrony and ntpd can), or use --timestamps user, which does not depend on it".into(),
     })
 }
 
@@ -157,12 +157,12 @@ pub(super) fn decode_behind(summary: &Summary) -> Option<Finding> {
         id: Id::DecodeBehind,
         severity: Severity::Note,
         seen: format!(
-            "replies were decoded up to {:.1} s after they were read; up to {} batches lay waiting",
+            "replies were decoded up to {:.1} s after they were read; up to {} batches were waiting",
             client.decode_behind_ms / 1000.0,
             client.decode_backlog
         ),
-        why: "latency stands, as instants are read before that; but what waits takes memory, and time limits on tokens are judged late".into(),
-        advice: "give this machine more processor time, or spread the load over several machines".into(),
+        why: "latency is correct, because times are taken before decoding; but waiting batches use memory, and timeouts between tokens are detected late".into(),
+        advice: "give this machine more processor time, or split the load across several machines".into(),
     })
 }
 
@@ -177,7 +177,7 @@ pub(super) fn shared_machine(summary: &Summary) -> Option<Finding> {
             machine.busy * 100.0,
             others * 100.0
         ),
-        why: "other processes, the engine perhaps, and this client take processor time from each other".into(),
-        advice: "measure from another machine, or give client and engine cores of their own".into(),
+        why: "this client and other processes, perhaps the engine, take processor time from each other".into(),
+        advice: "measure from another machine, or pin client and engine to separate cores".into(),
     })
 }
