@@ -396,7 +396,7 @@ impl RunFolder {
 }
 
 /// What a summary takes beside the exchanges: from the plan, and from what was made of the answers.
-/// How the client fared, and what the server counted, is to be added.
+/// How the client performed, and what the server counted, is to be added.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
     RunFacts {

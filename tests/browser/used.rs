@@ -86,7 +86,7 @@ async fn arrow_keys_step_through_a_chart_and_it_speaks() {
     browser.until(&format!("!{LIVE}.includes('largest')")).await;
     browser.key("Home");
     browser
-        .until(&format!("{LIVE}.startsWith('Percentile least')"))
+        .until(&format!("{LIVE}.startsWith('Percentile min')"))
         .await;
     browser.key("Escape");
     browser.until(&format!("{}.hidden", tip("ttft-ecdf"))).await;

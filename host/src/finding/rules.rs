@@ -58,7 +58,8 @@ fn nothing_answered(summary: &Summary) -> Option<Finding> {
         id: Id::NothingAnswered,
         severity: Severity::Invalid,
         seen: format!("none of {} requests was answered", requests.total),
-        why: "latency and throughput are computed from answered requests, and there are none".into(),
+        why: "latency and throughput are computed from answered requests, and there are none"
+            .into(),
         advice: "look at the failures by class and at their messages".into(),
     })
 }
@@ -183,7 +184,9 @@ fn insecure(summary: &Summary) -> Option<Finding> {
         severity: Severity::Note,
         seen: "TLS certificates were not checked".into(),
         why: "a man in the middle could read and forge everything, including the API key".into(),
-        advice: "pass the certificate of the server's authority with --ca-cert, and drop --insecure".into(),
+        advice:
+            "pass the certificate of the server's authority with --ca-cert, and drop --insecure"
+                .into(),
     })
 }
 

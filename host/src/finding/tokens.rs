@@ -50,11 +50,14 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
             format!("answers were tokenized again with {name}, which is not the model's tokenizer")
         },
         why: if counted {
-            "token counts are estimates, and so are the throughput and TPOT computed from them".into()
+            "token counts are estimates, and so are the throughput and TPOT computed from them"
+                .into()
         } else {
             "the retokenized total is an estimate, and so are the lengths that the dataset aimed at; the other counts come from the server".into()
         },
-        advice: "pass the served model's tokenizer.json (--tokenizer), or have the server report usage".into(),
+        advice:
+            "pass the served model's tokenizer.json (--tokenizer), or have the server report usage"
+                .into(),
     })
 }
 

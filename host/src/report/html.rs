@@ -138,25 +138,25 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, min
         ChartGroup {
             id: "distributions",
             name: "Distributions",
-            lead: "Each metric cumulatively and as a histogram. Dotted lines are the median, the 99th percentile and limits that were set.",
+            lead: "Each metric as a cumulative distribution and as a histogram. Dotted lines mark the median, the 99th percentile and any limits that were set.",
             charts: drawn(&charts.distributions),
         },
         ChartGroup {
             id: "over-time",
             name: "Over time",
-            lead: "What came, what was in flight, what waited, and what failed.",
+            lead: "Throughput, requests in flight, waiting requests and failures.",
             charts: drawn(&charts.course),
         },
         ChartGroup {
             id: "prompts",
-            name: "What the first token waits for",
-            lead: "The time to first token against the prompt's length, and over the run.",
+            name: "What the time to first token depends on",
+            lead: "Time to first token against prompt length, and over the run.",
             charts: drawn(&charts.dependence),
         },
         ChartGroup {
             id: "requests",
             name: "Requests",
-            lead: "Single requests with their phases, those that failed marked with a cross.",
+            lead: "Single requests with their phases; a cross marks each one that failed.",
             charts: drawn(&charts.requests),
         },
     ];

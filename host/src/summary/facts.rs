@@ -128,7 +128,7 @@ pub struct RunFacts {
     /// How often scorers failed.
     #[serde(default)]
     pub scorer_errors: u64,
-    /// How the client fared, where it was watched.
+    /// How the client performed, where it was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
     /// What the server counted of itself, where it was asked.

@@ -161,7 +161,7 @@ impl Drawn<'_> {
         Chart {
             name: format!("{}-ecdf", self.metric),
             title: format!("{name}, cumulative"),
-            note: "The share of samples that are at most so long. The further left and the steeper, the better; the upper end is the tail."
+            note: "The share of samples up to each value. Further left and steeper is better; the upper end is the tail."
                 .to_owned(),
             seen: self.seen(),
             x: Axis {
@@ -283,7 +283,7 @@ impl Drawn<'_> {
             let beyond = figures.count() - before(figures, finish);
             (beyond > 0).then(|| {
                 format!(
-                    "{} of {} samples are longer than {} and not drawn.",
+                    "{} of {} samples are above {} and not drawn.",
                     count(beyond),
                     count(figures.count()),
                     chosen_milliseconds(finish)
@@ -294,7 +294,7 @@ impl Drawn<'_> {
             name: format!("{}-histogram", self.metric),
             title: format!("{name}, histogram"),
             note: format!(
-                "The share of samples that are about so long; each bar is {} wide. {beyond}",
+                "The share of samples near each value; each bar is {} wide. {beyond}",
                 chosen_milliseconds(width)
             )
             .trim_end()
@@ -342,8 +342,8 @@ impl Drawn<'_> {
 /// What a percentile is called.
 fn named(percent: f64) -> String {
     match percent {
-        0.0 => "least".to_owned(),
-        100.0 => "largest".to_owned(),
+        0.0 => "min".to_owned(),
+        100.0 => "max".to_owned(),
         percent => format!("P{percent}"),
     }
 }

@@ -17,8 +17,8 @@ const SKEWED: f64 = 12.0;
 pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     let by_length = Kind {
         name: "ttft-prompt",
-        title: "TTFT against the prompt's length",
-        note: "A point a request; the line joins the medians of equal parts of the axis. What rises with the length is prefill; what does not, waiting.",
+        title: "TTFT against prompt length",
+        note: "One point per request; the line joins the medians of equal parts of the axis. The part that rises with the length is prefill; the rest is waiting.",
         axis: "prompt (tokens)",
         head: "Prompt",
         of: |dot| dot.input_tokens.map(f64::from),
@@ -27,8 +27,8 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     let by_time = Kind {
         name: "ttft-time",
         title: "TTFT over the run",
-        note: "A point a request, where it was sent; the line joins the medians of equal spans of time. What rises throughout is a queue that grows.",
-        axis: "sent, since the measurement began (s)",
+        note: "One point per request, at the time it was sent; the line joins the medians of equal spans of time. A line that rises throughout shows a growing queue.",
+        axis: "time sent, since the measurement began (s)",
         head: "Sent",
         of: |dot| Some(dot.sent_s),
         words: |from, to| format!("{} to {}", seconds(from), seconds(to)),
@@ -124,7 +124,7 @@ fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
     let shown = all().count() as u64;
     let note = match shown < answered {
         true => format!(
-            "{} Shown are {} of {}, evenly over the run.",
+            "{} The chart shows {} of {}, spread evenly over the run.",
             kind.note,
             count(shown),
             count(answered)

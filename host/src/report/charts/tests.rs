@@ -55,7 +55,7 @@ fn a_run_has_a_chart_of_all_that_was_measured() {
         keys,
         [
             "held back by the cap",
-            "to the first token",
+            "until the first token",
             "decoding",
             "failed"
         ]

@@ -138,9 +138,11 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             None,
             goodput.requests_per_s,
             "req/s",
-            vec![goodput.slo_attainment.map(|share| {
-                format!("{} of the requests due kept to every limit", percent(share))
-            })],
+            vec![
+                goodput
+                    .slo_attainment
+                    .map(|share| format!("{} of the due requests met every limit", percent(share))),
+            ],
         );
     }
     tile(
@@ -171,7 +173,7 @@ fn between(bounds: Bounds) -> String {
 /// Every metric that was measured, in the catalogue's order.
 pub(super) fn metrics(summary: &Summary) -> Metrics {
     let percents = &summary.run.percentiles;
-    let heads = ["Samples", "Mean", "Std", "Least", "Median"].map(str::to_owned);
+    let heads = ["Samples", "Mean", "Std", "Min", "Median"].map(str::to_owned);
     let named = percents.iter().map(|percent| format!("P{percent}"));
     let measured = metric::CATALOGUE
         .iter()
@@ -199,12 +201,12 @@ pub(super) fn metrics(summary: &Summary) -> Metrics {
         heads: heads
             .into_iter()
             .chain(named)
-            .chain(["Largest".to_owned()])
+            .chain(["Max".to_owned()])
             .collect(),
         rows,
         note: (!counted.is_empty()).then(|| {
             format!(
-                "Median and percentiles of {} come from counts in cells, within 0.05 % of those of the samples.",
+                "Median and percentiles of {} come from a histogram and are within 0.05 % of the exact values.",
                 counted.join(", ")
             )
         }),

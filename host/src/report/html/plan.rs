@@ -15,7 +15,7 @@ use crate::summary::Summary;
 use crate::summary::client::Thread;
 
 /// What stands for a value that a page does not show.
-const HIDDEN: &str = "[not shown, may be secret]";
+const HIDDEN: &str = "[hidden, may be secret]";
 
 /// A setting that not all runs have alike.
 #[derive(Serialize)]
@@ -54,7 +54,7 @@ pub(super) fn told(plan: &Plan) -> Vec<Pair> {
             }
             .to_owned(),
         ),
-        given(request.ignore_eos, "on to the length asked for"),
+        given(request.ignore_eos, "ignoring the end of the text"),
         request
             .output_tokens
             .map(|n| plural(n.into(), "output token")),
@@ -156,11 +156,11 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
         ("Busiest decoder, of a core", busiest("decode")),
         ("Recorder, of a core", busiest("record")),
         (
-            "Decode backlog at most, in batches",
+            "Largest decode backlog, in batches",
             Some(count(client.decode_backlog)),
         ),
         (
-            "Decoded at most later by",
+            "Largest decode delay",
             Some(format!("{} ms", significant(client.decode_behind_ms, 3))),
         ),
         (
@@ -168,7 +168,7 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
             Some(format!("{} ms", significant(client.longest_pause_ms, 3))),
         ),
         (
-            "Kept from running by a quota",
+            "Throttled by a CPU quota",
             client
                 .throttled_s
                 .map(|s| format!("{} s", significant(s, 3))),

@@ -231,7 +231,7 @@ fn facts(reported: &Reported) -> Vec<Pair> {
 fn notes(reported: &Reported) -> Vec<String> {
     let Some(status) = &reported.status else {
         return vec![
-            "The run did not finish: it was killed, or goes on still. This is what it had written."
+            "The run did not finish: it was killed, or it is still running. This page shows what it had recorded."
                 .to_owned(),
         ];
     };
@@ -240,7 +240,7 @@ fn notes(reported: &Reported) -> Vec<String> {
         notes.push(format!("The run ended early: {}.", plain(error)));
     }
     if status.interrupted {
-        notes.push("The run was interrupted before its plan was done.".to_owned());
+        notes.push("The run was interrupted before it completed its plan.".to_owned());
     }
     notes
 }
@@ -251,11 +251,11 @@ fn verdict(reported: &Reported) -> Verdict {
     let (title, words) = match (worth, findings) {
         (Worth::Valid, 0) => (
             "Valid: these figures can be relied on",
-            "Nothing was found that speaks against the measurement.",
+            "No check found a reason to doubt the measurement.",
         ),
         (Worth::Valid, _) => (
             "Valid: these figures can be relied on",
-            "Nothing was found that speaks against the measurement; what follows is to be known when reading it.",
+            "No check found a reason to doubt the measurement; keep the notes below in mind when you read it.",
         ),
         (Worth::Suspect, _) => (
             "Suspect: some figures may not be what they seem",
@@ -263,7 +263,7 @@ fn verdict(reported: &Reported) -> Verdict {
         ),
         (Worth::Invalid, _) => (
             "Invalid: do not rely on these figures",
-            "The figures do not say what the run was to measure. The findings say why, and what to do.",
+            "The run did not measure what it was meant to measure. The findings explain why, and what to do.",
         ),
     };
     Verdict {
