@@ -268,7 +268,7 @@ impl FromStr for Statistic {
                     Some(percent) => Statistic::Percentile(percent),
                     None => {
                         return Err(format!(
-                            "`{other}` is no statistic; there are mean, median, std, min, max and percentiles such as p99"
+                            "`{other}` is not a statistic; use mean, median, std, min, max or a percentile such as p99"
                         ));
                     }
                 }
@@ -377,7 +377,7 @@ mod tests {
                 "throughput.output-token-per-s",
                 "did you mean `throughput.output-tokens-per-s`?",
             ),
-            ("ttft.p100", "is no statistic"),
+            ("ttft.p100", "is not a statistic"),
             ("ttft.q99", "percentiles such as p99"),
         ] {
             let error = text.parse::<Figure>().unwrap_err();

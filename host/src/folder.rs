@@ -82,14 +82,14 @@ pub enum FolderError {
     },
     /// Neither a run's folder nor one that holds any.
     #[error(
-        "`{path}` is not the folder of a run, nor does it hold one: expected a `plan.json` in it or in a folder below, as in runs/20260102-030405-quick-start"
+        "`{path}` is not the folder of a run and does not contain one: expected a `plan.json` in it or in a folder below it, as in runs/20260102-030405-quick-start"
     )]
     NoRun {
         /// What was given.
         path: PathBuf,
     },
     /// A folder could not be searched.
-    #[error("cannot list `{path}`: {cause}; name the runs' folders one by one")]
+    #[error("cannot list `{path}`: {cause}; pass the runs' folders one by one")]
     List {
         /// The folder.
         path: PathBuf,
@@ -97,7 +97,7 @@ pub enum FolderError {
         cause: io::Error,
     },
     /// A file holds something else.
-    #[error("`{path}` is not what this version of the runner writes: {cause}")]
+    #[error("`{path}` is not in the form that this version of the runner writes: {cause}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -153,7 +153,7 @@ impl RunFolder {
         }
         let taken = io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "a thousand runs of that name began in this second",
+            "a thousand runs with that name started in this second",
         );
         Err(write(parent, taken))
     }

@@ -29,7 +29,7 @@ pub struct Recorder {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Writing failed.
-    #[error("cannot write `{path}`: {cause}; what was written before is kept and readable")]
+    #[error("cannot write `{path}`: {cause}; everything written before stays readable")]
     Write {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum RecordError {
         cause: io::Error,
     },
     /// A line is no record.
-    #[error("`{path}`, line {line} is no record: {cause}")]
+    #[error("`{path}`, line {line} is not a record: {cause}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -175,7 +175,9 @@ impl<R: BufRead> Iterator for Records<R> {
         };
         Some(match serde_json::from_slice::<Exchange>(&self.buffer) {
             Ok(exchange) if exchange.events.is_consistent() => Ok(exchange),
-            Ok(_) => Err(malformed("its event columns differ in length".to_owned())),
+            Ok(_) => Err(malformed(
+                "its event columns have different lengths".to_owned(),
+            )),
             Err(cause) => Err(malformed(cause.to_string())),
         })
     }

@@ -291,8 +291,8 @@ impl Block {
                 let error = ReadError {
                     file: self.claim.source.file.clone(),
                     place: Some(self.place(&pair.label)),
-                    what: format!("`{}` is no number", pair.value.join(" ")),
-                    expected: "expected one, or `N/A` where it was not measured".into(),
+                    what: format!("`{}` is not a number", pair.value.join(" ")),
+                    expected: "expected a number, or `N/A` if it was not measured".into(),
                 };
                 self.errors.push(error);
             }
@@ -311,10 +311,10 @@ impl Block {
                 file: self.claim.source.file.clone(),
                 place: Some(format!("the block at line {line}")),
                 what: format!(
-                    "it does not say how many requests were successful ({} lines of it are known)",
+                    "it does not state how many requests were successful ({} of its lines were recognised)",
                     self.claim.figures.len()
                 ),
-                expected: "expected `Successful requests:` in it; is it cut off?".into(),
+                expected: "expected a line `Successful requests:`; is the block cut off?".into(),
             });
         }
         if !self.errors.is_empty() {
@@ -420,7 +420,7 @@ mod tests {
         assert!(
             errors[0]
                 .to_string()
-                .contains("`successful requests`: `many` is no number")
+                .contains("`successful requests`: `many` is not a number")
         );
     }
 

@@ -45,7 +45,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "tpot",
                 Some("tpot"),
-                "(e2e - ttft) / (n - 1), n > 1; n is the length asked for where the server states none",
+                "(e2e - ttft) / (n - 1), n > 1; n is the requested length if the server states none",
             ),
             (
                 "itl",
@@ -131,10 +131,10 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             ),
         ],
         Tool::Unknown => [
-            ("ttft", None, "not said"),
-            ("tpot", None, "not said"),
-            ("itl", None, "not said"),
-            ("e2e", None, "not said"),
+            ("ttft", None, "not stated"),
+            ("tpot", None, "not stated"),
+            ("itl", None, "not stated"),
+            ("e2e", None, "not stated"),
         ],
     };
     of(rows)

@@ -80,7 +80,7 @@ impl<'a> Lookup<'a> {
             Value::Null => None,
             Value::Number(value) => value.as_f64().map(number::in_full),
             other => {
-                self.unlike(key, other, "a number, or null where it was not measured");
+                self.unlike(key, other, "a number, or null if it was not measured");
                 None
             }
         }
@@ -123,7 +123,7 @@ impl<'a> Lookup<'a> {
             Value::Null => None,
             Value::Array(list) => Some(list.iter().map(Value::as_f64).collect()),
             other => {
-                self.unlike(key, other, "a list, one entry a request");
+                self.unlike(key, other, "a list with one entry per request");
                 None
             }
         }
@@ -144,7 +144,7 @@ impl<'a> Lookup<'a> {
     /// Says that a key is missing without which there is no result.
     pub fn missing(&mut self, key: &str, why: &str) {
         let expected = format!("expected the key `{key}`: {why}");
-        self.say(None, "it is not there".into(), expected);
+        self.say(None, "it is missing".into(), expected);
     }
 
     fn unlike(&mut self, key: &str, found: &Value, expected: &str) {

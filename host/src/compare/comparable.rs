@@ -102,7 +102,7 @@ pub struct Difference {
 impl Difference {
     /// Both values in a few words.
     pub fn values(&self, baseline: &str) -> String {
-        let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
+        let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "not given".into());
         format!(
             "{} in {baseline}, {} in {}",
             said(&self.baseline),

@@ -73,7 +73,7 @@ impl FromStr for Condition {
             Better::Higher => '-',
             Better::Neither => {
                 return Err(format!(
-                    "`{figure}` is neither better nor worse, whichever way it goes"
+                    "`{figure}` is neither better nor worse, whether it rises or falls"
                 ));
             }
         };
@@ -82,7 +82,7 @@ impl FromStr for Condition {
             let turned = limit.trim_start_matches(['+', '-']);
             let worse = if wanted == '+' { "more" } else { "less" };
             return Err(format!(
-                "`{limit}`: of `{figure}`, {worse} is worse; write `{figure} {wanted}{turned}`"
+                "`{limit}`: for `{figure}`, {worse} is worse; write `{figure} {wanted}{turned}`"
             ));
         };
         let limit = limit_of(amount, figure.unit()).ok_or_else(|| {
@@ -186,7 +186,9 @@ impl Condition {
         };
         match (reached, judgement) {
             (false, _) => outcome(false, false, seen),
-            (true, Judgement::Worse) => outcome(true, false, format!("{seen}, and that is shown")),
+            (true, Judgement::Worse) => {
+                outcome(true, false, format!("{seen}, beyond chance and noise"))
+            }
             (true, Judgement::NotJudged) => {
                 let why = row.no_interval.map_or("", |why| why.words());
                 let words = format!(

@@ -107,7 +107,7 @@ impl NoInterval {
             NoInterval::Published => "published without samples",
             NoInterval::FewRequests => "too few requests",
             NoInterval::FewSamples => "too few samples beyond it",
-            NoInterval::OneRun => "not known from one run a side",
+            NoInterval::OneRun => "not known from one run per side",
         }
     }
 }

@@ -42,14 +42,14 @@ impl Objective {
                     measure: super::Measure::Pooled(_),
                     ..
                 }) => format!(
-                    "a request has many of `{name}`, and an objective is of one; take `tpot`, or `itl-max` for the longest gap"
+                    "a request has many values of `{name}`, and an objective needs one; use `tpot`, or `itl-max` for the longest gap"
                 ),
                 Some(metric) => format!(
-                    "`{name}` is in {}, and objectives are times",
+                    "`{name}` is in {}, but an objective must be a time",
                     metric.unit.symbol()
                 ),
                 None => format!(
-                    "there is no metric `{name}`; objectives are of {}",
+                    "there is no metric `{name}`; objectives can use {}",
                     metrics().collect::<Vec<_>>().join(", ")
                 ),
             });
@@ -141,7 +141,7 @@ mod tests {
             ("chat.toml", "expected METRIC:MILLISECONDS"),
             (
                 "ttfs:1",
-                "there is no metric `ttfs`; objectives are of ttft, ",
+                "there is no metric `ttfs`; objectives can use ttft, ",
             ),
             ("itl:20", "`itl-max`"),
             ("output-tokens:3", "in tokens"),

@@ -14,7 +14,7 @@ pub fn text(repeats: &Repeats) -> String {
         plain(&repeats.scenario)
     );
     if repeats.runs == 0 {
-        return format!("{heading}\n\nNone was measured.\n");
+        return format!("{heading}\n\nNo run was measured.\n");
     }
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-')));

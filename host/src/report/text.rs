@@ -291,7 +291,7 @@ fn server(block: &mut Block, summary: &Summary) {
     for told in &server.targets {
         if let Some(lost) = &told.lost {
             block.prose(&format!(
-                "{} did not tell its metrics afterwards: {lost}",
+                "{} did not return its metrics after the run: {lost}",
                 told.url
             ));
         }

@@ -143,7 +143,7 @@ pub(super) fn steady(
     });
     let Some(from) = from else {
         return Err(SteadyState::Absent(format!(
-            "never more than {peak} of {plateau} requests were in flight, and {at_least} begin it"
+            "at most {peak} of {plateau} requests were in flight, and a steady state needs at least {at_least}"
         )));
     };
     let span = Span { from, to };
@@ -151,7 +151,7 @@ pub(super) fn steady(
     let shortest = SHORTEST.max(SHORTEST_SHARE * run);
     if duration_s < shortest {
         return Err(SteadyState::Absent(format!(
-            "{at_least} or more requests were in flight for {duration_s:.2} s, and less than {shortest:.2} s says little"
+            "{at_least} or more requests were in flight for {duration_s:.2} s, and less than {shortest:.2} s is too short to judge"
         )));
     }
     Ok((

@@ -32,7 +32,7 @@ pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: 
         true => found.about(theirs, ours),
         false => found.about(ours, theirs),
     }
-    found.unknown("the requests themselves: the claim does not hold them");
+    found.unknown("the requests themselves: the claim does not contain them");
 }
 
 /// Two claims.
@@ -54,7 +54,7 @@ pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut Found<'_>) {
     found.about(&a.about, &b.about);
     let tool = |claim: &Claim| Some(claim.tool.label().to_owned());
     found.may("tool", tool(a), tool(b));
-    found.unknown("the requests themselves: claims do not hold them");
+    found.unknown("the requests themselves: claims do not contain them");
 }
 
 fn of_run(run: &Measured) -> Said {
@@ -173,7 +173,7 @@ fn check<T>(
             found.obstacle(kind, what, Some(show(a)), Some(show(b)));
         }
         (Some(_), Some(_)) => {}
-        _ => found.unknown(&format!("{what}: not stated by both")),
+        _ => found.unknown(&format!("{what}: not stated by both sides")),
     }
 }
 

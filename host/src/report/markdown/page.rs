@@ -419,7 +419,7 @@ fn model(plan: &Plan) -> String {
     plan.target
         .model
         .clone()
-        .unwrap_or_else(|| "model not told".to_owned())
+        .unwrap_or_else(|| "model unknown".to_owned())
 }
 
 /// How requests came: `poisson, 30 req/s, at most 8 in flight`.
