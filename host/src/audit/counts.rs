@@ -42,7 +42,7 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
     };
     let how = match told >= missing {
         true => "failed",
-        false => "are missing, and the result does not say so",
+        false => "are missing, and the result does not mention them",
     };
     let seen = format!(
         "{} of {} requests {how} ({})",
@@ -62,7 +62,7 @@ pub(super) fn short_answers(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let seen = format!(
-        "answers have {} tokens in the mean, and {asked} were asked for",
+        "answers have {} tokens on average, but {asked} were requested",
         shown(each)
     );
     vec![Finding::new(Id::ShortAnswers, Severity::Suspect, seen)]

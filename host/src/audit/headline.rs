@@ -119,7 +119,7 @@ fn change(
         };
         let sign = if by_counts > 0.0 { "+" } else { "" };
         format!(
-            "by tokens over duration the change is {sign}{}, not {told:+} %",
+            "computed as tokens over duration, the change is {sign}{}, not {told:+} %",
             percent(by_counts / 100.0)
         )
     })

@@ -92,14 +92,14 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
             let least = least(&points, samples);
             if mean.below(Range::exact(least)) {
                 return told(format!(
-                    "and the percentiles allow no less than {}",
+                    "but the percentiles allow no less than {}",
                     shown(least)
                 ));
             }
             let greatest = greatest(&points, samples, most)?;
             if Range::exact(greatest).below(mean) && mean.low > greatest * 1.001 {
                 return told(format!(
-                    "and the percentiles allow no more than {}",
+                    "but the percentiles allow no more than {}",
                     shown(greatest)
                 ));
             }
@@ -191,7 +191,7 @@ fn strays(
     let away = (mean - *median).low.max((*median - mean).low);
     (away > std.high * 1.001 + 1e-9).then(|| {
         format!(
-            "the median {} ms and the deviation {} ms: no median is further from its mean than that",
+            "the median {} ms and the deviation {} ms: a median cannot be further from its mean than that",
             shown(median.mid()),
             shown(std.mid())
         )

@@ -64,7 +64,7 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
                 true => (Severity::Note, ""),
                 false => (Severity::Invalid, ", which was started with other settings"),
             };
-            let seen = format!("every figure is that of {}{of}", places.join(" and "));
+            let seen = format!("every figure equals that of {}{of}", places.join(" and "));
             (index, Finding::new(Id::SameTwice, severity, seen))
         })
         .collect()
@@ -117,7 +117,7 @@ fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {
                 continue;
             };
             let seen = format!(
-                "prompts have {} tokens in the mean, and {} in {times} other results of the same scenario ({})",
+                "prompts have {} tokens on average, but {} in {times} other results of the same scenario ({})",
                 shown(own),
                 shown(theirs),
                 percent(own / theirs - 1.0),

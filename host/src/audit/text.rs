@@ -81,7 +81,7 @@ pub fn described(claim: &Claim) -> String {
         parts.push(counted(requests as usize, "request"));
     }
     match claim.asked.request_rate {
-        Some(rate) if rate.is_finite() => parts.push(format!("{rate} a second")),
+        Some(rate) if rate.is_finite() => parts.push(format!("{rate} req/s")),
         Some(_) => parts.push("all at once".into()),
         None => {}
     }

@@ -152,7 +152,7 @@ fn what_is_not_comparable_is_refused_unless_allowed() {
     asked.allowed = vec![Kind::Prompts];
     let found = compare(&sides, &asked).unwrap();
     assert_eq!(found.allowed, refused);
-    assert!(compared::text(&found).contains("COMPARED THOUGH THIS DIFFERS"));
+    assert!(compared::text(&found).contains("COMPARED ALTHOUGH THESE DIFFER"));
 }
 
 #[test]
