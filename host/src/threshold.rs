@@ -116,7 +116,7 @@ impl Threshold {
                 (None, held, (!held).then_some(because))
             }
             Threshold::Figure(figure, relation, limit) => match figure.read(summary) {
-                None => (None, false, Some("it was not measured".to_owned())),
+                None => (None, false, Some("not measured".to_owned())),
                 Some(seen) if summary.verdict == Verdict::Invalid => {
                     (Some(seen), false, Some("the run is invalid".to_owned()))
                 }
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(checked("ttft.p99.9 < 50ms", &run), (false, "50.00".into()));
         assert_eq!(
             checked("tpot.mean <= 50ms", &run),
-            (false, "it was not measured".into()),
+            (false, "not measured".into()),
             "tokens are unknown"
         );
         assert_eq!(

@@ -40,7 +40,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "ttft",
                 Some("ttft"),
-                "first chunk with text - sent, the connection's opening included",
+                "first chunk with text - sent, including the time to open the connection",
             ),
             (
                 "tpot",
@@ -58,7 +58,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "ttft",
                 Some("ttft-any"),
-                "first chunk of any kind, a role-only one included, - sent",
+                "first chunk of any kind, including a role-only chunk, - sent",
             ),
             (
                 "tpot",
@@ -76,12 +76,12 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "ttft",
                 Some("ttft-any"),
-                "first delta that has content, an empty one included, - start",
+                "first delta with content, including empty content, - start",
             ),
             (
                 "tpot",
                 Some("tpot-with-first"),
-                "(last token - start) / n: the first token counts",
+                "(last token - start) / n, including the first token",
             ),
             (
                 "itl",
@@ -99,7 +99,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "tpot",
                 Some("tpot-with-first"),
-                "(last token - start) / n: the first token counts",
+                "(last token - start) / n, including the first token",
             ),
             (
                 "itl",
@@ -117,12 +117,12 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "tpot",
                 Some("tpot-last-token"),
-                "(e2e - ttft) / (n - 1), called inter token latency there",
+                "(e2e - ttft) / (n - 1), which the tool calls inter token latency",
             ),
             (
                 "itl",
                 Some("itl"),
-                "gaps between chunks, called inter chunk latency there",
+                "gaps between chunks, which the tool calls inter chunk latency",
             ),
             (
                 "e2e",
