@@ -54,7 +54,7 @@ pub struct Exchange {
     /// The reply's HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The longest time that bytes of the reply waited in the socket before they were read; absent where
+    /// The longest that bytes of the reply lay in the socket before they were read; absent where
     /// the system did not say when they came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_lag: Option<Nanos>,

@@ -21,8 +21,8 @@ pub fn text(repeats: &Repeats) -> String {
     table.set_header([
         "Figure",
         "Mean",
-        "Least",
-        "Greatest",
+        "Min",
+        "Max",
         "Variation",
         "95 % interval of the mean",
     ]);
@@ -40,7 +40,7 @@ fn cells(figure: &Repeated, runs: usize) -> Vec<String> {
     let unit = shown.unit(&figure.unit);
     // A figure that not every run has is no mean over all of them.
     let of = if figure.runs < runs {
-        format!(", of {}", figure.runs)
+        format!(", {} of {runs} runs", figure.runs)
     } else {
         String::new()
     };

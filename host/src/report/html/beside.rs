@@ -19,7 +19,7 @@ pub(super) struct Row {
     cells: Vec<Cell>,
 }
 
-/// A run's figure; empty where it was not measured.
+/// A run's figure; empty if it was not measured.
 #[derive(Default, Serialize)]
 struct Cell {
     value: String,
