@@ -44,11 +44,11 @@ pub use id::Id;
 pub struct Finding {
     /// What was found.
     pub id: Id,
-    /// How much it takes from the claim.
+    /// How serious it is for the claim.
     pub severity: Severity,
-    /// What was seen, with its figures.
+    /// What was observed, with its figures.
     pub seen: String,
-    /// Which formula would have given the odd figure, where one does.
+    /// A formula that would produce the odd figure, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<String>,
     /// Why it matters.
@@ -75,13 +75,13 @@ impl Finding {
     }
 }
 
-/// A claim and what was found of it.
+/// A claim and its findings.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Audited {
     /// The claim.
     pub claim: Claim,
-    /// Whether it can be believed.
+    /// Whether it can be trusted.
     pub verdict: Verdict,
     /// The findings, the worst first.
     pub findings: Vec<Finding>,
@@ -95,7 +95,7 @@ pub struct Report {
     pub totals: Totals,
     /// Every claim, in the order of the files.
     pub results: Vec<Audited>,
-    /// Figures that the files repeat elsewhere, where they rest on doubtful results.
+    /// Figures that the files repeat elsewhere and that rest on doubtful results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headlines: Vec<Headline>,
 }
@@ -129,11 +129,11 @@ impl Totals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Totals {
-    /// Nothing speaks against them.
+    /// No check found a reason to doubt them.
     pub valid: usize,
     /// Some figures may not be what they seem.
     pub suspect: usize,
-    /// They do not say what they were to measure.
+    /// They did not measure what they were meant to measure.
     pub invalid: usize,
 }
 

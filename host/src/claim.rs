@@ -47,12 +47,12 @@ pub struct Claim {
     /// The scenario: `sharegpt`, `random 1024/1024`, or a profile's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// What was asked of the tool.
+    /// The settings of the tool.
     pub asked: Asked,
     /// What it states, by the names of our figures, in our units. `ttft`, `tpot`, `itl` and `e2e` are
     /// what the tool calls so; `definitions` says what they are.
     pub figures: BTreeMap<String, Stated>,
-    /// Which metric of our catalogue each of its latencies is.
+    /// The definition of each of its latencies, and the equivalent metric of our catalogue.
     pub definitions: BTreeMap<String, Definition>,
     /// What it says of each request; not part of the JSON.
     #[serde(skip)]
@@ -72,7 +72,7 @@ pub struct Source {
     /// blocks on a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
-    /// Which of several in a JSON file: `benchmarks[2]`.
+    /// Its place among several in a JSON file: `benchmarks[2]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The headings above it, the outermost first.
@@ -92,7 +92,7 @@ pub struct Source {
 pub enum Tool {
     /// This program's own text block.
     Runner,
-    /// LMDeploy's `profile_restful_api.py`, and the suite made of it.
+    /// LMDeploy's `profile_restful_api.py`, and the suite built on it.
     Lmdeploy,
     /// SGLang's `bench_serving`.
     Sglang,
@@ -106,7 +106,7 @@ pub enum Tool {
     Aiperf,
     /// NVIDIA's GenAI-Perf.
     GenaiPerf,
-    /// A block of that family which none of them writes.
+    /// A block of that family that none of these tools writes.
     Unknown,
 }
 
@@ -142,24 +142,24 @@ impl Tool {
     }
 }
 
-/// What was asked of a tool. What the source does not say is absent.
+/// The settings of a tool. What the source does not state is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Asked {
     /// How many requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Requests a second; infinite where all were to be sent at once, `"inf"` in JSON.
+    /// Requests per second; infinite if all were to be sent at once, `"inf"` in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub request_rate: Option<f64>,
     /// The cap on requests in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u64>,
-    /// Tokens of each prompt, where all were to be of one length.
+    /// Tokens of each prompt, if all were to have the same length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens of each answer, where all were to be of one length.
+    /// Tokens of each answer, if all were to have the same length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// The dataset.

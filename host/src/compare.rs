@@ -46,30 +46,30 @@ use row::{judge, row};
 pub struct Compared {
     /// The sides, the baseline first.
     pub sides: Vec<SideFacts>,
-    /// How sure intervals are, in percent.
+    /// Confidence level of the intervals, in percent.
     pub level: f64,
-    /// What should agree and does not, but was allowed.
+    /// Differences in settings that must agree, which were allowed.
     pub allowed: Vec<Obstacle>,
-    /// What differs on purpose.
+    /// Differences in what people compare on purpose.
     pub differences: Vec<Difference>,
-    /// What cannot be checked, as one side does not say.
+    /// What cannot be checked, because a side does not state it.
     pub unknown: Vec<String>,
     /// Each further side against the baseline.
     pub pairs: Vec<Pair>,
-    /// The conditions that were asked to fail, and whether they do.
+    /// The conditions that make the comparison fail, and whether they hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Outcome>,
 }
 
-/// What a side is.
+/// What a side consists of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SideFacts {
     /// Its letter.
     pub name: String,
-    /// The folders of its runs, or where a claim stands.
+    /// The folders of its runs, or the place of a claim.
     pub sources: Vec<String>,
-    /// The scenario, as it is called there.
+    /// The name of the scenario in the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// The model.
@@ -78,10 +78,10 @@ pub struct SideFacts {
     /// What it is of.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
-    /// The worst verdict of its runs; absent where another tool states it.
+    /// The worst verdict of its runs; absent for another tool's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// The tool that states it; absent where it is a run of ours.
+    /// The tool that stated it; absent for a run of this program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Reasons to doubt what is stated.
@@ -97,7 +97,7 @@ pub struct Pair {
     pub side: String,
     /// Where intervals come from.
     pub method: Method,
-    /// Each figure that one of both has.
+    /// Each figure that at least one of the two has.
     pub figures: Vec<Row>,
 }
 
@@ -105,21 +105,21 @@ pub struct Pair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "by", deny_unknown_fields)]
 pub enum Method {
-    /// Resamples of blocks of consecutive requests, of both sides at the same places of the run.
+    /// Resampling blocks of consecutive requests, at the same places of both runs.
     Blocks {
-        /// Blocks of a run.
+        /// Number of blocks per run.
         blocks: usize,
-        /// Requests of a block, of the shorter run.
+        /// Requests per block, in the shorter run.
         requests: u64,
     },
-    /// How far runs of a side are apart.
+    /// The spread between the runs of a side.
     Runs {
-        /// Runs of the baseline.
+        /// Number of runs of the baseline.
         baseline: usize,
-        /// Runs of the other side.
+        /// Number of runs of the other side.
         side: usize,
     },
-    /// Nothing: a side has no samples, or too few.
+    /// None: a side has no samples, or too few.
     None,
 }
 

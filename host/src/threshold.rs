@@ -55,12 +55,12 @@ const RELATIONS: [(&str, Relation); 4] = [
 pub struct Checked {
     /// The threshold, as `ttft.p99 <= 200 ms`.
     pub threshold: String,
-    /// What was measured, in the unit of the threshold; absent where it was not.
+    /// The measured value, in the unit of the threshold; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<f64>,
     /// Whether it holds.
     pub held: bool,
-    /// Why it does not where that is not in the figure: it was not measured, or the run is invalid.
+    /// Why it does not hold if the figure does not show it: not measured, or the run is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }

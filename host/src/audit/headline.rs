@@ -8,21 +8,21 @@ use super::{Audited, Id};
 use crate::claim::{Claim, Document, Quote};
 use crate::finding::Verdict;
 
-/// A place that repeats figures of doubtful results, or of none.
+/// A place that repeats figures of doubtful results, or figures that no result has.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Headline {
     /// The file.
     pub file: String,
-    /// What it says, and where.
+    /// The quoted text and its place.
     pub quote: Quote,
-    /// The results that have these figures, by their place in the list of results.
+    /// The results that have these figures, by their index in the list of results.
     pub rests_on: Vec<usize>,
-    /// The best verdict of them; invalid where there are none.
+    /// The best verdict among them; invalid if there are none.
     pub verdict: Verdict,
-    /// What was found of that one, notes left out.
+    /// The findings of that result, without notes.
     pub findings: Vec<Id>,
-    /// What else is odd of it.
+    /// Anything else that is odd about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
 }

@@ -13,11 +13,11 @@ pub enum Id {
     NothingAnswered,
     /// Requests failed, or are missing from the result.
     Failures,
-    /// Fewer tokens came than were asked for.
+    /// Answers have fewer tokens than requested.
     ShortAnswers,
-    /// The answers' text has other tokens than the result counts.
+    /// The text of the answers has a different number of tokens than the result.
     RetokenizedDiffers,
-    /// A request's own figures do not give those of the whole.
+    /// The figures of the requests do not add up to those of the whole.
     SamplesDisagree,
     /// The request throughput is not requests over duration.
     RequestRateDisagrees,
@@ -25,47 +25,47 @@ pub enum Id {
     TokenRateDisagrees,
     /// The total throughput is not the sum of its parts.
     TotalDisagrees,
-    /// The peak is more than can have been generated.
+    /// The peak is more than the server can have generated.
     PeakImpossible,
     /// The peak is far above what the requests in flight were generating.
     PeakImplausible,
     /// The peak is below the mean.
     PeakBelowMean,
-    /// The server did not keep up with the rate that was asked for.
+    /// The server did not keep up with the requested rate.
     RateNotReached,
-    /// Requests came faster than they were asked for.
+    /// Requests were sent faster than the requested rate.
     RateExceeded,
-    /// More were in flight than the cap allowed.
+    /// More requests were in flight than the cap allows.
     OverCap,
-    /// What was in flight does not agree with Little's law.
+    /// The requests in flight contradict Little's law.
     ConcurrencyDisagrees,
     /// A latency is longer than the whole run.
     LatencyOverDuration,
-    /// A latency to the first token is longer than that to the last.
+    /// A time to the first token is longer than the time to the last.
     TtftOverE2e,
-    /// A zero stands where nothing was measured.
+    /// The tool wrote zero where it measured nothing.
     ZeroMeansAbsent,
-    /// Half of the gaps or more are nothing: tokens came together.
+    /// At least half of the gaps are zero: tokens arrived together.
     ZeroGaps,
-    /// TTFT, TPOT and the number of tokens do not give the end-to-end latency.
+    /// TTFT, TPOT and the number of tokens do not add up to the end-to-end latency.
     LatencyDisagrees,
-    /// TPOT is not what it is called: the time to the first token is in it.
+    /// TPOT includes the time to the first token, unlike its name.
     TpotWithFirst,
-    /// The last token that was timed came long before the end.
+    /// The last timed token came long before the end.
     LastTokenEarly,
     /// The gaps do not add up to the time between first and last token.
     GapsDisagree,
-    /// A gap stands for several tokens.
+    /// A gap covers several tokens.
     TokensPerGap,
     /// Percentiles are not in order.
     Disordered,
-    /// A mean or deviation is outside of what the percentiles allow.
+    /// The percentiles rule out a mean or deviation.
     MeanImpossible,
-    /// Another result has the same figures to the digit.
+    /// Another result has exactly the same figures.
     SameTwice,
-    /// The prompts are others than those of the results it stands beside.
+    /// The prompts differ from those of the other results of the scenario.
     OtherPrompts,
-    /// A headline rests on a result that is not there, or on doubtful ones.
+    /// A headline rests on a missing result or on doubtful ones.
     Headline,
 }
 

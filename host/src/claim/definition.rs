@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use super::Tool;
 
-/// What a tool means by a name.
+/// How a tool defines a metric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Definition {
-    /// The metric of our catalogue that it is; absent where none is.
+    /// The equivalent metric of our catalogue; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// How the tool takes it, as a formula.
+    /// How the tool computes it, as a formula.
     pub formula: String,
 }
 

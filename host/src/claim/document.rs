@@ -27,12 +27,12 @@ pub struct Quote {
     pub line: usize,
     /// The words around it, shortened.
     pub words: String,
-    /// The first cell of the row, where it stands in a table.
+    /// The first cell of the row, if it is in a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
-    /// The figures, by the names of ours, in our units.
+    /// The figures, under our names and in our units.
     pub figures: Vec<(String, f64)>,
-    /// The change that it claims, in percent.
+    /// The claimed change, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<f64>,
 }

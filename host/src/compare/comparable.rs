@@ -16,7 +16,7 @@ use super::side::Side;
 use crate::about::About;
 use crate::finding::{Severity, Verdict};
 
-/// What must agree, by the names that `--allow` takes.
+/// What must agree, under the names that `--allow` takes.
 #[derive(
     Clone,
     Copy,
@@ -33,25 +33,25 @@ use crate::finding::{Severity, Verdict};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// What was asked: dataset, its settings and files, the seed, the requests themselves.
+    /// The prompts: dataset, its settings and files, the seed, the requests themselves.
     Prompts,
-    /// How many tokens were asked for.
+    /// The requested token counts.
     Lengths,
-    /// How many requests, or for how long.
+    /// The number of requests, or the duration.
     Count,
     /// When requests were sent: arrival, rate, cap, warm-up, cache.
     Load,
-    /// What was asked of every request: streaming, ignore-eos, sampling.
+    /// Options of every request: streaming, ignore-eos, sampling.
     Request,
     /// The model.
     Model,
-    /// What counts tokens on this side.
+    /// The tokenizer of the client.
     Tokenizer,
-    /// What a figure means.
+    /// The definition of a figure.
     Definition,
     /// How this client measured: connections, time stamps, timeouts.
     Client,
-    /// A run that is invalid.
+    /// An invalid run.
     Verdict,
 }
 
@@ -73,28 +73,28 @@ impl Kind {
     }
 }
 
-/// Something that must agree, and does not.
+/// Something that must agree but does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Obstacle {
-    /// Of what kind.
+    /// Its kind.
     pub kind: Kind,
     /// What differs, and how.
     pub difference: Difference,
 }
 
-/// Something that two sides have different values of.
+/// A setting that differs between two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Difference {
-    /// What, as the plan names it.
+    /// The setting, as named in the plan.
     pub what: String,
-    /// The side that is compared with the baseline, by its letter.
+    /// The letter of the side that is compared with the baseline.
     pub side: String,
-    /// The baseline's value; absent where it has none.
+    /// The baseline's value; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// The other side's value; absent where it has none.
+    /// The other side's value; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -117,9 +117,9 @@ impl Difference {
 pub struct Compatibility {
     /// What must agree, and does not.
     pub obstacles: Vec<Obstacle>,
-    /// What differs on purpose.
+    /// Differences in what people compare on purpose.
     pub differences: Vec<Difference>,
-    /// What cannot be checked, as one side does not say.
+    /// What cannot be checked, because a side does not state it.
     pub unknown: Vec<String>,
 }
 
@@ -176,7 +176,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// Something that must agree, and does not.
+    /// Something that must agree but does not.
     fn obstacle(&mut self, kind: Kind, what: &str, a: Option<String>, b: Option<String>) {
         let difference = self.difference(what, a, b);
         let obstacle = Obstacle { kind, difference };

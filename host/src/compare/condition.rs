@@ -49,7 +49,7 @@ pub struct Outcome {
     pub side: String,
     /// Whether it holds, so that the comparison fails.
     pub fails: bool,
-    /// Whether the figure is missing on a side, so that nothing could be looked at.
+    /// Whether the figure is missing on a side, so that the condition could not be checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_absent: bool,
     /// What was seen.

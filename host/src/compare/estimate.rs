@@ -29,11 +29,11 @@ const ROUNDING: f64 = 1e-9;
 /// How far apart two sides are, and how sure that is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Where the difference lies with 95 % confidence.
+    /// The 95 % confidence interval of the difference.
     pub interval: Interval,
     /// What a comparison of one side with itself would show, by its size.
     pub floor: f64,
-    /// How probable so large a difference is where there is none.
+    /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
     /// Whether the metric walks through the run, so that the run is one sample of it.
     pub walks: bool,
@@ -174,7 +174,7 @@ struct Sure {
 }
 
 impl Sure {
-    /// How probable so large a difference is where there is none.
+    /// The p-value: how likely a difference this large is if there is none.
     fn probability(self, difference: f64) -> f64 {
         if difference == 0.0 {
             return 1.0;

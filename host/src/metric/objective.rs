@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Metric, Reading, Single, Unit, by_name, single};
 use crate::duration;
 
-/// The most that a metric of each request may be.
+/// An upper limit for a metric of each request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Objective {

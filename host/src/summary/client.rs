@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
-    /// Seconds that were watched: from the start of the measurement until the last reply ended.
+    /// Seconds that were monitored: from the start of the measurement until the last reply ended.
     pub watched_s: f64,
     /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that look on are `progress`,
     /// `dashboard` and `metrics`. A thread of which the system says nothing is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub threads: BTreeMap<String, Thread>,
-    /// Most reports of readers that waited in one decode queue.
+    /// Most batches from readers that waited in one decode queue.
     pub decode_backlog: u64,
-    /// The longest from when a reader handed frames on until they were decoded, in milliseconds.
+    /// The longest time from when a reader passed frames on until they were decoded, in milliseconds.
     pub decode_behind_ms: f64,
     /// The longest that the whole process stood still, or that no core was free for it, in
     /// milliseconds: how late a thread was that wakes every ten milliseconds.
@@ -35,36 +35,36 @@ pub struct Client {
     /// could not be watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_step_ms: Option<f64>,
-    /// The whole machine; absent where the system does not say.
+    /// The whole machine; absent if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
 }
 
-/// What a thread used of a core. Shares are between 0 and 1.
+/// Processor use of a thread. Shares are between 0 and 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Thread {
-    /// Share of the time that it was on a core.
+    /// Share of the time that it ran on a core.
     pub cpu: f64,
     /// The largest such share of any second; absent in measurements shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_most: Option<f64>,
-    /// Share of the time that it could have gone on, but waited for a core.
+    /// Share of the time that it was ready to run but waited for a core.
     pub waiting: f64,
     /// The largest such share of any second; absent in measurements shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_most: Option<f64>,
-    /// Seconds in which it was on a core for more than nine tenths.
+    /// Number of seconds in which it ran on a core for more than nine tenths.
     pub saturated_s: f64,
 }
 
-/// What the machine did. Shares are of all its cores.
+/// Processor use of the machine. Shares are of all its cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Machine {
-    /// Share of the time that cores were busy, with whatever.
+    /// Share of the time that cores were busy with anything.
     pub busy: f64,
-    /// Share of the time that they were busy with this process.
+    /// Share of the time that cores were busy with this process.
     pub own: f64,
     /// Share of the time that a hypervisor gave to other machines while there was work here.
     pub stolen: f64,

@@ -37,7 +37,7 @@ const CROWD: f64 = 8.0;
 /// Swings need so many slices to be told from accidents.
 const LEAST_FINE: usize = 32;
 
-/// How a figure went from the beginning to the end of the steady window.
+/// How a figure changed from the beginning to the end of the steady window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Drift {
@@ -49,15 +49,15 @@ pub struct Drift {
     pub z: f64,
 }
 
-/// How throughput swung.
+/// How throughput oscillated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Swing {
-    /// Seconds from one swing to the next.
+    /// Length of the period in seconds.
     pub period_s: f64,
     /// Standard deviation of the throughput of slices, as a share of its mean.
     pub share: f64,
-    /// How much a slice resembles the one a period later: the autocorrelation at that lag.
+    /// How similar a slice is to the one a period later: the autocorrelation at that lag.
     pub correlation: f64,
 }
 

@@ -60,7 +60,7 @@ impl From<ServerMetric> for Figure {
     }
 }
 
-/// What the targets counted of themselves while they were measured.
+/// The targets' own metrics during the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Server {
@@ -68,22 +68,22 @@ pub struct Server {
     pub targets: Vec<Told>,
 }
 
-/// What one target counted. A figure that it does not tell is absent, never zero.
+/// The metrics of one target. A figure that it does not report is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Told {
     /// Its base URL.
     pub url: String,
-    /// What it said before the first measured request was sent, after the warm-up.
+    /// Its values before the first measured request was sent, after the warm-up.
     pub before: BTreeMap<Figure, f64>,
-    /// What it said after the last reply had ended; absent where it did not.
+    /// Its values after the last reply had ended; absent if it did not return them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<BTreeMap<Figure, f64>>,
     /// What it counted in between: the differences of what only grows. A count that shrank, as where the server
     /// began anew, is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub during: BTreeMap<Figure, f64>,
-    /// Why it said nothing afterwards.
+    /// Why it returned no values after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }

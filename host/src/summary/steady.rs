@@ -35,9 +35,9 @@ const METRICS: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SteadyState {
-    /// There is no such window, for this reason.
+    /// There is no steady window, for this reason.
     Absent(String),
-    /// There is.
+    /// There is a steady window.
     Window(Box<Window>),
 }
 
@@ -49,7 +49,7 @@ pub struct Window {
     /// in flight, it is the median over the time in which they were sent; otherwise the cap, or the peak
     /// where there is none.
     pub plateau: u64,
-    /// Requests in flight from which the window reckons: 95 % of the plateau, rounded up.
+    /// Requests in flight from which the state counts as steady: 95 % of the plateau, rounded up.
     pub at_least: u64,
     /// Seconds from the start of the measurement to the window's start.
     pub from_s: f64,
@@ -61,9 +61,9 @@ pub struct Window {
     pub mean_in_flight: f64,
     /// Answered requests that ended within it.
     pub ended: u64,
-    /// Answered requests that were sent and ended within it: those the metrics are of.
+    /// Answered requests that were sent and ended within it; the metrics cover these.
     pub whole: u64,
-    /// `ended` a second.
+    /// `ended` per second.
     pub requests_per_s: f64,
     /// Output tokens that came within it, a second, whichever request they belong to; absent where
     /// replies were not streamed.
@@ -75,7 +75,7 @@ pub struct Window {
     /// whose course rests on too little is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drift: BTreeMap<String, Drift>,
-    /// How output throughput swung; absent where it had no period.
+    /// How output throughput oscillated; absent if it had no period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swing: Option<Swing>,
 }

@@ -47,7 +47,7 @@ pub struct Figures {
     pub busy_s: f64,
 }
 
-/// How many requests kept to the run's objectives.
+/// How many requests met the run's objectives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Good {
     /// To all of them.
