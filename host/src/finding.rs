@@ -1,7 +1,6 @@
-//! Reasons to doubt a run, read off its summary: what was seen, why it matters, what to do.
+//! Reasons to doubt a run, derived from its summary: what was observed, why it matters, what to do.
 //!
-//! A finding never changes a figure. Whether thresholds hold is another question, and another
-//! module's.
+//! A finding never changes a figure. Thresholds are a separate question, in module `threshold`.
 
 mod client;
 mod course;
@@ -220,8 +219,8 @@ impl Verdict {
     }
 }
 
-/// The findings of a run, the worst first. What the summary itself says of findings and verdict
-/// is not looked at.
+/// The findings of a run, the worst first. Ignores the findings and the verdict in the summary
+/// itself.
 pub fn of(summary: &Summary) -> Vec<Finding> {
     let mut findings: Vec<Finding> = rules::ALL.iter().filter_map(|rule| rule(summary)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));

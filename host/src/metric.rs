@@ -1,9 +1,9 @@
-//! What is measured of an exchange: the catalogue of metrics, each with its unit, its definition
-//! and the peer whose figure it equals. To add a metric is to add an entry here.
+//! The catalogue of metrics of an exchange, each with its unit, its definition and the tools whose
+//! figure it equals. To add a metric, add an entry here.
 //!
-//! A metric takes its samples from one exchange and gives none where there is nothing to measure:
-//! absent is not zero. Statistics over many exchanges are `stats`', figures of a run as a whole
-//! (throughput, concurrency) are `summary`'s.
+//! A metric takes its samples from one exchange, and takes none if there is nothing to measure:
+//! absent is not zero. `stats` computes statistics over many exchanges, `summary` the figures of a
+//! whole run (throughput, concurrency).
 
 pub mod count;
 mod definition;
@@ -26,7 +26,7 @@ pub enum Unit {
     Milliseconds,
     /// Tokens.
     Tokens,
-    /// Tokens a second.
+    /// Tokens per second.
     TokensPerSecond,
     /// Tokens to an event of the reply.
     TokensPerEvent,
@@ -43,7 +43,7 @@ impl Unit {
         }
     }
 
-    /// How many steps a unit has where samples are counted in whole numbers: milliseconds are
+    /// How many steps a unit has when samples are counted in whole numbers: milliseconds are
     /// counted in nanoseconds.
     pub fn scale(self) -> f64 {
         match self {
@@ -58,24 +58,24 @@ impl Unit {
 pub enum Of {
     /// Those that were answered. What the server did.
     Answered,
-    /// All that were sent, whatever came of them. What this client did.
+    /// All that were sent, whatever their outcome. What this client did.
     Sent,
 }
 
 /// How a metric's samples are taken from an exchange.
 #[derive(Clone, Copy)]
 pub enum Measure {
-    /// At most one sample an exchange.
+    /// At most one sample per exchange.
     One(Single),
-    /// Any number of samples an exchange, pooled over the run. Each is shown in whole steps of the
+    /// Any number of samples per exchange, pooled over the run. Each is passed on in whole steps of the
     /// metric's [`Unit::scale`], with how often it occurs.
     Pooled(Shown),
 }
 
-/// What takes the one sample of an exchange.
+/// Takes the one sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
-/// What shows the pooled samples of an exchange: when each was there, what it is, and how often.
+/// Passes on the pooled samples of an exchange: the time of each, its value, and how often it occurs.
 pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 
 /// One metric of the catalogue.
@@ -84,11 +84,11 @@ pub struct Metric {
     pub name: &'static str,
     /// The unit of its samples.
     pub unit: Unit,
-    /// What it is, as a formula. `n` is the number of output tokens.
+    /// Its definition, as a formula. `n` is the number of output tokens.
     pub definition: &'static str,
-    /// Whose figure it equals, under which name there.
+    /// The figures of other tools that it equals, under their names.
     pub equals: &'static str,
-    /// Which exchanges it is taken of.
+    /// Which exchanges it covers.
     pub of: Of,
     /// How it is taken.
     pub measure: Measure,
@@ -112,7 +112,7 @@ pub const SEND_LAG: &str = "send-lag";
 pub const QUEUE: &str = "queue";
 /// How long a request waited for a connection that was opened for it.
 pub const CONNECTION_WAIT: &str = "connection-wait";
-/// How long bytes of a reply lay before they were read.
+/// How long bytes of a reply waited before they were read.
 pub const READ_LAG: &str = "read-lag";
 /// The headline's speed of one user.
 pub const OUTPUT_SPEED: &str = "output-speed";
@@ -450,7 +450,7 @@ pub fn by_name(name: &str) -> Option<&'static Metric> {
     CATALOGUE.iter().find(|metric| metric.name == name)
 }
 
-/// The catalogue's metrics that have at most one sample an exchange, in its order.
+/// The catalogue's metrics with at most one sample per exchange, in its order.
 pub fn single() -> impl Iterator<Item = (&'static Metric, Single)> {
     CATALOGUE.iter().filter_map(|metric| match metric.measure {
         Measure::One(measure) => Some((metric, measure)),

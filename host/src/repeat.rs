@@ -53,7 +53,7 @@ pub struct Repeated {
     /// The largest.
     pub max: f64,
     /// The coefficient of variation: the standard deviation (divided by n - 1) over the mean, in percent.
-    /// Absent of one run, and where the mean is zero.
+    /// Absent for one run, and if the mean is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation_percent: Option<f64>,
     /// Where the mean of many repeats lies with 95 % confidence, by Student's distribution; absent

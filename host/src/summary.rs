@@ -1,13 +1,13 @@
-//! What a run amounts to: every reported figure, computed from the run's exchanges and the facts
+//! The summary of a run: every reported figure, computed from the run's exchanges and the facts
 //! of its plan, and from nothing else.
 //!
-//! It goes over the exchanges twice and keeps none: `survey` finds when the measurement began and
-//! what was in flight, `gather` counts and sums. Memory grows by 16 bytes a request during the
-//! first pass and by nothing during the second.
+//! It reads the exchanges twice and keeps none: `survey` finds when the measurement began and what
+//! was in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the first
+//! pass and not at all during the second.
 //!
 //! The result does not depend on the order of the exchanges, so the records of several load
-//! generators can be merged and summarised as one run. Definitions of metrics are `metric`'s,
-//! doubts about the figures `finding`'s, layout `report`'s.
+//! generators can be merged and summarised as one run. `metric` defines the metrics, `finding`
+//! raises doubts about the figures, `report` lays them out.
 
 pub mod client;
 mod column;
@@ -226,9 +226,9 @@ pub struct Throughput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens_per_s: Option<f64>,
     /// Most output tokens in any of the whole seconds that follow the start of the measurement.
-    /// Tokens, not events: where the server does not state the tokens of an event, the answer's
-    /// tokens are dealt to its events by their bytes. Absent where replies were not
-    /// streamed, and in runs shorter than a second.
+    /// Tokens, not events: if the server does not state the tokens of an event, the answer's tokens are
+    /// distributed over its events by their bytes. Absent if replies were not streamed, and in runs
+    /// shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_output_tokens_per_s: Option<f64>,
     /// Requests sent per second: `(sent - 1) / (last sent - first sent)`.
@@ -277,8 +277,8 @@ pub struct Distribution {
     pub percentiles: BTreeMap<String, f64>,
     /// What median and percentiles are computed from; all other figures are exact either way.
     pub from: Basis,
-    /// How far median and percentiles may be from those of the samples, as a share of them; absent
-    /// where they are those of the samples.
+    /// How much median and percentiles may differ from those of the samples, as a share of them; absent
+    /// if they are exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_error: Option<f64>,
     /// Confidence intervals; for the headline metrics of a request with at least two samples.
@@ -326,7 +326,7 @@ impl From<Interval> for Bounds {
     }
 }
 
-/// The metrics whose figures have intervals.
+/// The metrics that get intervals.
 const HEADLINE: [&str; 4] = [
     metric::TTFT,
     metric::TPOT,
@@ -347,10 +347,10 @@ impl Summary {
         }
     }
 
-    /// Summarises a run whose exchanges are read, twice, and never held together.
+    /// Summarises a run by reading its exchanges twice, without holding them in memory.
     ///
     /// # Errors
-    /// The first that reading gives.
+    /// The first error of reading.
     pub fn read<E, I, X>(facts: &RunFacts, open: impl Fn() -> Result<I, X>) -> Result<Summary, X>
     where
         E: Borrow<Exchange>,
@@ -390,7 +390,7 @@ pub(crate) fn spread(metric: &Metric) -> Spread {
     }
 }
 
-/// Adds to it what the metric has of an exchange.
+/// Adds the metric's samples of an exchange to it.
 pub(crate) fn take(metric: &Metric, reading: &Reading<'_>, spread: &mut Spread) {
     if metric.of == Of::Answered && !reading.exchange.is_ok() {
         return;
@@ -440,7 +440,7 @@ impl Distribution {
         }
     }
 
-    /// A percentile, if it was asked for.
+    /// A percentile, if it was requested.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         self.percentiles.get(&percentile_name(percent)).copied()
     }

@@ -1,5 +1,5 @@
-//! Rules on this client: was it late to send, late to read, short of connections, or kept from
-//! seeing replies as they were made?
+//! Rules on this client: did it send late, read late, run short of connections, or receive chunks
+//! in bundles?
 
 use super::{Finding, Id, Severity};
 use crate::exchange::FailureClass;
@@ -7,13 +7,13 @@ use crate::metric;
 use crate::summary::Summary;
 
 /// Send lag beyond which a client that holds to a rate is too late, in milliseconds, whatever the
-/// server's latency. Where everything is due at the same moment, somebody has to be the last.
+/// server's latency. If everything is due at the same moment, some request has to be the last.
 const LATE_MS: f64 = 10.0;
 
-/// Send lag below which nobody is late, in milliseconds: what a busy kernel's scheduler costs.
+/// Send lag below which a client is not late, in milliseconds: the cost of a busy kernel's scheduler.
 const PUNCTUAL_MS: f64 = 1.0;
 
-/// Gaps that short are between pieces of one read, in milliseconds.
+/// Gaps this short are between chunks of one read, in milliseconds.
 const TOGETHER_MS: f64 = 0.01;
 
 /// Share of requests beyond which waits for connections are more than an accident.
@@ -22,7 +22,8 @@ const ACCIDENT: f64 = 0.01;
 /// Share of the time to first token beyond which the client's own lag shows in it.
 pub(super) const LAG_SHARE: f64 = 0.05;
 
-/// What the system says where a process may open no more files, and where no port is left, and what to do.
+/// System errors when a process runs out of files, ports or socket memory: the error text, what ran
+/// out, and what to do.
 const LIMITS: [(&str, &str, &str); 3] = [
     (
         "Too many open files",

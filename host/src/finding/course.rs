@@ -1,16 +1,16 @@
-//! Rules on how figures went over the run: is there a steady state, and is it one?
+//! Rules on how figures changed over the run: is there a steady state, and is it really steady?
 
 use super::{Finding, Id, Severity};
 use crate::summary::course::{Drift, Swing, THROUGHPUT};
 use crate::summary::{SteadyState, Summary, Window};
 
-/// Change over the window below which it does not matter.
+/// Change over the window below which a drift does not matter.
 const SMALL: f64 = 0.1;
 
-/// Mann and Kendall's Z beyond which a trend is none of chance: once in a thousand courses it is.
+/// Mann and Kendall's Z beyond which a trend is not chance: one course in a thousand exceeds it by chance.
 const SURE: f64 = 3.3;
 
-/// Share of the mean by which throughput must swing to be told of.
+/// Share of the mean by which throughput must oscillate to be reported.
 const WIDE: f64 = 0.1;
 
 fn window(summary: &Summary) -> Option<&Window> {

@@ -1,7 +1,7 @@
-//! The rules: each looks at one thing in a summary and speaks up, or does not. Here are those on
-//! the load and the figures; those on this client are in `client` and, of its processor, in `vitals`,
-//! those on token counts in `tokens`, those on what the server counted in `server`, and those on how
-//! figures went over the run in `course`.
+//! The rules: each checks one thing in a summary and may return a finding. This module has the rules
+//! on the load and the figures; `client` has those on this client and `vitals` those on its processor,
+//! `tokens` those on token counts, `server` those on the server's own metrics, and `course` those on
+//! how figures changed over the run.
 
 use super::{Finding, Id, Severity, client, course, server, tokens, vitals};
 use crate::exchange::FailureClass;
@@ -113,14 +113,14 @@ fn interrupted(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// Share of the offered rate below which a rate is another one. Over many requests, chance accounts for
-/// less.
+/// Share of the offered rate below which two rates differ. Over many requests, chance accounts for
+/// less than that.
 const REACHED: f64 = 0.95;
 
-/// Requests from which two rates are compared.
+/// Requests needed to compare two rates.
 const MANY: u64 = 100;
 
-/// Requests due and sent a second, where the plan holds requests to a rate and there are enough.
+/// Requests due per second, if the plan sets a rate and there are enough requests.
 fn offered(summary: &Summary) -> Option<f64> {
     summary.run.request_rate?;
     let due = summary.throughput.due_requests_per_s?;
@@ -139,7 +139,7 @@ fn rate_not_reached(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// Requests keep coming faster than they are answered: what is late grows with the length of the run.
+/// Requests arrive faster than the server answers them, so delays grow with the length of the run.
 fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
     let answered = summary.throughput.requests_per_s?;
@@ -290,7 +290,7 @@ fn objective_unknown(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// Half of an interval's width, as a share of the mean, from which it is told.
+/// Half of an interval's width, as a share of the mean, beyond which it is reported.
 const ROUGH: f64 = 0.1;
 
 fn wide_interval(summary: &Summary) -> Option<Finding> {

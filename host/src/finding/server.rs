@@ -1,15 +1,15 @@
-//! Rules on what the server counted of itself: do its counts agree with ours, and did it know the prompts
-//! already?
+//! Rules on the server's own metrics: do its counts agree with ours, and did it have the prompts in its
+//! cache already?
 
 use super::{Finding, Id, Severity};
 use crate::summary::server::Figure;
 use crate::summary::{Counted, Summary};
 
-/// How far the server's count may be from ours, as a share of ours.
+/// How much the server's count may differ from ours, as a share of ours.
 const APART: f64 = 0.01;
 
-/// Shares of the prompts' tokens in the cache beyond which it is told, and beyond which it shows. Chat
-/// templates begin all prompts alike, so a few always are.
+/// Shares of cached prompt tokens beyond which it is reported, and beyond which it affects figures. Chat
+/// templates begin all prompts alike, so a few tokens are always cached.
 const WARM: [f64; 2] = [0.02, 0.1];
 
 pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {

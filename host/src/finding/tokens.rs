@@ -1,4 +1,4 @@
-//! Rules on token counts: are they known, whose are they, and do their sources agree?
+//! Rules on token counts: are they known, where do they come from, and do their sources agree?
 
 use super::{Finding, Id, Severity};
 use crate::metric::Source;
@@ -101,7 +101,7 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// How far two counts of the same tokens are apart.
+/// The difference between two counts of the same tokens.
 struct Apart {
     /// Exchanges that have both.
     of: u64,
@@ -114,7 +114,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// `None` where no exchange is beyond tolerance.
+    /// `None` if no exchange is beyond tolerance.
     fn of(comparison: Comparison) -> Option<Self> {
         let Comparison {
             exchanges,
@@ -133,7 +133,7 @@ impl Apart {
     }
 }
 
-/// The server's total against what it states of each event: two words of the same server.
+/// The server's total against what it states for each event: two statements of the same server.
 pub(super) fn events_disagree(summary: &Summary) -> Option<Finding> {
     let Apart {
         of,

@@ -1,4 +1,4 @@
-//! Rules on the processor of this client: did its threads have enough of one, and all the time?
+//! Rules on this client's processor time: did its threads get enough of it, all the time?
 
 use super::client::LAG_SHARE;
 use super::{Finding, Id, Severity};
@@ -6,28 +6,28 @@ use crate::metric;
 use crate::summary::Summary;
 use crate::summary::client::{Client, Thread, role};
 
-/// Share of a second that a thread was on a core beyond which it has nothing left to give.
+/// Share of a second on a core beyond which a thread has no capacity left.
 const SATURATED: f64 = 0.9;
 
-/// Share of a second that a thread waited for a core beyond which what it does is late.
+/// Share of a second spent waiting for a core beyond which a thread's work is late.
 const CROWDED: f64 = 0.25;
 
-/// A pause that long is a reason to doubt whatever it fell on, in milliseconds.
+/// A pause this long is a reason to doubt the requests it affected, in milliseconds.
 const LONG_PAUSE_MS: f64 = 100.0;
 
-/// Share of the time beyond which a 99th percentile has pauses in it.
+/// Share of the time beyond which pauses show in a 99th percentile.
 const IN_P99: f64 = 0.01;
 
-/// Shares of the cores' time that were stolen beyond which it is told, and beyond which it shows.
+/// Shares of stolen core time beyond which it is reported, and beyond which it affects figures.
 const STOLEN: [f64; 2] = [0.01, 0.05];
 
-/// Milliseconds behind beyond which decoding does not keep up.
+/// Delay in milliseconds beyond which decoding does not keep up.
 const BEHIND_MS: f64 = 1000.0;
 
-/// Share of the cores' time beyond which nothing is left on a machine.
+/// Share of the cores' time beyond which a machine has no capacity left.
 const FULL: f64 = 0.9;
 
-/// The threads on which instants depend: those that send and those that read.
+/// The threads that affect timestamps: those that send and those that read.
 fn punctual(client: &Client) -> impl Iterator<Item = (&str, &Thread)> {
     let threads = client.threads.iter();
     threads
@@ -35,7 +35,7 @@ fn punctual(client: &Client) -> impl Iterator<Item = (&str, &Thread)> {
         .map(|(name, thread)| (name.as_str(), thread))
 }
 
-/// The thread of which a figure is largest, and the figure, if that is beyond a limit.
+/// The thread with the largest value of a figure, and the value, if it is beyond a limit.
 fn beyond(client: &Client, of: impl Fn(&Thread) -> Option<f64>, limit: f64) -> Option<(&str, f64)> {
     punctual(client)
         .filter_map(|(name, thread)| Some((name, of(thread)?)))
@@ -113,7 +113,7 @@ pub(super) fn stolen(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// Share of the time kept from running beyond which it is told, and beyond which it shows.
+/// Shares of throttled time beyond which it is reported, and beyond which it affects figures.
 const THROTTLED: [f64; 2] = [0.001, 0.01];
 
 pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
@@ -137,7 +137,7 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// A step of the clock beyond which instants may be off by as much, in milliseconds.
+/// A step of the clock beyond which timestamps may be wrong by as much, in milliseconds.
 const STEP_MS: f64 = 1.0;
 
 pub(super) fn clock_step(summary: &Summary) -> Option<Finding> {

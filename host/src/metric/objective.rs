@@ -1,5 +1,5 @@
-//! Service level objectives: the most that a metric of a request may be for the request to count
-//! as good. How many were is `summary`'s.
+//! Service level objectives: upper limits that the metrics of a request must meet for it to count as
+//! good. `summary` counts the good requests.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct Objective {
 /// Names of `vllm bench serve` for metrics that have another name here.
 pub const ALIASES: [(&str, &str); 1] = [("e2el", "e2e")];
 
-/// What an objective can be of: metrics in milliseconds of which a request has one.
+/// The metrics that an objective can use: those in milliseconds with one value per request.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     single()
         .filter(|(metric, _)| metric.unit == Unit::Milliseconds)

@@ -1,4 +1,4 @@
-//! What a summary needs to know of a run beside its exchanges.
+//! What a summary needs to know about a run in addition to its exchanges.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +42,8 @@ pub struct Run {
     /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
     /// them.
     pub percentiles: Vec<f64>,
-    /// When the measurement began, on the clock of the exchanges; a summary has the first due time
-    /// where it is not told.
+    /// When the measurement began, on the clock of the exchanges; a summary uses the first due time
+    /// if this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure_start: Option<Nanos>,
     /// Time from the start of the measurement until its first request was due; some arrivals start late.
@@ -110,7 +110,7 @@ pub struct Score {
     pub count: u64,
 }
 
-/// All that a summary takes beside the exchanges.
+/// Everything that a summary needs in addition to the exchanges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunFacts {
@@ -128,10 +128,10 @@ pub struct RunFacts {
     /// How often scorers failed.
     #[serde(default)]
     pub scorer_errors: u64,
-    /// How the client performed, where it was watched.
+    /// How the client performed, if it was monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
-    /// What the server counted of itself, where it was asked.
+    /// The server's own metrics, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
 }

@@ -1,5 +1,5 @@
-//! Goodput: how many requests kept to the run's objectives. Failed requests and those never sent
-//! kept to none.
+//! Goodput: how many requests met the run's objectives. Failed requests and those never sent
+//! met none.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// By these objectives; `None` where there are none.
+    /// By these objectives; `None` if there are none.
     pub(super) fn by(objectives: &[Objective]) -> Option<Self> {
         let known = objectives.iter().filter_map(|objective| {
             let attainment = Attainment {
