@@ -1,12 +1,12 @@
-//! What any honest measurement satisfies, held against what other tools claim: figures of one result
-//! against each other, results of one page against each other, and a page's headlines against the
-//! results they rest on.
+//! Checks the claims of other tools against rules that any honest measurement satisfies: figures of one
+//! result against each other, results of one page against each other, and a page's headlines against
+//! the results they rest on.
 //!
-//! How grave a finding is follows one line. *Invalid*: the figures contradict each other beyond rounding, so
-//! that no measurement gives them, or they are not of the work that was asked. *Suspect*: a figure
-//! is another formula's than its name says, or stands on a part of what was asked. *Note*: a trait
-//! of the tool or the run, to know when reading. Where only means are known, a rule speaks up beyond what any
-//! distribution allows, never beyond what is usual.
+//! Severities follow one line. *Invalid*: the figures contradict each other beyond rounding, so that no
+//! measurement gives them, or they do not describe the requested work. *Suspect*: a figure follows a
+//! different formula than its name says, or covers only part of the requested work. *Note*: a trait of
+//! the tool or the run that readers should know. If only means are known, a rule reports what no
+//! distribution allows, never what is merely unusual.
 
 mod concurrency;
 mod counts;
@@ -101,7 +101,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Leaves out the results that are not to be kept, and headlines, which count results by their place.
+    /// Removes the results that `keep` rejects, and the headlines, which refer to results by index.
     pub fn keep(&mut self, keep: impl Fn(&Audited) -> bool) {
         self.results.retain(keep);
         self.headlines.clear();
@@ -164,7 +164,7 @@ const RULES: [Rule; 20] = [
     order::means,
 ];
 
-/// What is found of claims that are looked at together.
+/// Audits claims together.
 pub fn claims(claims: &[Claim]) -> Vec<Audited> {
     let mut found: Vec<Vec<Finding>> = claims.iter().map(alone).collect();
     for (index, finding) in peers::compare(claims) {
@@ -184,7 +184,7 @@ pub fn claims(claims: &[Claim]) -> Vec<Audited> {
         .collect()
 }
 
-/// What is found of a claim by itself.
+/// The findings of a claim by itself.
 fn alone(claim: &Claim) -> Vec<Finding> {
     let figures = Figures::of(claim);
     if let Some(nothing) = counts::nothing_answered(&figures) {
@@ -202,7 +202,7 @@ fn verdict(findings: &[Finding]) -> Verdict {
     }
 }
 
-/// The audit of files, all looked at together.
+/// Audits files together.
 pub fn documents(documents: &[Document]) -> Report {
     let all: Vec<Claim> = documents
         .iter()

@@ -9,7 +9,7 @@ use crate::finding::Severity;
 /// Duration and latencies are taken from clocks read a moment apart.
 const MOMENT: f64 = 0.01;
 
-/// Requests in flight in the mean: the sum of latencies over the duration.
+/// Mean number of requests in flight: the sum of latencies over the duration.
 pub(super) fn mean(figures: &Figures<'_>) -> Option<Range> {
     let e2e = figures.positive("e2e.mean")? / Range::exact(1e3);
     Some(e2e * Range::exact(figures.answered()?) / figures.duration()?)

@@ -1,4 +1,4 @@
-//! Rules on requests and on the tokens that were asked for.
+//! Rules on the numbers of requests and of requested tokens.
 
 use super::figures::{Figures, percent, shown};
 use super::{Finding, Id};
@@ -7,8 +7,8 @@ use crate::finding::Severity;
 /// Share of requests beyond which failures are more than an accident, as for runs of our own.
 const ACCIDENT: f64 = 0.01;
 
-/// Answers are cut to the length asked for, so that every token less is missing; tokenizers count the same text
-/// differently by less than this share.
+/// Answers are cut to the requested length, so every token less is missing; tokenizers differ by less than
+/// this share on the same text.
 const SHORT: f64 = 0.99;
 
 pub(super) fn nothing_answered(figures: &Figures<'_>) -> Option<Finding> {

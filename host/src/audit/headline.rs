@@ -1,4 +1,4 @@
-//! What a page says outside of its results, tied to the results that it rests on.
+//! What a page states outside of its results, linked to the results that it rests on.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -85,7 +85,7 @@ fn resting(file: &str, quote: &Quote, results: &[Audited]) -> Vec<usize> {
         .collect()
 }
 
-/// What a change in throughput is by tokens over duration, where that is another.
+/// A change in throughput recomputed as tokens over duration, if it differs.
 fn change(
     quote: &Quote,
     own: usize,

@@ -1,12 +1,12 @@
-//! Rules on latencies against each other: the end-to-end latency is the time to the first token and that of
-//! all others.
+//! Rules on latencies against each other: the end-to-end latency is the time to the first token plus the time
+//! for all others.
 //!
-//! Where a tool's TPOT is (E2E - TTFT) / (n - 1), a mean of it over requests gives the mean E2E exactly when all
-//! answers have one length. Else E2E - TTFT = mean(TPOT * (n - 1)), which is mean(TPOT) * mean(n - 1) and the
-//! covariance of the two, and that is not known: short answers that wait for others' prompts have large
-//! TPOTs. LMDeploy's ShareGPT results are within 7 % of their decode time. What can be said for certain
-//! comes from a percentile: no more than 1 % of the requests are above the 99th, and none of those
-//! lasts longer than the run.
+//! If a tool's TPOT is (E2E - TTFT) / (n - 1), its mean over requests gives the mean E2E exactly when all
+//! answers have the same length. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is mean(TPOT) * mean(n - 1)
+//! plus the covariance of the two, and that is unknown: short answers that wait for others' prompts have
+//! large TPOTs. LMDeploy's ShareGPT results are within 7 % of their decode time. Only a percentile gives
+//! certainty: no more than 1 % of the requests are above the 99th, and none of those lasts longer than
+//! the run.
 
 use super::figures::{Figures, percent, shown};
 use super::range::Range;
@@ -67,7 +67,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Time after the first token, in the mean.
+    /// Mean time after the first token.
     fn decode(&self) -> Range {
         self.e2e - self.ttft
     }
@@ -192,7 +192,7 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     with_first(figures, parts)
 }
 
-/// What gives TPOT and ITL where the last token was timed long before the end.
+/// The formula behind TPOT and ITL if the last token was timed long before the end.
 fn early(parts: &Parts, itl: Range) -> String {
     let each = parts.decode() / parts.further();
     let instead = format!("(E2E - TTFT) / (n - 1) is {} ms", shown(each.mid()));
@@ -234,7 +234,7 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     vec![Finding::new(Id::TpotWithFirst, Severity::Suspect, seen).by(Some(formula))]
 }
 
-/// The formula that gives the TPOT of a result whose own does not, as far as means can tell.
+/// The formula that reproduces a result's TPOT when the tool's own does not, as far as means can show.
 fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     let tokens = Range::exact(parts.tokens);
     let decode = parts.decode();
@@ -286,8 +286,8 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     })
 }
 
-/// The gaps of a request are what lies between its first and last chunk, and there are at most as many as
-/// tokens after the first, but for chunks without any.
+/// The gaps of a request span its first to last chunk, and there are at most as many as tokens after the
+/// first, except for chunks without tokens.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     let (Some(decode), Some(itl), Some(tokens)) = (
         figures.decode(),

@@ -1,4 +1,4 @@
-//! Rules on throughput: counts over the duration, the sum of parts, a peak, and the rate that was asked for.
+//! Rules on throughput: counts over the duration, the sum of parts, a peak, and the requested rate.
 
 use super::figures::{Figures, percent, shown};
 use super::range::Range;
@@ -6,20 +6,20 @@ use super::{Finding, Id, concurrency};
 use crate::claim::Tool;
 use crate::finding::Severity;
 
-/// Below this share, two clocks were read a moment apart.
+/// Below this share, a difference is explained by reading two clocks a moment apart.
 const NOTHING: f64 = 0.001;
 
-/// Beyond this share, a figure is of something else.
+/// Beyond this share, a figure measures something else.
 const MUCH: f64 = 0.05;
 
 /// Share of the cap from which on it is full most of the time.
 const FULL: f64 = 0.75;
 
-/// No engine gives one request as many tokens a second.
+/// No engine generates this many tokens per second for one request.
 const FASTEST: f64 = 10_000.0;
 
-/// How many times the requests in flight at their mean speed a second of them may give: a second without
-/// prompts beside a run full of them is faster by a few times.
+/// How many times the throughput of the requests in flight at their mean speed one second may reach: a second
+/// without prompts is a few times faster than a run full of them.
 const TIMES: f64 = 10.0;
 
 fn graded(apart: f64) -> Severity {
@@ -230,7 +230,7 @@ fn implausible(figures: &Figures<'_>, peak: Range, each: Option<f64>) -> Option<
     })
 }
 
-/// The busiest of whole seconds has at least the mean, where there are a few of them.
+/// The busiest whole second has at least the mean, if there are a few of them.
 fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
     let (Some(duration), Some(output)) = (figures.duration(), figures.claim.value("tokens.output"))
     else {
@@ -256,8 +256,8 @@ fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
     vec![Finding::new(Id::PeakBelowMean, Severity::Suspect, seen).by(Some(formula))]
 }
 
-/// The rate that was asked for against the one that was reached. Requests come at random: the time for n of them
-/// strays by its square root, and the last still has to be answered.
+/// The requested rate against the one that was reached. Requests arrive at random: the time for n of them
+/// varies by its square root, and the last one still has to be answered.
 pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     let rate = figures
         .claim

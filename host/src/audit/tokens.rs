@@ -9,8 +9,8 @@ use crate::finding::Severity;
 /// are off by this share at most.
 const AGAIN: f64 = 0.003;
 
-/// An end token is counted and has no text, a beginning token is added: one a request, and merges at
-/// the seams beside it.
+/// An end token is counted but has no text, a beginning token is added: one per request, plus merges at the
+/// seams.
 const SEAMS: f64 = 0.001;
 
 /// Beyond this share, figures a token are off by more than runs differ.
@@ -61,7 +61,7 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
     vec![Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula)]
 }
 
-/// A file that holds its requests is held against them.
+/// Checks the figures of a file that contains its requests against them.
 pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
     let claim = figures.claim;
     let answered = claim.samples.iter().filter(|sample| sample.error.is_none());

@@ -1,5 +1,5 @@
-//! Rules on zeros: nothing takes no time, so a latency of zero is one that was not measured, or not a
-//! latency of what its name says.
+//! Rules on zeros: nothing takes zero time, so a latency of zero was not measured, or does not measure
+//! what its name says.
 
 use super::figures::{Figures, shown};
 use super::{Finding, Id};
@@ -65,7 +65,7 @@ pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
     .collect()
 }
 
-/// Whether the first token came with the last, as where replies are not streamed.
+/// Whether the first token came together with the last, as in replies that are not streamed.
 fn came_whole(figures: &Figures<'_>) -> bool {
     let (Some(first), Some(last)) = (figures.positive("ttft.mean"), figures.positive("e2e.mean"))
     else {
@@ -88,7 +88,7 @@ fn formula_of_zero(figures: &Figures<'_>) -> Option<String> {
     zero("ttft.median").then(|| "TTFT is 0 if the tool saw no first token".to_owned())
 }
 
-/// Gaps of which half or more are zero, beside others that are not.
+/// Gaps of which at least half are zero, while others are not.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     if !figures
         .positive("itl.mean")

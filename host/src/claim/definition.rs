@@ -1,5 +1,5 @@
-//! Which metric of our catalogue each tool's latencies are. The formulas are those of the tools' own
-//! source; the catalogue's `equals` says the same from the other side.
+//! Maps each tool's latencies to the metrics of our catalogue. The formulas come from the tools' own
+//! source; the catalogue's `equals` is the same mapping in the other direction.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A file with claims in it, whichever tool wrote it: told by its content, not by its name.
+//! A file with claims, from any tool: the format is detected from its content, not its name.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::json::{self, Object};
 use super::{Claim, ReadError, Source, aiperf, flat, guidellm, in_order, page, table};
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// The file as given.
     pub file: String,
-    /// Its results, in the order in which they stand there.
+    /// Its results, in the order of the file.
     pub claims: Vec<Claim>,
-    /// What its tables and sentences say of them.
+    /// What its tables and sentences state about them.
     pub quotes: Vec<Quote>,
 }
 
@@ -37,7 +37,7 @@ pub struct Quote {
     pub change: Option<f64>,
 }
 
-/// What a file may hold, as errors tell it.
+/// What a file may contain, for error messages.
 const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack (`=== Serving Benchmark Result ===`), \
     JSON of vllm bench serve, guidellm, AIPerf or GenAI-Perf, JSON lines of SGLang or vLLM, or LMDeploy's csv";
 

@@ -1,8 +1,8 @@
-//! What keeps two sides from being compared, and what differs between them on purpose.
+//! What makes two sides incomparable, and what differs between them on purpose.
 //!
-//! A comparison says something of what differs only where all else is the same. What was asked, how it was
-//! offered, how it was measured and whether the measurement stands must agree; engine, address,
-//! dialect and hardware are what people compare, and are named.
+//! A comparison is meaningful only if everything else is the same. The requests, the load, the way of
+//! measuring and the validity of the measurement must agree; engine, address, dialect and hardware
+//! are what people compare, and are listed.
 
 mod claims;
 mod runs;
@@ -112,7 +112,7 @@ impl Difference {
     }
 }
 
-/// How two sides compare, beside their figures.
+/// How the settings of two sides compare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compatibility {
     /// What must agree, and does not.
@@ -153,7 +153,7 @@ pub fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatib
     found.found
 }
 
-/// What was found so far.
+/// The findings so far.
 struct Found<'n> {
     names: [&'n str; 2],
     found: Compatibility,
@@ -209,7 +209,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// That neither side or only one says something.
+    /// Notes something that only one side states, or neither.
     fn unknown(&mut self, what: &str) {
         let what = what.to_owned();
         if !self.found.unknown.contains(&what) {
@@ -217,7 +217,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// Runs that say of themselves that they are invalid.
+    /// Notes runs with the verdict invalid.
     fn verdicts(&mut self, baseline: &Side, side: &Side) {
         let [a, b] = [baseline, side].map(worst);
         if [&a, &b]
@@ -231,7 +231,7 @@ impl<'n> Found<'n> {
     }
 }
 
-/// The worst verdict of a side's runs, with what it stands on; `None` of a claim.
+/// The worst verdict of a side's runs, with its reasons; `None` for a claim.
 fn worst(side: &Side) -> Option<(Verdict, String)> {
     let verdicts = side.measured().iter().map(|run| {
         let summary = &run.reported.summary;

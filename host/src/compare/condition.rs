@@ -1,11 +1,11 @@
 //! Conditions that make a comparison fail: `ttft.p99 +5%`, `e2e.mean +20ms`,
 //! `throughput.output-tokens-per-s -3%`.
 //!
-//! A condition holds where the side is worse by at least as much, and where that is shown: its interval
-//! leaves zero out, and it is above the noise. So noise alone fails no build, however tight the limit,
-//! and what is small fails none however sure it is. Conditions are judged together, and by themselves:
-//! what else is in the table makes them no harder to meet. Where a figure has no interval, as of
-//! one that was published without samples, the difference alone decides, and that is said.
+//! A condition holds if the side is worse by at least that much, beyond chance and noise: the interval
+//! excludes zero, and the difference exceeds the noise. So noise alone fails no build, however tight the
+//! limit, and a small difference fails none, however certain it is. Conditions are judged together, and
+//! apart from the table: its other figures do not make them harder to meet. If a figure has no interval,
+//! such as one published without samples, the difference alone decides, and the outcome says so.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ use crate::figure::{Better, Figure};
 pub struct Condition {
     /// The figure.
     pub figure: Figure,
-    /// How much worse is too much; above zero where more is worse, below where less is.
+    /// How much worse is too much; above zero if more is worse, below zero if less is worse.
     pub limit: Limit,
     /// As it was written.
     text: String,
@@ -205,7 +205,7 @@ impl Condition {
     }
 }
 
-/// Whether a difference goes the limit's way, and as far.
+/// Whether a difference has the limit's direction, and reaches it.
 fn worse(difference: f64, limit: f64) -> bool {
     let (towards, far) = (difference * limit.signum(), limit.abs());
     towards > 0.0 && towards >= far

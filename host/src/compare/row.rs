@@ -1,4 +1,4 @@
-//! One figure of two sides: how far apart they are, how sure that is, and what can be said of it.
+//! One figure of two sides: how much they differ, how certain that is, and the judgement.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,15 +31,15 @@ pub struct Row {
     /// The 95 % confidence interval of the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
-    /// The size of the difference that a side compared with itself would show. What is not above it
-    /// is not called a difference.
+    /// The size of the difference that a side compared with itself would show. A difference that is not
+    /// above it does not count as shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_floor: Option<f64>,
     /// The p-value: how likely a difference this large is if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// Whether the metric grew or wandered through the runs, so that each is one sample of it.
-    /// Its interval is wide, and repeats make it narrow.
+    /// Whether the metric grew or wandered during the runs, so that each run is a single sample of it.
+    /// Its interval is wide, and repeats make it narrower.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub walks: bool,
     /// The judgement; absent for figures where neither more nor less is better.
@@ -177,7 +177,7 @@ fn estimate(
     found.ok_or(NoInterval::FewSamples)
 }
 
-/// Judges rows together: the more there are, the more it takes to show one.
+/// Judges rows together: the more there are, the stronger the evidence each one needs.
 pub(super) fn judge(rows: &mut [Row], figures: &[Figure]) {
     let better = |row: &Row| {
         let named = figures
@@ -229,7 +229,7 @@ impl Judgement {
         }
     }
 
-    /// A sign that says the same without colour.
+    /// A sign that conveys the same without colour.
     pub fn sign(self) -> char {
         match self {
             Judgement::Better => '+',

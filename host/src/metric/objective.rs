@@ -104,8 +104,8 @@ pub fn parse(text: &str) -> Result<Vec<Objective>, String> {
         .collect()
 }
 
-/// Whether an answered request keeps to a limit in milliseconds; `None` where the metric is not
-/// known of it. An answer of one token keeps to every limit on its further ones, as it does in
+/// Whether an answered request meets a limit in milliseconds; `None` if its metric is unknown. An
+/// answer of one token meets every limit on its further tokens, as it does in
 /// `vllm bench serve`.
 pub fn kept(measure: Single, at_most_ms: f64, reading: &Reading<'_>) -> Option<bool> {
     match measure(reading) {

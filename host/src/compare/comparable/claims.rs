@@ -1,14 +1,14 @@
-//! What another tool states of itself against a run of ours, or against another claim. It says less
-//! than a plan does: what it does not say cannot be checked, and that is told.
+//! Compares the settings in another tool's result with a run of ours, or with another claim. A result
+//! states less than a plan: what it does not state cannot be checked, and is listed as such.
 
 use super::{Found, Kind};
 use crate::claim::Claim;
 use crate::compare::side::{LATENCIES, Measured, metric_of};
 
-/// Totals that are this far apart, as a share, were not of the same lengths.
+/// Totals that differ by more than this share come from different lengths.
 const LENGTHS: f64 = 0.01;
 
-/// What is said of how a result came about, of a run or a claim alike.
+/// The stated settings behind a result, for a run or a claim alike.
 struct Said {
     model: Option<String>,
     requests: Option<f64>,
@@ -20,7 +20,7 @@ struct Said {
     dataset: Option<String>,
 }
 
-/// A run of ours with a claim; `claim_first` where the claim is the baseline.
+/// A run of ours with a claim; `claim_first` if the claim is the baseline.
 pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: &mut Found<'_>) {
     let (ours, theirs) = (of_run(run), of_claim(claim));
     match claim_first {
@@ -177,7 +177,7 @@ fn check<T>(
     }
 }
 
-/// Whether two names mean the same model: publishers leave out whose it is, and small letters.
+/// Whether two names mean the same model: publishers omit the owner, and differ in case.
 fn same_model(a: &str, b: &str) -> bool {
     let last = |name: &str| {
         let name = name.trim_end_matches('/');
