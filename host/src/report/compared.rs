@@ -9,7 +9,7 @@ use super::chart::number;
 use super::plain;
 use crate::compare::{Compared, Kind, Method, Obstacle, Pair, Row, SideFacts};
 
-/// In which form.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,
@@ -88,14 +88,14 @@ fn page(compared: &Compared, form: Form) -> String {
     page.text
 }
 
-/// What must agree and does not, in a line.
+/// Something that must agree but does not, in one line.
 pub fn obstacle_words(obstacle: &Obstacle, baseline: &str) -> String {
     let difference = &obstacle.difference;
     let values = plain(&difference.values(baseline));
     format!("{} ({}): {values}", difference.what, obstacle.kind.name())
 }
 
-/// That a comparison is refused, a line each, with what to do about it.
+/// Why a comparison is refused, one line per reason, and what to do about it.
 pub fn refusal(obstacles: &[Obstacle]) -> Vec<String> {
     let mut kinds: Vec<Kind> = obstacles.iter().map(|obstacle| obstacle.kind).collect();
     kinds.sort_unstable();
@@ -189,7 +189,7 @@ fn cells(row: &Row) -> Vec<String> {
 pub(super) enum Shown {
     /// A share, in percent; differences in points.
     Share,
-    /// A number with so many decimals.
+    /// A number with a number of decimals.
     Plain(usize),
 }
 
@@ -242,7 +242,7 @@ impl Shown {
     }
 }
 
-/// How a pair's verdicts came about.
+/// How a pair's verdicts were reached.
 fn notes(pair: &Pair) -> Vec<String> {
     let judged = pair
         .figures
@@ -286,7 +286,7 @@ impl Page {
         };
     }
 
-    /// A list; nothing where it is empty.
+    /// A list; nothing if it is empty.
     fn list(&mut self, heading: &str, items: Vec<String>) {
         if items.is_empty() {
             return;
@@ -308,7 +308,7 @@ impl Page {
         }
     }
 
-    /// A table whose columns are of text but for those between the first and `words`.
+    /// A table whose columns are text, except those between the first and `words`.
     fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>, words: usize) {
         let rule = TableStyle::new().header_separator(LineStyle::none().fill('-'));
         let mut table = Table::new();

@@ -1,4 +1,4 @@
-//! How far repeats are apart, as text.
+//! The spread between repeats, as text.
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 

@@ -9,14 +9,14 @@ use crate::report::chart::{
 use crate::report::view::Course;
 use crate::summary::SteadyState;
 
-/// So many that wait, on average over a span, are worth a panel: each request waits for the moment that the
-/// pacer takes.
+/// Number of waiting requests, on average over a span, from which they get a panel: every request waits for the
+/// moment that the pacer takes.
 const SEEN: f64 = 0.05;
 
-/// What a panel tells of a run's spans of time; absent where that is not known of the run.
+/// The values of a panel for a run's spans of time; absent if they are unknown for the run.
 type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
 
-/// The chart; nothing where no run took any time.
+/// The chart; `None` if no run took any time.
 pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     let alone = runs.len() == 1;
     let mut keys = keys(runs);
@@ -138,7 +138,7 @@ fn seen(run: &Shown) -> Option<String> {
     ))
 }
 
-/// The cap on requests in flight, where the load came near it.
+/// The cap on requests in flight, if the load came near it.
 fn cap(run: &Shown, panel: &mut Panel) {
     let Some(cap) = run.reported.summary.run.max_in_flight else {
         return;
@@ -164,7 +164,7 @@ impl Drawing<'_> {
         self.runs.iter().map(|run| &run.view.course)
     }
 
-    /// A panel; nothing where no run knows its values.
+    /// A panel; `None` if no run has its values.
     fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
         let mut most: f64 = 0.0;
         let mut marks = Vec::new();

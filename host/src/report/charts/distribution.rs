@@ -1,4 +1,4 @@
-//! Distributions: what share of the samples is at most so long, and how many are about so long.
+//! Distributions: the share of samples up to each value, and the number of samples near each value.
 
 use super::{Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, time_unit, told};
 use crate::metric;
@@ -10,16 +10,16 @@ use crate::report::chart::{
 use crate::report::view::DRAWN;
 use crate::stats::{Figures, Ranked};
 
-/// Up to so many samples, a cumulative distribution has a step for each.
+/// Up to this many samples, a cumulative distribution has a step for each.
 const STEPS: u64 = 300;
 
 /// Bars of a histogram, about.
 const BARS: usize = 36;
 
-/// Where the largest sample is more times the median, the axis is logarithmic at first.
+/// If the largest sample is more than this many times the median, the axis starts out logarithmic.
 const SKEWED: f64 = 6.0;
 
-/// What metrics are called in titles: in full, and short.
+/// Names of metrics in titles: in full, and short.
 fn names(metric: &str) -> (&'static str, &'static str) {
     match metric {
         metric::TTFT => ("Time to first token (TTFT)", "TTFT"),
@@ -73,7 +73,7 @@ impl Drawn<'_> {
         each.fold(f64::INFINITY, f64::min)
     }
 
-    /// What is to be seen, in words.
+    /// What the chart shows, in words.
     fn seen(&self) -> String {
         told(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;
@@ -197,7 +197,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The percentiles that a reader steps through; those of the tail where samples are many enough.
+    /// The percentiles that a reader steps through; those of the tail if there are enough samples.
     fn percents(&self) -> Vec<f64> {
         let most = self.each().map(|(_, figures)| figures.count()).max();
         let tail = [(99.5, 200), (99.9, 1_000), (99.95, 2_000), (99.99, 10_000)];
@@ -339,7 +339,7 @@ impl Drawn<'_> {
     }
 }
 
-/// What a percentile is called.
+/// The name of a percentile.
 fn named(percent: f64) -> String {
     match percent {
         0.0 => "min".to_owned(),

@@ -1,4 +1,4 @@
-//! What the time to first token depends on: the prompt's length, and when in the run it was asked.
+//! What the time to first token depends on: the prompt's length, and the time in the run.
 
 use super::{Shown, end, keys, milliseconds, round_begin, seconds, time_unit, told};
 use crate::report::chart::number::{count, short};
@@ -8,10 +8,10 @@ use crate::report::chart::{
 use crate::report::view::Dot;
 use crate::stats::{Ranked, Sorted};
 
-/// Parts of the horizontal axis, of each of which a median is told.
+/// Parts of the horizontal axis, each with its own median.
 const PARTS: usize = 16;
 
-/// Where the largest is more times the median, the axis is logarithmic at first.
+/// If the largest is more than this many times the median, the axis starts out logarithmic.
 const SKEWED: f64 = 12.0;
 
 pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
@@ -39,7 +39,7 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
         .collect()
 }
 
-/// A scatter plot, and where its points stand on the horizontal axis.
+/// A scatter plot, and the horizontal positions of its points.
 struct Kind {
     name: &'static str,
     title: &'static str,
@@ -50,7 +50,7 @@ struct Kind {
     words: fn(f64, f64) -> String,
 }
 
-/// The plot; nothing where all points stand at the same place, or there are none.
+/// The plot; `None` if all points are at the same place, or there are none.
 fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
     let points = |run: &Shown| -> Vec<(f64, f64)> {
         let dots = run.view.dots.iter();

@@ -11,7 +11,7 @@ use crate::report::view::Request;
 /// Pixels of a row.
 const ROW: f64 = 9.0;
 
-/// A phase that is nowhere longer, as a share of the axis, cannot be seen.
+/// A phase that is always shorter than this share of the axis cannot be seen.
 const SEEN: f64 = 0.002;
 
 /// The phases of a request, in their order.
@@ -23,12 +23,12 @@ const PHASES: [&str; 5] = [
     "decoding",
 ];
 
-/// What a waterfall is of.
+/// The kind of a waterfall.
 struct Kind {
     name: &'static str,
     title: &'static str,
     note: String,
-    /// Whether each row begins where its request was due.
+    /// Whether each row begins at its request's due time.
     from_due: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A run's figures: the headline's, and those of every metric; of all answers, and by group.
+//! A run's figures: the headline and every metric; over all answers, and by group.
 
 use serde::Serialize;
 
@@ -9,12 +9,12 @@ use crate::report::view::Group;
 use crate::stats::{Figures, Ranked};
 use crate::summary::{Basis, Bounds, Distribution, Summary};
 
-/// The metrics that stand above all others, with what people call them.
+/// The headline metrics, with their common names.
 pub(super) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
 
 const LABELS: [&str; 4] = ["TTFT", "TPOT", "ITL", "E2E latency"];
 
-/// A figure that stands out.
+/// A headline figure.
 #[derive(Serialize)]
 pub(super) struct Tile {
     name: String,
@@ -47,13 +47,13 @@ pub(super) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// What people call a metric of the headline.
+/// The common name of a headline metric.
 pub(super) fn label(metric: &str) -> &str {
     let place = HEADLINE.iter().position(|known| *known == metric);
     place.map_or(metric, |place| LABELS[place])
 }
 
-/// The headline: throughput, latencies with how sure they are, and what failed.
+/// The headline: throughput, latencies with their intervals, and failures.
 pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
     let Summary {
         throughput,

@@ -1,4 +1,4 @@
-//! Sections of a few figures each: goodput, steady state, tokens, what the server says, scores.
+//! Sections of a few figures each: goodput, steady state, tokens, the server's own metrics, scores.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(super) struct Part {
     pairs: Vec<Pair>,
 }
 
-/// Goodput, steady state, tokens and what the server says, where they are there.
+/// Goodput, steady state, tokens and the server's own metrics, if present.
 pub(super) fn parts(summary: &Summary) -> Vec<Part> {
     let parts = [
         goodput(summary),

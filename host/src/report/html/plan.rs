@@ -1,4 +1,4 @@
-//! How runs were made: plan, machine, client, command line; and what differs between several.
+//! How runs were made: plan, machine, client, command line; and the differences between several runs.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::report::charts::Shown;
 use crate::summary::Summary;
 use crate::summary::client::Thread;
 
-/// What stands for a value that a page does not show.
+/// Replaces a value that a page does not show.
 const HIDDEN: &str = "[hidden, may be secret]";
 
 /// A setting that not all runs have alike.
@@ -115,7 +115,7 @@ pub(super) fn told(plan: &Plan) -> Vec<Pair> {
     ])
 }
 
-/// Where the run was made, and how long its start took.
+/// The environment of the run, and how long its start took.
 pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
     let mut told = vec![pair("Runner", &reported.plan.runner)];
     if let Some(environment) = &reported.environment {
@@ -138,7 +138,7 @@ pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
     told
 }
 
-/// What was seen of this client while it measured.
+/// How this client performed during the measurement.
 pub(super) fn client(summary: &Summary) -> Vec<Pair> {
     let Some(client) = &summary.client else {
         return Vec::new();
@@ -204,7 +204,7 @@ pub(super) fn command_line(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The plan as JSON, less what may be secret.
+/// The plan as JSON, without anything that may be secret.
 pub(super) fn whole(plan: &Plan) -> String {
     serde_json::to_string_pretty(&shown(plan)).unwrap_or_default()
 }

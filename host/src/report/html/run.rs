@@ -1,4 +1,4 @@
-//! What a page says of one run: what it is of, its verdict, its figures, its failures, how it was made.
+//! One run on a page: its subject, its verdict, its figures, its failures, how it was made.
 
 use minijinja::value::Value;
 use serde::Serialize;
@@ -77,7 +77,7 @@ struct Plugin {
     digest: String,
 }
 
-/// What a page of these runs is called: engine and model where they are known, else the plan's name.
+/// The title of a page of these runs: engine and model if they are known, else the plan's name.
 pub(super) fn title(runs: &[Shown]) -> String {
     let of = |shown: &Shown| {
         let Reported { plan, .. } = &shown.reported;
@@ -179,7 +179,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
     }
 }
 
-/// What the run is of, at a glance.
+/// The main facts of the run.
 fn facts(reported: &Reported) -> Vec<Pair> {
     let Reported {
         plan,
@@ -227,7 +227,7 @@ fn facts(reported: &Reported) -> Vec<Pair> {
     facts
 }
 
-/// How the run ended, where it did not end as planned.
+/// How the run ended, if it did not end as planned.
 fn notes(reported: &Reported) -> Vec<String> {
     let Some(status) = &reported.status else {
         return vec![

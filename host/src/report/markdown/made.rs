@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::plan::{Amount, Plan};
 use crate::report::Reported;
 
-/// How runs were made. What they share is said once.
+/// How runs were made. Shared facts appear once.
 #[derive(Serialize)]
 pub(super) struct Made {
     runs: Vec<Run>,
