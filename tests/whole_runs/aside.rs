@@ -108,7 +108,7 @@ async fn a_server_that_served_somebody_else_is_found_out() {
         .unwrap_or_else(|| panic!("{}", ran.text));
     assert_eq!(
         found.seen,
-        "while it was measured, the server counted 6 requests instead of 5, 240 input tokens instead of 200"
+        "during the measurement, the server counted 6 requests instead of 5, 240 input tokens instead of 200"
     );
 }
 
