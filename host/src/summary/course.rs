@@ -184,7 +184,7 @@ fn drift(course: &[f64]) -> Option<Drift> {
     })
 }
 
-/// The swing of a course of slices so long.
+/// The oscillation of a course with slices of this length.
 fn swing(course: &[f64], slice_s: f64) -> Option<Swing> {
     /// A resemblance below this is none; above that, it is one.
     const RESEMBLES: [f64; 2] = [0.1, 0.5];

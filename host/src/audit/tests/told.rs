@@ -1,4 +1,4 @@
-//! Each figure that is off is told by its own rule.
+//! Each wrong figure is found by its own rule.
 
 use std::fmt::Write;
 
