@@ -278,7 +278,7 @@ fn a_full_disk_ends_the_run_in_words() {
     assert!(
         ended
             .stderr
-            .contains("what was written before is kept and readable"),
+            .contains("everything written before stays readable"),
         "{ended:#?}"
     );
     let kept = count(&exchanges(folder.path()), None);

@@ -79,14 +79,14 @@ async fn arrow_keys_step_through_a_chart_and_it_speaks() {
     browser.until(&format!("{LIVE} !== {before:?}")).await;
     browser.key("End");
     browser
-        .until(&format!("{LIVE}.startsWith('Percentile largest')"))
+        .until(&format!("{LIVE}.startsWith('Percentile max')"))
         .await;
     assert!(browser.text(LIVE).await.contains(" ms"), "with its value");
     browser.key("ArrowLeft");
     browser.until(&format!("!{LIVE}.includes('largest')")).await;
     browser.key("Home");
     browser
-        .until(&format!("{LIVE}.startsWith('Percentile least')"))
+        .until(&format!("{LIVE}.startsWith('Percentile min')"))
         .await;
     browser.key("Escape");
     browser.until(&format!("{}.hidden", tip("ttft-ecdf"))).await;

@@ -168,7 +168,7 @@ fn refusals_and_conditions_have_their_exit_codes() {
     assert_eq!(refused.stdout, "");
     let allowed = compare(folder.path(), "runs other --allow prompts,verdict").with_code(0);
     assert!(
-        allowed.stdout.contains("COMPARED THOUGH THIS DIFFERS"),
+        allowed.stdout.contains("COMPARED ALTHOUGH THESE DIFFER"),
         "{allowed:#?}"
     );
     let markdown = compare(folder.path(), "runs other --force --format markdown").with_code(0);

@@ -118,7 +118,10 @@ fn a_report_is_written_whole_or_not_at_all() {
         .args(["--output", "page.md"])
         .current_dir(folder.path());
     let ended = run(&mut command).with_code(3);
-    assert!(ended.stderr.contains("line 1 is no record"), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("line 1 is not a record"),
+        "{ended:#?}"
+    );
     let kept = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     assert_eq!(kept, "before");
     let parts = std::fs::read_dir(folder.path()).unwrap();

@@ -102,7 +102,7 @@ fn nobody_is_checked_where_it_is_said_so_and_the_result_says_it() {
     assert!(
         ended
             .stdout
-            .contains("note insecure: certificates were not checked\n"),
+            .contains("note insecure: TLS certificates were not checked\n"),
         "{}",
         ended.stdout
     );

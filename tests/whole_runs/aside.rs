@@ -108,7 +108,7 @@ async fn a_server_that_served_somebody_else_is_found_out() {
         .unwrap_or_else(|| panic!("{}", ran.text));
     assert_eq!(
         found.seen,
-        "while it was measured, the server counted 6 requests instead of 5, 240 input tokens instead of 200"
+        "during the measurement, the server counted 6 requests instead of 5, 240 input tokens instead of 200"
     );
 }
 
@@ -127,7 +127,7 @@ async fn what_a_server_does_not_say_afterwards_costs_no_measurement() {
     assert_eq!(server.targets[0].lost.as_deref(), Some("HTTP 500: gone"));
     assert!(
         ran.text
-            .contains("did not tell its metrics afterwards: HTTP 500: gone\n")
+            .contains("did not return its metrics after the run: HTTP 500: gone\n")
     );
 }
 
