@@ -67,7 +67,7 @@ fn one_interrupt_finishes_what_is_in_flight() {
         assert!(
             ended
                 .stderr
-                .contains("interrupted: waiting for what is in flight"),
+                .contains("interrupted: waiting for the requests in flight"),
             "{ended:#?}"
         );
         assert!(

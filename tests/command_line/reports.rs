@@ -133,7 +133,7 @@ fn a_report_is_written_whole_or_not_at_all() {
     for (flags, words) in [
         ("--output nowhere/page.md", "cannot write `nowhere/page.md`"),
         ("--output other", "cannot write `other`"),
-        ("--output page.md/x", "give a file that can be written"),
+        ("--output page.md/x", "give a writable file"),
     ] {
         let mut command = runner();
         command.arg("report").arg(&run_folder);

@@ -171,7 +171,7 @@ fn without_a_terminal_a_dashboard_is_refused() {
         .current_dir(folder.path()))
     .with_code(2);
     assert!(
-        ended.stderr.contains("--dashboard draws on the terminal"),
+        ended.stderr.contains("--dashboard draws on stderr"),
         "{ended:#?}"
     );
     assert!(!folder.path().join("runs").exists(), "nothing was measured");

@@ -1,5 +1,5 @@
 //! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and what keys have changed.
-//! A terminal that is too small for panels gets what matters most in lines.
+//! A terminal that is too small for panels gets the most important figures as lines.
 
 mod panels;
 mod words;
