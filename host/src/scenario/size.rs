@@ -1,6 +1,6 @@
 //! Sizes of memory as people write them: `64MiB`.
 //!
-//! Responsible for reading and writing that one notation.
+//! Responsible for reading and writing this one notation.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl Size {
             .ok()
             .and_then(|number| number.checked_mul(bytes))
             .map(Size)
-            .ok_or_else(|| format!("`{text}` is more than can be counted"))
+            .ok_or_else(|| format!("`{text}` is too large"))
     }
 }
 
