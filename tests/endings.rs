@@ -150,7 +150,7 @@ fn a_second_interrupt_stops_at_once() {
         });
         process.signal(signal);
         process.until("the first one is heard", |p| {
-            p.stderr().contains("once more stops at once")
+            p.stderr().contains("interrupt again to stop at once")
         });
         process.signal(signal);
         let ended = process.end().with_code(130);

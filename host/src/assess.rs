@@ -160,7 +160,7 @@ impl Assessment {
                     self.failed(error.to_string());
                     return false;
                 }
-                self.failed(format!("{error} (judging `{}`)", exchange.sample.id));
+                self.failed(format!("{error} (scoring `{}`)", exchange.sample.id));
             }
         }
         true

@@ -263,7 +263,7 @@ impl Decoder {
             return Err(PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
                 call: "decode",
-                what: format!("it makes more than {} MiB of one reply", ANSWER_BYTES >> 20),
+                what: format!("it produces more than {} MiB from one reply", ANSWER_BYTES >> 20),
             });
         }
         Ok(())
@@ -337,7 +337,7 @@ impl Decoder {
             || counted.is_some_and(|tokens| tokens > 0);
         let fault = fault.or_else(|| {
             (!has_output).then(|| {
-                let what = "the reply is whole but holds no answer".to_owned();
+                let what = "the reply is complete but holds no answer".to_owned();
                 Fault::new(FailureClass::Empty, what)
             })
         });

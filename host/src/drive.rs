@@ -253,7 +253,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                     biased;
                     () = abort.notified() => End::Broke(
                         FailureClass::Interrupted,
-                        "the run was stopped while the reply was under way".to_owned(),
+                        "the run was stopped while the reply was arriving".to_owned(),
                     ),
                     () = tokio::time::sleep(limit) => End::Broke(
                         FailureClass::RequestTimeout,
@@ -344,13 +344,13 @@ fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
     let says = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(coding) = says(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         return Some(format!(
-            "the reply is compressed (`content-encoding: {coding}`), which was not asked for; is a proxy in between?"
+            "the reply is compressed (`content-encoding: {coding}`), but compression was not requested; is there a proxy in between?"
         ));
     }
     let kind = says(CONTENT_TYPE)?;
     let kind = kind.split(';').next().unwrap_or_default().trim();
     let (what, advice) = match (kind, framing) {
-        ("text/html", _) => ("a web page", "is it the engine's port and path?"),
+        ("text/html", _) => ("a web page", "are the port and the path the engine's?"),
         ("application/json", Framing::EventStream) => (
             "one whole JSON document instead of a stream",
             "if the server does not stream, ask for whole replies (--disable-stream)",

@@ -35,7 +35,7 @@ pub enum PreflightError {
     },
     /// It never came to serve.
     #[error(
-        "{target} does not serve after {limit}; the last that was seen of it: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
+        "{target} is not ready after {limit}; its last response: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
     )]
     NotReady {
         /// The target.
@@ -47,7 +47,7 @@ pub enum PreflightError {
     },
     /// The other side does not speak HTTP, or hangs.
     #[error(
-        "{target} took the connection but gave no HTTP answer: {cause}; is it the engine's port?"
+        "{target} accepted the connection but gave no HTTP answer: {cause}; is this the engine's port?"
     )]
     NoAnswer {
         /// The target.
@@ -57,7 +57,7 @@ pub enum PreflightError {
     },
     /// A web page.
     #[error(
-        "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is it the right port?"
+        "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is this the right port?"
     )]
     WebPage {
         /// The target.
@@ -90,7 +90,7 @@ pub enum PreflightError {
         served: String,
     },
     /// Nobody said which model.
-    #[error("which model? {target} {served}; name one with --model")]
+    #[error("cannot choose a model: {target} {served}; name one with --model")]
     NoModel {
         /// The target.
         target: String,
@@ -192,8 +192,8 @@ pub async fn probe<C: Connect>(
             status,
             said,
             advice: match secrets.api_key {
-                Some(_) => "the API key in the variable OPENAI_API_KEY, or in the one named by --api-key-env, is not accepted".to_owned(),
-                None => "no API key was given: put it into the variable OPENAI_API_KEY, or into one named by --api-key-env".to_owned(),
+                Some(_) => "it does not accept the API key from OPENAI_API_KEY or the variable named with --api-key-env".to_owned(),
+                None => "no API key was given: put it into the environment variable OPENAI_API_KEY, or into one named with --api-key-env".to_owned(),
             },
         });
     }
@@ -218,14 +218,12 @@ pub async fn probe<C: Connect>(
             return Ok(Found {
                 model: model.to_owned(),
                 remark: Some(format!(
-                    "{target} answered {path} with something else: {error}"
+                    "{target} answered {path} with something unexpected: {error}"
                 )),
             });
         }
         (Err(error), None) => {
-            return Err(no_model(format!(
-                "answered {path} with something else ({error})"
-            )));
+            return Err(no_model(format!("answered {path} with something unexpected ({error})")));
         }
     };
     let missing = adapters.iter().filter(|adapter| !names.contains(adapter));

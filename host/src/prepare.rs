@@ -368,14 +368,14 @@ pub fn http_request(
     let given = encoded.headers.iter().chain(&secrets.headers);
     for (name, value) in given {
         let name = HeaderName::try_from(name.as_str())
-            .map_err(|_| format!("`{}` is no header name", name.escape_debug()))?;
+            .map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
         let value = HeaderValue::try_from(value.as_str())
-            .map_err(|_| format!("the value of the header `{name}` holds characters it may not"))?;
+            .map_err(|_| format!("the value of the header `{name}` has invalid characters"))?;
         headers.insert(name, value);
     }
     if let Some(key) = &secrets.api_key {
         let mut value = HeaderValue::try_from(format!("Bearer {key}"))
-            .map_err(|_| "the API key holds characters that a header may not".to_owned())?;
+            .map_err(|_| "the API key has characters that a header cannot contain".to_owned())?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }

@@ -73,7 +73,7 @@ where
     match tokio::time::timeout(ANSWER_WITHIN, answer).await {
         Ok(answer) => answer,
         Err(_) => Err(format!(
-            "nothing came for {}",
+            "nothing arrived for {}",
             crate::duration::format(ANSWER_WITHIN)
         )),
     }

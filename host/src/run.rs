@@ -58,14 +58,14 @@ pub enum RunError {
     #[error(transparent)]
     Plugin(#[from] PluginError),
     /// A plugin failed too often.
-    #[error("the run was ended: {0}")]
+    #[error("the run was stopped: {0}")]
     LastStraw(String),
     /// Records could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// No connection could be opened.
     #[error(
-        "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and do its limits allow so many connections?"
+        "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and does it allow that many connections?"
     )]
     Connections {
         /// The target.
@@ -77,7 +77,7 @@ pub enum RunError {
     },
     /// A server keeps its prefix cache.
     #[error(
-        "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server so that it can be told to"
+        "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
     )]
     Flush {
         /// The target.
@@ -87,7 +87,7 @@ pub enum RunError {
     },
     /// A server does not say what it counts.
     #[error(
-        "{target} did not tell its metrics: {cause}; leave --server-metrics out, or start the server so that it tells them"
+        "{target} did not report its metrics: {cause}; leave --server-metrics out, or start the server with metrics enabled"
     )]
     Metrics {
         /// The target.

@@ -20,14 +20,14 @@ pub struct Target {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Not a URL of the kind expected.
-    #[error("`{url}` is no base URL: expected something like http://127.0.0.1:8000")]
+    #[error("`{url}` is not a base URL: expected something like http://127.0.0.1:8000")]
     NotUrl {
         /// The URL as given.
         url: String,
     },
     /// Credentials in the URL would end up in results.
     #[error(
-        "the base URL holds a user name or password; give the key in the variable named by `api-key-env` instead"
+        "the base URL contains a user name or password; put the key into the variable named by `api-key-env` instead"
     )]
     Credentials,
 }

@@ -58,7 +58,7 @@ pub struct Facts {
 pub enum TokenizerError {
     /// Nothing there.
     #[error(
-        "tokenizer `{path}`: {cause}; give a `tokenizer.json` or a folder that holds one (a name on a model hub is not looked up)"
+        "tokenizer `{path}`: {cause}; give a `tokenizer.json` or a folder that holds one (names on a model hub are not looked up)"
     )]
     Unreadable {
         /// The path as given.
@@ -68,7 +68,7 @@ pub enum TokenizerError {
     },
     /// Something else.
     #[error(
-        "tokenizer `{path}` is no Hugging Face tokenizer: {cause}; give a `tokenizer.json` or a folder that holds one"
+        "tokenizer `{path}` is not a Hugging Face tokenizer: {cause}; give a `tokenizer.json` or a folder that holds one"
     )]
     NotTokenizer {
         /// The file that was read.

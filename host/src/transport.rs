@@ -202,7 +202,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
                 stream.send(*request, marks).await
             }
             _ => Err(Unanswered::Broke(
-                "the connection speaks another version of HTTP than the request".to_owned(),
+                "the connection speaks another HTTP version than the request".to_owned(),
             )),
         }
     }
@@ -256,7 +256,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         let head = match self.send(request, &marks).await {
             Ok(head) => head,
             Err(Unanswered::Broke(what)) => return Err(what),
-            Err(Unanswered::Unsent(_)) => return Err("it takes no request".to_owned()),
+            Err(Unanswered::Unsent(_)) => return Err("it accepts no request".to_owned()),
         };
         let mut body = Keep(Vec::new(), most);
         match poll_fn(|cx| self.poll_body(cx, &marks, &mut body)).await {

@@ -210,7 +210,7 @@ fn without_a_terminal_lines_tell_of_progress_now_and_then() {
     command.args(["demo", "--progress-every", "0s"]);
     let refused = run(&mut command).with_code(2);
     assert!(
-        refused.stderr.contains("--no-progress has none"),
+        refused.stderr.contains("use --no-progress instead"),
         "{refused:#?}"
     );
 }

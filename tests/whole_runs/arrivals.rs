@@ -295,11 +295,11 @@ fn arrivals_that_a_dataset_does_not_plan_are_its_fault() {
     for (arrivals, said) in [
         (
             vec![0, 100],
-            "sample `sample-2` has no arrival, and `arrival` = \"dataset\" leaves due times to the dataset",
+            "sample `sample-2` has no arrival time, but `arrival` = \"dataset\" takes due times from the dataset",
         ),
         (
             vec![0, 100, 99],
-            "sample `sample-2` is due after 0.099 s, before the sample before it, which is due after 0.1 s",
+            "sample `sample-2` is due after 0.099 s, earlier than the sample before it, which is due after 0.1 s",
         ),
     ] {
         let trial = planned(&arrivals, 3);

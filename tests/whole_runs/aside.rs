@@ -198,7 +198,7 @@ async fn a_server_that_loads_its_model_is_waited_for() {
     let error = ended.unwrap_err().to_string();
     assert!(
         error
-            .contains("does not serve after 2.5s; the last that was seen of it: HTTP 503: loading"),
+            .contains("is not ready after 2.5s; its last response: HTTP 503: loading"),
         "{error}"
     );
     // Who refuses the key serves; what is wrong with the key is another question's to tell.

@@ -64,7 +64,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             "gzip that nobody asked for",
             with_fields("content-encoding: gzip", GZIPPED),
             Class::Protocol,
-            "the reply is compressed (`content-encoding: gzip`), which was not asked for; is a proxy in between?",
+            "the reply is compressed (`content-encoding: gzip`), but compression was not requested; is there a proxy in between?",
         ),
         (
             "a transfer coding that nobody asked for",
@@ -74,7 +74,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(LAST_CHUNK),
             ],
             Class::Send,
-            "the transfer coding `gzip, chunked`, which was not asked for",
+            "the transfer coding `gzip, chunked`, which was not requested",
         ),
         (
             "a document instead of a stream",
@@ -122,7 +122,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(DONE),
             ],
             Class::CutOff,
-            "a chunk of the reply does not say its size",
+            "a chunk of the reply has no valid size",
         ),
         (
             "a stated length that is not reached",
@@ -168,7 +168,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             "nothing",
             vec![Act::Close],
             Class::Send,
-            "closed before a reply came",
+            "closed before a reply arrived",
         ),
         (
             "an error whose body stops",
@@ -193,7 +193,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(LAST_CHUNK),
             ],
             Class::FirstTokenTimeout,
-            "nothing of the answer came within 1s",
+            "nothing of the answer arrived within 1s",
         ),
         (
             "a pause between tokens, however many pings come",
@@ -207,7 +207,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(LAST_CHUNK),
             ],
             Class::TokenGapTimeout,
-            "no more of the answer came for 1s",
+            "no more of the answer arrived for 1s",
         ),
     ] {
         let ran = second(reply).await;

@@ -28,7 +28,7 @@ pub enum TraceError {
         what: String,
     },
     /// There is nothing in it.
-    #[error("it holds no timestamp")]
+    #[error("it holds no timestamps")]
     Empty,
 }
 
@@ -130,10 +130,10 @@ fn number(text: &str, notation: &mut Option<Notation>) -> Result<f64, String> {
     };
     if *notation.get_or_insert(this) != this {
         let (before, here) = match this {
-            Notation::Objects => ("a number of seconds", "a JSON object"),
-            Notation::Numbers => ("a JSON object", "not one"),
+            Notation::Objects => ("numbers of seconds", "a JSON object"),
+            Notation::Numbers => ("JSON objects", "not a JSON object"),
         };
-        return Err(format!("{here}, where the lines before are {before} each"));
+        return Err(format!("{here}, but the lines before are {before}"));
     }
     let number = match this {
         Notation::Objects => {
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn a_line_that_says_no_instant_is_named() {
         let cases = [
-            ("", "it holds no timestamp"),
-            ("\n \n", "it holds no timestamp"),
+            ("", "it holds no timestamps"),
+            ("\n \n", "it holds no timestamps"),
             (
                 "1\n\nsoon\n",
                 "line 3: expected a number of seconds, or a JSON object with a `timestamp` in milliseconds",
@@ -201,11 +201,11 @@ mod tests {
             ),
             (
                 "1\n{\"timestamp\": 2}\n",
-                "line 2: a JSON object, where the lines before are a number of seconds each",
+                "line 2: a JSON object, but the lines before are numbers of seconds",
             ),
             (
                 "{\"timestamp\": 2}\n1\n",
-                "line 2: not one, where the lines before are a JSON object each",
+                "line 2: not a JSON object, but the lines before are JSON objects",
             ),
             (
                 "{\"time\": 2}\n",

@@ -139,8 +139,6 @@ fn shipped_texts(name: &str) -> Result<Vec<Text>, Failure> {
     };
     Err(Failure::new(
         Exit::Input,
-        format!(
-            "no scenario `{name}`: there is no such file, folder or built-in scenario; {hint}"
-        ),
+        format!("no scenario `{name}`: there is no such file, folder or built-in scenario; {hint}"),
     ))
 }

@@ -313,18 +313,18 @@ impl Patience {
             (Some(output), _) => (
                 FailureClass::TokenGapTimeout,
                 output + gap,
-                ("no more of the answer came for", gap),
+                ("no more of the answer arrived for", gap),
             ),
             (None, Some(first)) => (
                 FailureClass::FirstTokenTimeout,
                 sent.unwrap_or(now) + first,
-                ("nothing of the answer came within", first),
+                ("nothing of the answer arrived within", first),
             ),
             // Looked at again when a first token may have come, and a second one not.
             (None, None) => (
                 FailureClass::TokenGapTimeout,
                 now + gap,
-                ("no more of the answer came for", gap),
+                ("no more of the answer arrived for", gap),
             ),
         };
         if now >= until {

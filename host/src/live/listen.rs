@@ -45,7 +45,7 @@ pub struct Address {
 /// A text is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no address to listen on: expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or :PORT for loopback"
+    "`{text}` is not an address to listen on: expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or :PORT for loopback"
 )]
 pub struct NoAddress {
     text: String,
@@ -200,7 +200,7 @@ async fn serve(
 fn answer(request: &Request<Incoming>, shown: &Mutex<Option<Shown>>) -> Response<Full<Bytes>> {
     const TEXT: &str = "text/plain; charset=utf-8";
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let words = "only GET is answered here\n";
+        let words = "only GET is supported here\n";
         return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, words.to_owned());
     }
     // Taken out, so that whoever shows the next run does not wait for this page.

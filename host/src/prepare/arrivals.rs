@@ -53,13 +53,13 @@ fn due(sample: &Sample, before: Option<Nanos>) -> Result<Nanos, String> {
     let id = sample.id.escape_debug();
     let Some(due) = sample.arrival.map(Nanos) else {
         return Err(format!(
-            "sample `{id}` has no arrival, and `arrival` = \"dataset\" leaves due times to the dataset; name another arrival, or a dataset that plans them"
+            "sample `{id}` has no arrival time, but `arrival` = \"dataset\" takes due times from the dataset; name another arrival, or a dataset that sets them"
         ));
     };
     match before.filter(|before| due < *before) {
         None => Ok(due),
         Some(before) => Err(format!(
-            "sample `{id}` is due after {} s, before the sample before it, which is due after {} s",
+            "sample `{id}` is due after {} s, earlier than the sample before it, which is due after {} s",
             due.as_secs_f64(),
             before.as_secs_f64()
         )),

@@ -132,7 +132,7 @@ impl<'r> Aside<'r> {
     ) -> Result<Result<Vec<u8>, String>, RunError> {
         let Some(question) = self.dialect.control(what)? else {
             let cause = format!(
-                "the backend `{}` knows no such request",
+                "the backend `{}` has no such request",
                 self.dialect.name()
             );
             return Ok(Err(cause));
@@ -159,7 +159,7 @@ impl<'r> Aside<'r> {
                 Ok(answered) => break answered,
                 Err(oneshot::error::TryRecvError::Empty) => conductor.rest(GLANCE).await,
                 Err(oneshot::error::TryRecvError::Closed) => {
-                    break Err("nobody is left to ask".to_owned());
+                    break Err("no target is left to ask".to_owned());
                 }
             }
         };

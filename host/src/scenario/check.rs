@@ -133,21 +133,15 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
     for (name, Said { value, place }) in &target.headers {
         let key = format!("target.headers.{name}");
         let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
-            Problem::new(format!(
-                "`{key}`: {name:?} is not a valid header name"
-            ))
+            Problem::new(format!("`{key}`: {name:?} is not a valid header name"))
         } else if HeaderValue::from_str(value).is_err() {
-            Problem::new(format!(
-                "`{key}`: the value has characters that a header cannot contain"
-            ))
+            Problem::new(format!("`{key}`: the value has characters that a header cannot contain"))
         } else if name == "authorization" {
             Problem::new(format!("`{key}`: keys do not belong in scenarios"))
                 .help("put the key into an environment variable and name it with `api-key-env` in [target]")
                 .secret()
         } else if HOST_HEADERS.contains(&name.as_str()) {
-            Problem::new(format!(
-                "`{key}`: the runner sets this header itself"
-            ))
+            Problem::new(format!("`{key}`: the runner sets this header itself"))
         } else {
             continue;
         };

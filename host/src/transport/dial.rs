@@ -177,7 +177,7 @@ impl Connect for Dial {
                     .map_err(|cause| refused(&cause))?;
                 let agreed = stream.get_ref().1.alpn_protocol();
                 if self.version == Version::Http2 && agreed != Some(b"h2") {
-                    return Err("the server does not speak HTTP/2 (TLS agreed on no `h2`)".into());
+                    return Err("the server does not speak HTTP/2 (TLS did not agree on `h2`)".into());
                 }
                 (Stream::Tls(Box::new(stream)), Some(clock.now()))
             }
@@ -201,17 +201,17 @@ fn refused(cause: &io::Error) -> String {
     let text = cause.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let advice = if says(&["UnknownIssuer", "BadSignature", "CaUsedAsEndEntity"]) {
-        "; give the authority's certificate with --ca-cert, or check none with --insecure"
+        "; give the authority's certificate with --ca-cert, or skip the check with --insecure"
     } else if says(&["not valid for name"]) {
-        "; the certificate is another host's; name the host as the certificate does, or check none with --insecure"
+        "; the certificate is for another host; use the host name in the certificate, or skip the check with --insecure"
     } else if says(&["invalid peer certificate"]) {
-        "; have the server show a valid one, or check none with --insecure"
+        "; make the server present a valid certificate, or skip the check with --insecure"
     } else if says(&["corrupt message", "InvalidContentType"]) {
         "; does the server speak TLS on this port?"
     } else {
         ""
     };
-    format!("no TLS: {text}{advice}")
+    format!("TLS failed: {text}{advice}")
 }
 
 /// A connection's bytes, in the clear or not.

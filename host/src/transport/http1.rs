@@ -149,7 +149,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 Ok(0) if reply.is_empty() => {
                     self.closed = true;
                     return Poll::Ready(Err(
-                        "the connection was closed before a reply came".to_owned()
+                        "the connection was closed before a reply arrived".to_owned()
                     ));
                 }
                 Ok(0) => {
@@ -302,7 +302,7 @@ fn header_map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, String> {
             (Ok(name), Ok(value)) => headers.append(name, value),
             _ => {
                 return Err(format!(
-                    "the reply has a malformed header field `{}`",
+                    "the reply has a malformed header `{}`",
                     field.name
                 ));
             }
@@ -328,7 +328,7 @@ fn broken(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
         io::ErrorKind::UnexpectedEof => {
-            "the connection was closed without a TLS goodbye".to_owned()
+            "the connection was closed without a TLS close_notify".to_owned()
         }
         _ => format!("the connection failed: {error}"),
     }

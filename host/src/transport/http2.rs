@@ -66,7 +66,7 @@ where
         .initial_connection_window_size(WINDOW_BYTES << 4)
         .handshake(TokioIo::new(opened.io))
         .await
-        .map_err(|cause| format!("no HTTP/2: {}", in_words(&cause)))?;
+        .map_err(|cause| format!("HTTP/2 failed: {}", in_words(&cause)))?;
     tokio::task::spawn_local(connection);
     Ok(Stream {
         shared: Rc::new(Shared {

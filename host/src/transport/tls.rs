@@ -30,7 +30,7 @@ pub struct Trust {
 pub enum TrustError {
     /// The file cannot be used.
     #[error(
-        "`{path}` cannot be used as --ca-cert: {cause}; expected a file of certificates in PEM form"
+        "`{path}` cannot be used as --ca-cert: {cause}; expected a file with certificates in PEM form"
     )]
     File {
         /// The file.
@@ -40,7 +40,7 @@ pub enum TrustError {
     },
     /// Nobody is trusted.
     #[error(
-        "the system has no certificates to trust{0}; give the authority's with --ca-cert, or check none with --insecure"
+        "the system has no trusted certificates{0}; give the authority's with --ca-cert, or skip the check with --insecure"
     )]
     NoRoots(String),
     /// rustls refused.

@@ -79,7 +79,7 @@ impl Body {
                     Ok(Body(State::Chunked(Chunked::Size(SizeLine::default()))))
                 }
                 coding => Err(format!(
-                    "the reply has the transfer coding `{coding}`, which was not asked for"
+                    "the reply has the transfer coding `{coding}`, which was not requested"
                 )),
             };
         }
@@ -93,7 +93,7 @@ impl Body {
                 0 => State::Over,
                 length => State::Length(length),
             })),
-            _ => Err("the reply's content-length is no number, or several".to_owned()),
+            _ => Err("the reply's content-length is not a number, or there are several".to_owned()),
         }
     }
 
@@ -188,7 +188,7 @@ impl Chunked {
                             return Ok((Part::Framing, index + 1, false));
                         }
                         b'\r' => {}
-                        _ => return Err("a chunk of the reply is longer than it says".to_owned()),
+                        _ => return Err("a chunk of the reply is longer than its stated size".to_owned()),
                     }
                 }
                 Ok((Part::Framing, bytes.len(), false))
@@ -200,7 +200,7 @@ impl Chunked {
                         b'\n' => *length = 0,
                         b'\r' => {}
                         _ if *length >= LINE_BYTES => {
-                            return Err("a line of the reply's trailer is too long".to_owned());
+                            return Err("a line in the reply's trailer is too long".to_owned());
                         }
                         _ => *length += 1,
                     }
@@ -214,7 +214,7 @@ impl Chunked {
 impl SizeLine {
     /// Takes one byte; gives the size when the line is whole.
     fn take(&mut self, byte: u8) -> Result<Option<u64>, String> {
-        let malformed = || Err("a chunk of the reply does not say its size".to_owned());
+        let malformed = || Err("a chunk of the reply has no valid size".to_owned());
         self.length += 1;
         if self.length > LINE_BYTES {
             return Err("the line with a chunk's size is too long".to_owned());
