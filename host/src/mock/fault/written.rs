@@ -253,7 +253,7 @@ mod tests {
             ),
             (
                 "kind = 'crlf', after-tokens = 3",
-                "`after-tokens` means nothing",
+                "`after-tokens` has no effect",
             ),
             (
                 "kind = 'http-error', status = 200",
