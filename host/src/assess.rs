@@ -1,8 +1,8 @@
-//! After the run, over the records: the tokenizer counts the answers again, and scorers judge
+//! After the run, works on the records: the tokenizer counts the answers again, and scorers judge
 //! them. Nothing here can disturb a measurement.
 //!
-//! Answers are read once, a batch at a time, and scorers see them in the order of the records. What
-//! is kept of a request is its count and its scores, 4 and 8 bytes each.
+//! Answers are read once, a batch at a time, and scorers see them in the order of the records. Only
+//! the count and the scores of a request are kept, 4 and 8 bytes each.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -35,10 +35,10 @@ pub struct Assessment {
     pub means: BTreeMap<String, Score>,
     /// Scores of the run as a whole.
     pub run_scores: BTreeMap<String, f64>,
-    /// What scorers failed with, the first hundred times; exchanges they failed on have no score of
-    /// theirs.
+    /// The errors of scorers, up to the first hundred; exchanges on which a scorer failed have no score
+    /// from it.
     pub errors: Vec<String>,
-    /// How often they failed beyond that.
+    /// How many further errors there were.
     #[serde(default)]
     pub further_errors: u64,
 }
@@ -59,10 +59,10 @@ pub fn assess<E: Borrow<Exchange>>(
     }
 }
 
-/// The same of exchanges that are read.
+/// The same for exchanges that are read.
 ///
 /// # Errors
-/// The first that reading gives.
+/// The first error of reading.
 pub fn assess_read<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     tokenizer: &Tokenizer,
@@ -143,7 +143,7 @@ impl Assessment {
         judging.retain_mut(|scorer| answered().all(|exchange| self.judge(scorer, exchange)));
     }
 
-    /// Has an answer judged. Gives whether the scorer is to go on.
+    /// Has an answer scored. Returns whether the scorer is to continue.
     fn judge(&mut self, scorer: &mut Judging, exchange: &Exchange) -> bool {
         let retokenized = self.retokenized.get(exchange.index);
         match scorer.judge.score(&shown(exchange, retokenized)) {
@@ -199,8 +199,8 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
     }
 }
 
-/// The means, summed in the order of the indexes: in whatever order answers were judged, they are
-/// the same.
+/// The means, summed in the order of the indexes, so that they do not depend on the order in which
+/// answers were scored.
 fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Score> {
     scores
         .iter()

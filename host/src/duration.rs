@@ -1,6 +1,6 @@
 //! Lengths of time as people write them: `250ms`, `1.5s`, `2m`, `1h30m`.
 //!
-//! Responsible for reading and writing that one notation, in scenarios, scripts and flags alike.
+//! Responsible for reading and writing this one notation, in scenarios, scripts and flags alike.
 //! It knows nothing of clocks; whole nanoseconds are [`crate::units::Nanos`].
 
 use std::fmt;

@@ -1,6 +1,6 @@
-//! The plan: a run with nothing left to decide. Every default is filled in, every plugin is named
+//! The plan: a run with nothing left to decide. Every default is filled in, every plugin is identified
 //! by its digest, and every random choice comes from the seed, so the same plan gives the same
-//! requests at the same due times. It is written beside the records and holds no secret.
+//! requests at the same due times. It is written next to the records and holds no secret.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! One request and its reply over one connection: sends, reads, and keeps each instant where it
 //! happened. There are no retries and no proxies.
 //!
-//! HTTP/1.1 is read by a reader of our own ([`http1`]), because the instants and the processor time
-//! of a reply's events are what this program is for; HTTP/2 is hyper's ([`http2`]). Which connection
-//! a request takes, and what its bytes mean, is `drive`'s business.
+//! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time
+//! of a reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). `drive` decides
+//! which connection a request takes and what its bytes mean.
 
 pub mod dial;
 mod http1;

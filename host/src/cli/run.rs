@@ -400,7 +400,7 @@ fn print(
 /// Writes a result to stdout. A reader that has gone away is no error.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.as_bytes())).map(drop)
 }
@@ -424,7 +424,7 @@ impl Reader {
 /// What came of writing a part of a result to stdout.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::Reads),

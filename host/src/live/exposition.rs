@@ -1,8 +1,8 @@
-//! The page that Prometheus reads, made from a snapshot: OpenMetrics' text format
+//! The page for Prometheus, made from a snapshot: OpenMetrics' text format
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Pure.
 //!
 //! Every series has the label `run`, the name of the run's folder, and counts from zero with each run: counters
-//! of two runs are two series. Times are in seconds. What is not known has no series.
+//! of two runs are two series. Times are in seconds. An unknown value has no series.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ use crate::summary::client::role;
 /// The page's media type.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What a run is, in labels. It holds what the plan holds, and so no secret.
+/// The identity of a run, in labels. It only holds what the plan holds, and therefore no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The run's own name, that of its folder.
+    /// The run's own name, which is its folder's name.
     pub run: String,
     labels: Vec<(&'static str, String)>,
 }
@@ -65,7 +65,7 @@ pub fn page(identity: &Identity, snapshot: Snapshot) -> String {
     page
 }
 
-/// What is told where no run has begun.
+/// The page if no run has begun.
 pub fn empty_page() -> String {
     "# EOF\n".to_owned()
 }

@@ -24,7 +24,7 @@ use crate::exchange;
 use crate::target::Target;
 use crate::units::Nanos;
 
-/// Opens connections to the targets of a run. Names are looked up before the run, to find what is wrong with
+/// Opens connections to the targets of a run. Names are looked up before the run, to detect errors in
 /// them, and once more by the first connection to each target, whose record has the instant.
 #[derive(Clone)]
 pub struct Dial {
@@ -52,19 +52,19 @@ pub enum DialError {
     Unknown {
         /// The target.
         target: String,
-        /// What the resolver said.
+        /// The resolver's error.
         cause: String,
     },
-    /// TLS cannot be spoken with it.
+    /// TLS cannot be set up for it.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
 
 impl Dial {
-    /// Looks the targets' names up, and makes TLS ready where one of them needs it.
+    /// Looks up the targets' names, and prepares TLS if one of them needs it.
     ///
     /// # Errors
-    /// Where a name is not known, or TLS cannot be set up.
+    /// If a name is not known, or TLS cannot be set up.
     pub fn new(
         targets: &[Target],
         version: Version,
@@ -84,7 +84,7 @@ impl Dial {
         })
     }
 
-    /// The same, for connections of another purpose, the first of which looks names up again.
+    /// The same, for connections with another purpose, the first of which looks names up again.
     #[must_use]
     pub fn afresh(&self) -> Self {
         Dial {
@@ -161,7 +161,7 @@ impl Connect for Dial {
         let stream = TcpStream::connect(&*addresses)
             .await
             .map_err(|cause| cause.to_string())?;
-        // Without it small requests wait for acknowledgements.
+        // Without it, small requests wait for acknowledgements.
         stream
             .set_nodelay(true)
             .map_err(|cause| cause.to_string())?;
@@ -196,7 +196,7 @@ impl Connect for Dial {
     }
 }
 
-/// Why TLS was not agreed on, with advice where it is of use.
+/// Why TLS failed, with advice if there is any.
 fn refused(cause: &io::Error) -> String {
     let text = cause.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));

@@ -31,7 +31,7 @@ impl Request {
     /// port. The fields that frame a request are set here.
     ///
     /// # Errors
-    /// Where the method or the path cannot be sent.
+    /// If the method or the path cannot be sent.
     pub fn new(
         version: Version,
         (scheme, authority): (&str, &str),

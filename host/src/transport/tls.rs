@@ -1,4 +1,4 @@
-//! Whom to trust: TLS by rustls, with the system's roots, an authority of the user's, or nobody checked.
+//! Which certificates to trust: TLS by rustls, with the system's roots, a user's authority, or no check.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 
 use super::Version;
 
-/// Whom to trust.
+/// Which certificates to trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Trust {
-    /// A file of certificates in PEM form that are trusted beside the system's.
+    /// A file of certificates in PEM form that are trusted in addition to the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_cert: Option<PathBuf>,
-    /// Whether any certificate is taken. Said out loud in every result.
+    /// Whether to accept any certificate. Every result says so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
 }
 
-/// Why TLS cannot be spoken.
+/// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The file cannot be used.
@@ -38,7 +38,7 @@ pub enum TrustError {
         /// What is wrong with it.
         cause: String,
     },
-    /// Nobody is trusted.
+    /// No certificate is trusted.
     #[error(
         "the system has no trusted certificates{0}; give the authority's with --ca-cert, or skip the check with --insecure"
     )]
@@ -51,7 +51,7 @@ pub enum TrustError {
 /// The configuration that all connections share.
 ///
 /// # Errors
-/// Where the user's file cannot be used, or nobody is trusted.
+/// If the user's file cannot be used, or no certificate is trusted.
 pub fn config(trust: &Trust, version: Version) -> Result<Arc<ClientConfig>, TrustError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

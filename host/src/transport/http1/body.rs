@@ -17,7 +17,7 @@ pub struct Body(State);
 
 #[derive(Debug)]
 enum State {
-    /// So many bytes are left.
+    /// This many bytes are left.
     Length(u64),
     /// As long as the connection.
     UntilClose,
@@ -48,12 +48,12 @@ struct SizeLine {
     length: usize,
 }
 
-/// What stands at the beginning of some bytes.
+/// What is at the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'b> {
     /// Content of the body.
     Content(&'b [u8]),
-    /// What only frames it.
+    /// Bytes that only frame it.
     Framing,
 }
 
@@ -63,10 +63,10 @@ impl Body {
         Body(State::Over)
     }
 
-    /// The body that such a head announces.
+    /// The body that this head announces.
     ///
     /// # Errors
-    /// Where the head contradicts itself, or announces what cannot be read.
+    /// If the head contradicts itself, or announces what cannot be read.
     pub fn of(status: u16, headers: &HeaderMap) -> Result<Self, String> {
         if matches!(status, 204 | 304) {
             return Ok(Body(State::Over));
@@ -107,10 +107,10 @@ impl Body {
         matches!(self.0, State::Over)
     }
 
-    /// What stands at the beginning of these bytes, and how many of them it takes.
+    /// What is at the beginning of these bytes, and how many of them it takes.
     ///
     /// # Errors
-    /// Where they are not what the head announced.
+    /// If they are not what the head announced.
     pub fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(Part<'b>, usize), String> {
         match &mut self.0 {
             State::Over => Ok((Part::Framing, 0)),
