@@ -223,7 +223,9 @@ pub async fn probe<C: Connect>(
             });
         }
         (Err(error), None) => {
-            return Err(no_model(format!("answered {path} with something unexpected ({error})")));
+            return Err(no_model(format!(
+                "answered {path} with something unexpected ({error})"
+            )));
         }
     };
     let missing = adapters.iter().filter(|adapter| !names.contains(adapter));

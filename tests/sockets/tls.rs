@@ -63,7 +63,8 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
     let as_if_secure = |mock: &Mock| format!("--base-url {}", mock.url.replace("http:", "https:"));
     let as_if_plain = |mock: &Mock| format!("--base-url {}", mock.url.replace("https:", "http:"));
     let trust = |authority: &Authority| format!("--ca-cert {}", authority.certificate().display());
-    let unknown = "give the authority's certificate with --ca-cert, or skip the check with --insecure";
+    let unknown =
+        "give the authority's certificate with --ca-cert, or skip the check with --insecure";
     for (flags, said) in [
         (as_if_secure(&mock), unknown),
         (

@@ -141,7 +141,9 @@ impl Args {
             &self.chart,
             matches!(self.format, Format::Svg | Format::Png),
         ) {
-            return wrong(format!("--chart {chart} only works with --format svg or --format png"));
+            return wrong(format!(
+                "--chart {chart} only works with --format svg or --format png"
+            ));
         }
         let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
         if self.detailed && !listing.contains(&(self.format, self.style)) {

@@ -132,7 +132,7 @@ impl<'r> Aside<'r> {
     ) -> Result<Result<Vec<u8>, String>, RunError> {
         let Some(question) = self.dialect.control(what)? else {
             let cause = format!(
-                "the backend `{}` has no such request",
+                "the backend `{}` has no request for this",
                 self.dialect.name()
             );
             return Ok(Err(cause));

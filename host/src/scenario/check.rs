@@ -90,7 +90,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
                 .iter()
                 .any(|before| before.value == *value)
             {
-                let problem = Problem::new(format!("`report.percentiles`: {value} is listed twice"));
+                let problem = Problem::new(format!("`report.percentiles`: {value} occurs twice"));
                 check(Some(problem.at(place.clone(), "again")));
             }
         }
@@ -135,7 +135,9 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
         let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
             Problem::new(format!("`{key}`: {name:?} is not a valid header name"))
         } else if HeaderValue::from_str(value).is_err() {
-            Problem::new(format!("`{key}`: the value has characters that a header cannot contain"))
+            Problem::new(format!(
+                "`{key}`: the value has characters that a header cannot contain"
+            ))
         } else if name == "authorization" {
             Problem::new(format!("`{key}`: keys do not belong in scenarios"))
                 .help("put the key into an environment variable and name it with `api-key-env` in [target]")
@@ -182,7 +184,7 @@ pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
             Problem::new("`connection.reuse` = \"never\" contradicts `connection.http` = \"2\"")
                 .at(reuse.place.clone(), "this")
                 .at(http.place.clone(), "conflicts with this")
-                .help("HTTP/2 requests share connections; one connection per request needs HTTP/1.1"),
+                .help("HTTP/2 requests share connections; one connection each needs HTTP/1.1"),
         );
     }
     if let (Some(requests), Some(duration)) = (&load.requests, &load.duration) {
@@ -190,7 +192,7 @@ pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
             Problem::new("`load.requests` and `load.duration` contradict each other")
                 .at(requests.place.clone(), "how many")
                 .at(duration.place.clone(), "for how long")
-                .help("a run ends after a number of requests or after a duration; keep one of the two"),
+                .help("a run ends after a number of requests or a duration; keep one of the two"),
         );
     }
     load::contradictions(load, &mut problems);

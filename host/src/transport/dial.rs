@@ -177,7 +177,7 @@ impl Connect for Dial {
                     .map_err(|cause| refused(&cause))?;
                 let agreed = stream.get_ref().1.alpn_protocol();
                 if self.version == Version::Http2 && agreed != Some(b"h2") {
-                    return Err("the server does not speak HTTP/2 (TLS did not agree on `h2`)".into());
+                    return Err("the server does not speak HTTP/2 (TLS did not choose `h2`)".into());
                 }
                 (Stream::Tls(Box::new(stream)), Some(clock.now()))
             }

@@ -302,7 +302,7 @@ fn header_map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, String> {
             (Ok(name), Ok(value)) => headers.append(name, value),
             _ => {
                 return Err(format!(
-                    "the reply has a malformed header `{}`",
+                    "the reply has a malformed header field `{}`",
                     field.name
                 ));
             }

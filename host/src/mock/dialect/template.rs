@@ -155,7 +155,7 @@ impl Template {
                     }
                     parts.push(Part::Value(value));
                 }
-                Some(_) => return Err(format!("`{{{name}}}` is not available here; {}", names(known))),
+                Some(_) => return Err(format!("`{{{name}}}` is not valid here; {}", names(known))),
                 None => return Err(format!("`{{{name}}}` is not a placeholder; {}", names(known))),
             }
             rest = &at[name.len() + 2..];

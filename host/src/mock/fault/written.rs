@@ -157,7 +157,9 @@ impl TryFrom<Written> for Fault {
 fn error_status(status: u16) -> Result<u16, String> {
     match status {
         400..=599 => Ok(status),
-        _ => Err(format!("`status` is {status}, but error statuses are between 400 and 599")),
+        _ => Err(format!(
+            "`status` is {status}, but error statuses are between 400 and 599"
+        )),
     }
 }
 

@@ -295,7 +295,7 @@ body = ""
         "15:9: `route.event` has no effect in a route with a `body`",
         "16:10: `route.status`: expected a status from 200 to 599, found 99",
         "18:1: `route.whole` is missing",
-        "22:9: `route.event`: expected a template, but `{finish}` is not available here",
+        "22:9: `route.event`: expected a template, but `{finish}` is not valid here",
         "23:20: `route.prefix.width`: expected 4 or 8, found 3",
         "23:20: `route.prefix` has no effect without `framing = \"length-prefixed\"`",
         "25:1: `route.whole` is missing",

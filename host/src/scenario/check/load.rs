@@ -151,7 +151,7 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
             .as_ref()
             .is_some_and(|rate| rate.value.is_infinite())
     {
-        let help = "requests that are all sent at once have no gaps; set a finite rate, or drop `burstiness`";
+        let help = "requests sent all at once have no gaps; set a rate, or drop `burstiness`";
         clash("rate", place(&load.rate), help);
     }
     let closed = meant == Some(Arrival::Closed);
@@ -164,14 +164,15 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         clash("think-spread", place(&load.think_spread), help);
     } else {
         let help =
-                "a closed loop never has more requests in flight than its `concurrency`; drop `max-in-flight`";
+            "a closed loop never has more in flight than its `concurrency`; drop `max-in-flight`";
         clash("max-in-flight", place(&load.max_in_flight), help);
     }
     if meant == Some(Arrival::Dataset) {
         let help = "the dataset sets when requests are due; keep one of the two";
         clash("trace.file", place(&load.trace.file), help);
     } else if meant != Some(Arrival::Trace) {
-        let help = "a trace sets when requests are due; drop [load.trace], or use `arrival` = \"trace\"";
+        let help =
+            "a trace sets when requests are due; drop [load.trace], or use `arrival` = \"trace\"";
         clash("trace", load.trace.place(), help);
     }
     if meant != Some(Arrival::Gamma) {
@@ -192,7 +193,7 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         clash("normalise", Some(&normalise.place), help);
     }
     if meant == Some(Arrival::Inf) {
-        let help = "requests that are all sent at once have a number, not a duration: set `requests`, \
+        let help = "requests sent all at once have a number, not a duration: set `requests`, \
                     or keep a server busy for a while with `arrival` = \"closed\"";
         clash("duration", place(&load.duration), help);
     }
@@ -382,7 +383,7 @@ fn ways_of(stage: &Stage, follows: bool) -> Option<Problem> {
             Some(
                 Problem::new(format!("a stage has both `rate` and {keys}"))
                     .at(rate.place.clone(), "a constant rate")
-                    .help("a stage has a constant `rate`, or ramps from one rate to another with `from` and `to`"),
+                    .help("a stage has a `rate`, or ramps from one to another with `from` and `to`"),
             )
         }
         (None, None) => Some(

@@ -188,7 +188,7 @@ impl Chunked {
                             return Ok((Part::Framing, index + 1, false));
                         }
                         b'\r' => {}
-                        _ => return Err("a chunk of the reply is longer than its stated size".to_owned()),
+                        _ => return Err("a chunk of the reply is longer than stated".to_owned()),
                     }
                 }
                 Ok((Part::Framing, bytes.len(), false))
