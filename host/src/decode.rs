@@ -263,7 +263,10 @@ impl Decoder {
             return Err(PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
                 call: "decode",
-                what: format!("it produces more than {} MiB from one reply", ANSWER_BYTES >> 20),
+                what: format!(
+                    "it produces more than {} MiB from one reply",
+                    ANSWER_BYTES >> 20
+                ),
             });
         }
         Ok(())

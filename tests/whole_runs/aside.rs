@@ -197,8 +197,7 @@ async fn a_server_that_loads_its_model_is_waited_for() {
     assert_eq!(told.len(), 3);
     let error = ended.unwrap_err().to_string();
     assert!(
-        error
-            .contains("is not ready after 2.5s; its last response: HTTP 503: loading"),
+        error.contains("is not ready after 2.5s; its last response: HTTP 503: loading"),
         "{error}"
     );
     // A server that refuses the key is ready; another question reports what is wrong with the key.

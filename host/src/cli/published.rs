@@ -113,5 +113,8 @@ fn table(report: &Report) -> String {
         .map(|line| line.trim_end().to_owned())
         .collect();
     let sources: String = sources.iter().map(|url| format!("  {url}\n")).collect();
-    format!("{}\n\nMeans, as published. From:\n{sources}", lines.join("\n"))
+    format!(
+        "{}\n\nMeans, as published. From:\n{sources}",
+        lines.join("\n")
+    )
 }

@@ -150,7 +150,10 @@ impl Collector for Figures {
             }),
         )?;
         page.gauge(
-            ("runner_measuring_seconds", "How long the run has been measuring."),
+            (
+                "runner_measuring_seconds",
+                "How long the run has been measuring.",
+            ),
             seen.elapsed.map(|elapsed| elapsed.as_secs_f64()),
         )?;
         requests(&mut page, seen)?;

@@ -78,9 +78,8 @@ impl Resolution<'_> {
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     let name = &backend.plugin().asked;
-                    let problem = Problem::new(format!(
-                        "the backend `{name}` cannot ask a server to {to}"
-                    ));
+                    let problem =
+                        Problem::new(format!("the backend `{name}` cannot ask a server to {to}"));
                     self.faults.scenario.push(
                         problem
                             .at(said.place.clone(), "not with this backend")

@@ -204,9 +204,7 @@ impl View<'_> {
         let (looks, seen) = (self.looks(), self.snapshot);
         let (phase, style) = match (seen.stopped, seen.phase) {
             (Stopped::Aborting, _) => ("stopped: abandoning replies", looks.bad()),
-            (Stopped::Finishing, _) => {
-                ("stopped: waiting for the last replies", looks.doubtful())
-            }
+            (Stopped::Finishing, _) => ("stopped: waiting for the last replies", looks.doubtful()),
             (Stopped::No, Phase::Preparing) => ("preparing", looks.strong()),
             (Stopped::No, Phase::WarmUp) => ("warming up", looks.strong()),
             (Stopped::No, Phase::Measuring) => ("measuring", looks.good()),

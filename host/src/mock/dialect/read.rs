@@ -55,7 +55,12 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
             .ok_or_else(|| format!("found {text:?}"))
     });
     if !t.has("path") {
-        missing(t, place, "path", "the path of the route, such as \"/generate\"");
+        missing(
+            t,
+            place,
+            "path",
+            "the path of the route, such as \"/generate\"",
+        );
     }
     let asks_for_key = t.boolean("key").is_none_or(|said| said.value);
     let content_type = t.parsed("content-type", "a media type", |text| {

@@ -156,7 +156,12 @@ impl Template {
                     parts.push(Part::Value(value));
                 }
                 Some(_) => return Err(format!("`{{{name}}}` is not valid here; {}", names(known))),
-                None => return Err(format!("`{{{name}}}` is not a placeholder; {}", names(known))),
+                None => {
+                    return Err(format!(
+                        "`{{{name}}}` is not a placeholder; {}",
+                        names(known)
+                    ));
+                }
             }
             rest = &at[name.len() + 2..];
         }
