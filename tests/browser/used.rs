@@ -43,7 +43,7 @@ async fn pointing_at_a_chart_shows_values() {
         );
         let text = browser.text(&format!("{tip}.textContent")).await;
         assert!(text.chars().any(|c| c.is_ascii_digit()), "{chart}: {text}");
-        // What it says stands in the table too.
+        // The same text is in the table.
         let value = browser
             .text(&format!("{tip}.querySelector('dd').textContent"))
             .await;
