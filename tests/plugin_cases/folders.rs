@@ -65,7 +65,7 @@ fn a_project_brings_its_component() {
     for dir in [".", "cases", "cases/words"] {
         let ended = run(&mut project.command(&[dir])).with_code(0);
         assert!(
-            ended.stdout.contains("1 case: it holds"),
+            ended.stdout.contains("1 case: passed"),
             "{dir}: {}",
             ended.stdout
         );
