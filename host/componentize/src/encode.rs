@@ -9,28 +9,28 @@ use wit_parser::{Resolve, WorldId, WorldKey};
 /// The module that older toolchains import WASI from.
 const OLD_WASI: &str = "wasi_snapshot_preview1";
 
-/// Why a file does not become a component.
+/// Why a file cannot be turned into a component.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    /// It is no WebAssembly.
-    #[error("it is no WebAssembly file: {0}")]
+    /// It is not WebAssembly.
+    #[error("it is not a WebAssembly file: {0}")]
     NotWasm(String),
-    /// It wants WASI as there was before components, which takes an adapter.
+    /// It imports WASI 0.1, the version before components, which needs an adapter.
     #[error(
-        "the module imports `{import}` of `wasi_snapshot_preview1`, which plugins have no use for: compile for \
-         wasm32-unknown-unknown (or wasm32-wasip2), and leave out what asks for files, clocks, randomness or \
-         variables"
+        "the module imports `{import}` of `wasi_snapshot_preview1`, which plugins cannot use: compile for \
+         wasm32-unknown-unknown (or wasm32-wasip2), and remove code that uses files, clocks, random numbers or \
+         environment variables"
     )]
     OldWasi {
         /// The first function that it imports from there.
         import: String,
     },
-    /// The encoder refuses it.
-    #[error("the module does not become a component: {0}")]
+    /// The encoder rejects it.
+    #[error("the module cannot be turned into a component: {0}")]
     Refused(String),
 }
 
-/// A component made of what a compiler wrote. A component comes back as it is.
+/// Turns a compiler's output into a component. A component is returned unchanged.
 ///
 /// # Errors
 /// Where it is no WebAssembly, needs an adapter, or does not carry the types of a world.

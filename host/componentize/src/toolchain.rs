@@ -61,31 +61,31 @@ pub struct Chosen {
     pub why: &'static str,
 }
 
-/// Why no Rust compiles.
+/// Why no Rust can compile.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolchainError {
-    /// The variable has another value.
+    /// The variable has an unknown value.
     #[error("{VARIABLE}={0}: expected `rustup` or `distribution`")]
     Variable(String),
-    /// There is no Rust at all.
+    /// No Rust is installed.
     #[error(
-        "there is no Rust here: install it with rustup, then run `rustup target add {target}`{packages}"
+        "Rust is not installed: install it with rustup, then run `rustup target add {target}`{packages}"
     )]
     NoRust {
         /// The target.
         target: &'static str,
-        /// The other way, as text to append.
+        /// The alternative, as text to append.
         packages: &'static str,
     },
-    /// There is one, without the target.
-    #[error("no Rust here compiles for {target}: run `rustup target add {target}`{packages}")]
+    /// Rust is installed, but not the target.
+    #[error("no installed Rust compiles for {target}: run `rustup target add {target}`{packages}")]
     NoTarget {
         /// The target.
         target: &'static str,
-        /// The other way, as text to append.
+        /// The alternative, as text to append.
         packages: &'static str,
     },
-    /// The distribution's lacks something.
+    /// A part of the distribution's Rust is missing.
     #[error(
         "the distribution's {what} is not installed (no {path}); Debian and Ubuntu have it in the packages \
          rustc-web cargo-web rust-web-src rust-web-llvm lld"
@@ -93,22 +93,22 @@ pub enum ToolchainError {
     Distribution {
         /// What.
         what: &'static str,
-        /// Where it was looked for.
+        /// Where it was expected.
         path: &'static str,
     },
-    /// The distribution's does not do that.
+    /// The distribution's Rust does not support the target.
     #[error(
-        "the distribution's Rust compiles for wasm32-unknown-unknown alone, not for {0}; run `rustup target add {0}`"
+        "the distribution's Rust compiles only for wasm32-unknown-unknown, not for {0}; run `rustup target add {0}`"
     )]
     DistributionTarget(&'static str),
 }
 
-/// The other way to a compiler, after a target that it compiles for.
+/// The alternative way to install a compiler, for the targets that it supports.
 const PACKAGES: &str = ", or install the distribution's packages (Debian and Ubuntu: rustc-web cargo-web \
     rust-web-src rust-web-llvm lld)";
 
 impl Wanted {
-    /// What the variable `RUNNER_WASM_TOOLCHAIN` says.
+    /// Parses the variable `RUNNER_WASM_TOOLCHAIN`.
     ///
     /// # Errors
     /// Where it says something else.
@@ -162,9 +162,9 @@ impl Toolchain {
             }
             Wanted::Distribution => {
                 distribution()?;
-                chosen(Toolchain::Distribution, "as told")
+                chosen(Toolchain::Distribution, "requested")
             }
-            Wanted::Active if has_target(root, target) => chosen(Toolchain::Active, "as told"),
+            Wanted::Active if has_target(root, target) => chosen(Toolchain::Active, "requested"),
             Wanted::Any if has_target(root, target) => {
                 chosen(Toolchain::Active, "it has the target")
             }
@@ -187,7 +187,7 @@ impl Toolchain {
         }
     }
 
-    /// Its name for people.
+    /// Its display name.
     pub fn name(self) -> &'static str {
         match self {
             Toolchain::Active => "the active Rust toolchain",

@@ -18,9 +18,9 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 14..=24;
 const PROBE: &str =
     "#include <stdlib.h>\nvoid *probe(void);\nvoid *probe(void) { return malloc(1); }\n";
 
-const MISSING: &str = "no clang here compiles for WebAssembly. On Debian and Ubuntu: `apt-get install clang-19 \
+const MISSING: &str = "no installed clang can compile for WebAssembly. On Debian and Ubuntu: `apt-get install clang-19 \
     lld-19 wasi-libc libclang-rt-19-dev-wasm32` (or another version of these); elsewhere unpack the WASI SDK and \
-    set WASI_SDK_PATH to its folder, or name a clang in CLANG";
+    set WASI_SDK_PATH to its folder, or set CLANG to a clang";
 
 /// What every call of clang has.
 const TARGET: [&str; 2] = ["--target=wasm32-wasi", "-mexec-model=reactor"];
@@ -119,7 +119,7 @@ fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     if !folder.join(entry).is_file() {
         return Err(AuthorError::Project {
             file: folder.join(super::project::MANIFEST),
-            what: format!("its `entry` is `{entry}`, and there is no such file"),
+            what: format!("its `entry` is `{entry}`, but there is no such file"),
         });
     }
     if !sources.iter().any(|name| name == entry) {

@@ -9,12 +9,12 @@ use componentize::{EncodeError, ToolchainError};
 pub enum AuthorError {
     /// There is something already where the project is to be.
     #[error(
-        "`{}` is there already and not empty; give another name, or another folder with --path",
+        "`{}` already exists and is not empty; choose another name, or another folder with --path",
         .0.display()
     )]
     Occupied(PathBuf),
     /// No template serves.
-    #[error("there is no template for a {kind} in {language}; there is one in {others}")]
+    #[error("there is no template for a {kind} in {language}; choose one of {others}")]
     NoTemplate {
         /// The kind.
         kind: &'static str,
@@ -34,7 +34,7 @@ pub enum AuthorError {
         cause: std::io::Error,
     },
     /// The folder holds no project.
-    #[error("`{}` holds no plugin project: {expected}", .folder.display())]
+    #[error("`{}` is not a plugin project: {expected}", .folder.display())]
     NoProject {
         /// The folder.
         folder: PathBuf,
@@ -56,7 +56,7 @@ pub enum AuthorError {
     #[error("{0}")]
     Toolchain(#[from] ToolchainError),
     /// A compiler failed; it said why on stderr.
-    #[error("{tool} failed ({how}); it says why above")]
+    #[error("{tool} failed ({how}); see its output above")]
     Tool {
         /// Its name.
         tool: &'static str,
@@ -64,7 +64,7 @@ pub enum AuthorError {
         how: String,
     },
     /// A compiler left nothing, or something else.
-    #[error("{tool} left no `{}`", .path.display())]
+    #[error("{tool} did not write `{}`", .path.display())]
     Nothing {
         /// Its name.
         tool: &'static str,
@@ -72,7 +72,7 @@ pub enum AuthorError {
         path: PathBuf,
     },
     /// The contract's text does not give bindings.
-    #[error("the bindings cannot be made of `{}`: {what}", .folder.display())]
+    #[error("cannot generate bindings from `{}`: {what}", .folder.display())]
     Bindings {
         /// The folder with the contract.
         folder: PathBuf,
@@ -81,7 +81,7 @@ pub enum AuthorError {
     },
     /// It is a component, and not a plugin.
     #[error(
-        "`{name}` was compiled, but is no plugin: it exports nothing of runner:plugin; in Rust, end lib.rs with \
+        "`{name}` was compiled, but is not a plugin: it exports nothing of runner:plugin; in Rust, end lib.rs with \
          `runner_plugin::export_backend!(TYPE)`, or the macro of its kind; elsewhere, compile it with bindings of \
          the interface"
     )]
@@ -90,7 +90,7 @@ pub enum AuthorError {
         name: String,
     },
     /// What was compiled does not become a component.
-    #[error("`{name}` was compiled, but does not become a component: {cause}")]
+    #[error("`{name}` was compiled, but cannot be turned into a component: {cause}")]
     Encode {
         /// The plugin's name.
         name: String,

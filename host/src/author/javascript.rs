@@ -10,9 +10,9 @@ use crate::plugin::Kind;
 /// The compiler's name.
 const TOOL: &str = "componentize-qjs";
 
-const MISSING: &str = "componentize-qjs, which makes components of JavaScript, is not here. Install it: `npm \
+const MISSING: &str = "componentize-qjs, which turns JavaScript into components, is not installed. Install it: `npm \
     install` in the project's folder (it is in package.json), or `npm install --global componentize-qjs@0.4.5`, or \
-    name it in COMPONENTIZE_QJS";
+    set COMPONENTIZE_QJS to its path";
 
 /// Writes the component.
 pub fn compile(

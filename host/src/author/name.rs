@@ -35,7 +35,7 @@ impl std::str::FromStr for Name {
         match fits {
             true => Ok(Name(text.to_owned())),
             false => Err(format!(
-                "expected lower-case letters and digits in words with `-` between them, beginning with a letter, \
+                "expected lower-case words of letters and digits joined by `-`, starting with a letter, \
                  such as {}, at most {LONGEST} long",
                 suggestion(text)
             )),

@@ -78,7 +78,7 @@ impl Project {
         if !folder.is_dir() {
             return Err(AuthorError::NoProject {
                 folder: folder.to_owned(),
-                expected: "there is no such folder; `runner plugin new` makes one".to_owned(),
+                expected: "there is no such folder; `runner plugin new` creates one".to_owned(),
             });
         }
         let (name, sources) = if let Some((file, text)) = read(folder, MANIFEST)? {
@@ -89,8 +89,8 @@ impl Project {
             return Err(AuthorError::NoProject {
                 folder: folder.to_owned(),
                 expected: format!(
-                    "neither {MANIFEST} (name, kind, language) nor Cargo.toml is there; \
-                     `runner plugin new` makes a project"
+                    "it has neither a {MANIFEST} (name, kind, language) nor a Cargo.toml; \
+                     `runner plugin new` creates a project"
                 ),
             });
         };
@@ -152,7 +152,7 @@ fn manifest(text: &str) -> Result<(String, Sources), String> {
     let entry = match (said.language, said.entry) {
         (Language::Rust, _) => {
             return Err(format!(
-                "key `language`: a project in Rust needs no {MANIFEST}; its Cargo.toml says it all"
+                "key `language`: a project in Rust needs no {MANIFEST}, only its Cargo.toml"
             ));
         }
         (_, Some(entry)) => entry,
@@ -177,14 +177,14 @@ fn manifest(text: &str) -> Result<(String, Sources), String> {
 fn cargo_manifest(text: &str) -> Result<(String, Sources), String> {
     let said: CargoManifest = toml::from_str(text).map_err(|error| error.to_string())?;
     let package = said.package.ok_or(
-        "it has no [package]: name the folder of the plugin's crate rather than the workspace's",
+        "it has no [package]: give the folder of the plugin's crate, not that of the workspace",
     )?;
     let library = said.lib.filter(|library| {
         let kinds = &library.crate_type;
         kinds.iter().any(|kind| kind == "cdylib")
     });
     let library = library.ok_or(
-        "it makes no module: a plugin's crate has `crate-type = [\"cdylib\"]` under [lib]",
+        "it does not build a module: a plugin's crate needs `crate-type = [\"cdylib\"]` under [lib]",
     )?;
     let module = library.name.unwrap_or_else(|| package.name.clone());
     let name = ["backend-", "dataset-", "scorer-"]

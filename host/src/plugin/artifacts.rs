@@ -76,7 +76,7 @@ impl Shelf {
         match stranger(&metadata) {
             None => Ok(Some(Shelf(folder.to_owned()))),
             Some(who) => Err(format!(
-                "compiled plugins are neither taken from {} nor kept there: {who}; name a folder of your own with --cache-dir",
+                "the cache of compiled plugins in {} is not used: {who}; name a folder of your own with --cache-dir",
                 folder.display()
             )),
         }
@@ -92,7 +92,7 @@ impl Shelf {
         };
         match read.and_then(|bytes| open(digest, &bytes)) {
             Ok(component) => Found::Whole(component),
-            Err(what) => Found::Wrong(format!("its compiled form {} {what}", path.display())),
+            Err(what) => Found::Wrong(format!("its cached form {} {what}", path.display())),
         }
     }
 
@@ -172,7 +172,7 @@ fn read(path: &Path) -> io::Result<Result<Vec<u8>, String>> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Ok(Err("is no file".to_owned()));
+        return Ok(Err("is not a regular file".to_owned()));
     }
     if let Some(who) = stranger(&metadata) {
         return Ok(Err(format!("is not used: {who}")));
@@ -200,13 +200,13 @@ fn stranger(metadata: &Metadata) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     if metadata.uid() != user {
         return Some(format!(
-            "it belongs to user {}, and this is user {user}",
+            "it belongs to user {}, but this is user {user}",
             metadata.uid()
         ));
     }
     (metadata.mode() & 0o022 != 0).then(|| {
         format!(
-            "others than its owner may write to it (mode {:03o})",
+            "other users may write to it (mode {:03o})",
             metadata.mode() & 0o777
         )
     })
@@ -216,23 +216,23 @@ fn stranger(metadata: &Metadata) -> Option<String> {
 fn open(digest: &str, bytes: &[u8]) -> Result<Component, String> {
     let header = header(digest);
     let Some((found, payload)) = bytes.split_at_checked(HEADER) else {
-        return Err("is cut short".to_owned());
+        return Err("is truncated".to_owned());
     };
     let (found, sum) = found.split_at(header.len());
     let component = MAGIC.len()..MAGIC.len() + 32;
     if found[..MAGIC.len()] != *MAGIC {
-        return Err("is something else".to_owned());
+        return Err("is not a compiled plugin".to_owned());
     }
     if found[component.clone()] != header[component] {
-        return Err("was made from another component".to_owned());
+        return Err("belongs to another component".to_owned());
     }
     if found != header {
-        return Err("was made by another version of the compiler".to_owned());
+        return Err("was written by another version of the compiler".to_owned());
     }
     if Sha256::digest(payload)[..] != *sum {
-        return Err("was changed since it was written, or cut short".to_owned());
+        return Err("was changed after it was written, or is truncated".to_owned());
     }
-    deserialize(payload).map_err(|cause| format!("is not taken: {cause}"))
+    deserialize(payload).map_err(|cause| format!("cannot be loaded: {cause}"))
 }
 
 #[allow(unsafe_code)]

@@ -213,7 +213,7 @@ impl Dialect {
                 Err(self.contract(
                     "framing",
                     format!(
-                        "a length of {} bytes after {}: a length has 1, 2, 4 or 8 bytes, and at most 16 come before it",
+                        "a length of {} bytes after {}: a length must have 1, 2, 4 or 8 bytes, with at most 16 bytes before it",
                         prefix.width, prefix.skip
                     ),
                 ))
@@ -296,12 +296,12 @@ impl Dialect {
                 .any(|b| b <= b' ' || b >= 0x7f || b == b'\\' || b == b'#')
         {
             Some(format!(
-                "the path `{}` holds `..` or characters that a path may not hold",
+                "the path `{}` contains `..` or characters that are not allowed in a path",
                 path.escape_debug()
             ))
         } else if !matches!(request.method.as_str(), "GET" | "POST" | "PUT") {
             Some(format!(
-                "the method `{}`; a backend may use GET, POST and PUT",
+                "the method `{}` is not allowed; a backend may use GET, POST and PUT",
                 request.method.escape_debug()
             ))
         } else {
@@ -315,7 +315,7 @@ impl Dialect {
                     || value.bytes().any(|b| b < b' ' && b != b'\t' || b == 0x7f)
                 {
                     Some(format!(
-                        "the header `{}` holds characters that a header may not hold",
+                        "the header `{}` contains characters that are not allowed in a header",
                         name.escape_debug()
                     ))
                 } else {

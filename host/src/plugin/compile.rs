@@ -46,7 +46,7 @@ pub(super) fn component(
             if let Some(Found::Wrong(what)) = found {
                 loading
                     .warnings
-                    .push(format!("plugin `{asked}` was compiled anew: {what}"));
+                    .push(format!("plugin `{asked}` was recompiled: {what}"));
             }
             let began = clock::since_process_began();
             let component = within(asked, bytes, Duration::from_millis(limits.compile_ms))?;

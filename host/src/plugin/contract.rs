@@ -43,11 +43,11 @@ impl Contract {
         let spoken = spoken.join(" and ");
         Err(if key > self::key(Contract::NEWEST.version()) {
             format!(
-                "was built for runner:plugin {version}, this runner speaks {spoken}; update the runner"
+                "was built for runner:plugin {version}, but this runner supports {spoken}; update the runner"
             )
         } else {
             format!(
-                "was built for runner:plugin {version}, this runner speaks {spoken}; ask its author for a build against {}",
+                "was built for runner:plugin {version}, but this runner supports {spoken}; ask its author for a build against {}",
                 Contract::NEWEST.version()
             )
         })

@@ -173,7 +173,7 @@ impl Samples {
         };
         if samples.len() > limit as usize {
             return Err(contract(format!(
-                "it gave {} samples, at most {limit} were asked for",
+                "it returned {} samples, but at most {limit} were requested",
                 samples.len()
             )));
         }
@@ -182,7 +182,7 @@ impl Samples {
             sample.id.hash(&mut hasher);
             if !self.given.insert(hasher.finish()) {
                 return Err(contract(format!(
-                    "it gave two samples the id `{}`; records and scores are keyed by ids, so each must be unique within a run",
+                    "it returned two samples with the id `{}`; records and scores are keyed by id, so ids must be unique within a run",
                     sample.id
                 )));
             }
@@ -190,7 +190,7 @@ impl Samples {
                 && let Err(cause) = serde_json::from_str::<serde::de::IgnoredAny>(reference)
             {
                 return Err(contract(format!(
-                    "the reference of sample `{}` is no JSON: {cause}",
+                    "the reference of sample `{}` is not JSON: {cause}",
                     sample.id
                 )));
             }

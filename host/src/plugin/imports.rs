@@ -24,21 +24,21 @@ const OURS: &str = "runner:plugin/";
 const EMPTY: [(&str, &str); 6] = [
     (
         "wasi:cli/",
-        "there are no arguments and no variables; what is written to standard output goes to the log",
+        "no arguments and no environment variables; standard output goes to the log",
     ),
     ("wasi:clocks/", "clocks stand still at 0"),
     (
         "wasi:filesystem/",
-        "there are no files; a dataset reads its inputs through runner:plugin/files",
+        "no files; a dataset reads its input files through runner:plugin/files",
     ),
     (
         "wasi:io/",
-        "input is at its end, output goes to the log, and nothing has to be waited for",
+        "input is empty, output goes to the log, and nothing ever blocks",
     ),
     ("wasi:random/", "random numbers follow from the run's seed"),
     (
         "wasi:sockets/",
-        "there is no network: every call of it ends the plugin's call",
+        "there is no network: using it aborts the call to the plugin",
     ),
 ];
 
@@ -76,11 +76,11 @@ fn ours(interface: &str, kind: Option<Kind>) -> (bool, &'static str) {
         ("types" | "log", _)
         | ("files" | "tokenizer", None | Some(Kind::Dataset))
         | ("tokenizer", Some(Kind::Scorer)) => match Contract::serving(version) {
-            Ok(_) => (true, "it is part of the plugin interface"),
-            Err(_) => (false, "this runner does not speak that version of it"),
+            Ok(_) => (true, "part of the plugin interface"),
+            Err(_) => (false, "this runner does not support that version"),
         },
-        ("files", _) => (false, "only a dataset is given files"),
-        ("tokenizer", _) => (false, "a backend is given no tokenizer"),
+        ("files", _) => (false, "only datasets can read files"),
+        ("tokenizer", _) => (false, "backends have no tokenizer"),
         _ => (false, "this runner has no such interface"),
     }
 }
@@ -92,15 +92,15 @@ fn foreign(name: &str) -> (bool, &'static str) {
         Some((_, what)) if version.starts_with("0.2.") => (true, what),
         Some(_) => (
             false,
-            "of WASI this runner has version 0.2 alone; its author must build it against that",
+            "this runner supports only version 0.2 of WASI; its author must build it for that version",
         ),
         None if name.starts_with("wasi:http/") => (
             false,
-            "a plugin has no network, and requests are the runner's to send; its author must build it without",
+            "plugins have no network, and only the runner sends requests; its author must build it without this import",
         ),
         None => (
             false,
-            "this runner offers the interfaces of runner:plugin, and WASI 0.2 with nothing in it; its author must build it without",
+            "this runner provides only runner:plugin and an empty WASI 0.2; its author must build it without this import",
         ),
     }
 }

@@ -184,7 +184,7 @@ impl<W: World> Configured<W> {
             serde_json::from_str(&schema).map_err(|cause| PluginError::Contract {
                 plugin: self.plugin.asked.clone(),
                 call: "describe",
-                what: format!("its configuration schema is no JSON: {cause}"),
+                what: format!("its configuration schema is not JSON: {cause}"),
             })?;
         Ok(Info {
             name: words(&name),
@@ -289,7 +289,7 @@ fn refused(plugin: &Plugin, error: &wasmtime::Error) -> PluginError {
         return PluginError::WrongWorld {
             plugin: plugin.asked.clone(),
             what: format!(
-                "imports `{import}`, which a {} is not given; its author must build it without",
+                "imports `{import}`, which a {} cannot use; its author must build it without this import",
                 plugin.kind.name()
             ),
         };

@@ -202,7 +202,7 @@ fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), Plugi
         }
     }
     Err(wrong(format!(
-        "is a component, but no runner plugin: it exports {}, expected one of runner:plugin/dataset, backend or scorer@{}",
+        "is a component, but not a runner plugin: it exports {}, but must export runner:plugin/dataset, backend or scorer@{}",
         if exports.is_empty() {
             "no interface".to_owned()
         } else {

@@ -43,7 +43,7 @@ impl<'a> Reference<'a> {
         };
         if let Some(other) = digest.chars().find(|digit| !digit.is_ascii_hexdigit()) {
             return Err(malformed(format!(
-                "holds {other:?}, which is no such digit"
+                "contains {other:?}, which is not hexadecimal"
             )));
         }
         if digest.len() != DIGITS {
@@ -134,7 +134,7 @@ fn not_found(asked: &str, search: &SearchPath) -> PluginError {
             " (this runner was built without plugins; `cargo xtask plugins` builds them)".to_owned()
         }
         Some((closeness, name)) if closeness > 0.8 => format!("; did you mean `{name}`?"),
-        _ => format!("; shipped are {}", names.join(", ")),
+        _ => format!("; shipped plugins: {}", names.join(", ")),
     };
     PluginError::NotFound {
         asked: asked.to_owned(),

@@ -166,7 +166,7 @@ impl Outline {
             (
                 self.nesting,
                 limits.nesting,
-                "levels of modules and components in each other",
+                "levels of nested modules and components",
                 "nesting",
             ),
         ];
@@ -179,19 +179,19 @@ impl Outline {
         }
         if self.memory_bytes > limits.memory_bytes {
             return Some(format!(
-                "it begins with {} of memory, at most {} are allowed (raise `memory` under [sandbox] if you trust it)",
+                "it starts with {} of memory, at most {} are allowed (raise `memory` under [sandbox] if you trust it)",
                 mebibytes(self.memory_bytes),
                 mebibytes(limits.memory_bytes)
             ));
         }
         if self.hands_on_code {
             return Some(
-                "it hands components or modules about as values, which no plugin needs".to_owned(),
+                "it passes components or modules as values, which no plugin needs".to_owned(),
             );
         }
         (self.instances > INSTANCES).then(|| {
             format!(
-                "one of it consists of up to {} instances, at most {INSTANCES} are allowed",
+                "each instance consists of up to {} instances, at most {INSTANCES} are allowed",
                 self.instances
             )
         })

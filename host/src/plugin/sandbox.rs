@@ -95,7 +95,7 @@ impl LogBook {
         for (plugin, written) in written {
             if let Some(more @ 1..) = written.checked_sub(LOG_LINES) {
                 kept.push(format!(
-                    "warn {plugin}: it wrote {more} more lines, which are left out"
+                    "warn {plugin}: it wrote {more} more lines, which were dropped"
                 ));
             }
         }
@@ -247,7 +247,7 @@ pub fn trapped(
     let limits = &guest.grants.limits;
     let cause = match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => format!(
-            "it ran longer than the {limit_ms} ms allowed for a call (an endless loop, or raise the limit under [sandbox])"
+            "it ran longer than the {limit_ms} ms allowed for a call (fix the endless loop, or raise the limit under [sandbox])"
         ),
         Some(Trap::UnreachableCodeReached) => match &guest.last_error {
             Some(message) => format!("it panicked: {message}"),
@@ -328,7 +328,7 @@ impl files::HostFile for Guest {
             .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?
             .len();
         let handle = (self.table.push(OpenFile { file, size })).map_err(|_| {
-            let words = format!("it holds more than {HANDLES} files open");
+            let words = format!("it has more than {HANDLES} files open");
             wasmtime::Error::msg(words)
         })?;
         Ok(Some(handle))

@@ -129,9 +129,9 @@ impl Function {
             ("random/insecure-seed", "insecure-seed") => Function::RandomPair,
             _ if interface.starts_with("sockets/") => Function::Refuse("a plugin has no network"),
             _ if interface.starts_with("filesystem/") => {
-                Function::Refuse("a plugin has no files but a dataset's inputs")
+                Function::Refuse("plugins have no files except a dataset's inputs")
             }
-            _ => Function::Refuse("a plugin has no such thing"),
+            _ => Function::Refuse("the sandbox does not provide it"),
         }
     }
 
@@ -177,11 +177,11 @@ impl Function {
             Function::Done => Val::Result(Ok(None)),
             Function::RandomBytes => {
                 let [Val::U64(length), ..] = params else {
-                    bail!("it is not called as WASI has it");
+                    bail!("it is not called as WASI defines it");
                 };
                 if *length > RANDOM_BYTES {
                     bail!(
-                        "it asked for {length} random bytes at once, at most {RANDOM_BYTES} are given"
+                        "it asked for {length} random bytes at once, at most {RANDOM_BYTES} are allowed"
                     );
                 }
                 let guest = store.data_mut();
@@ -197,7 +197,7 @@ impl Function {
                 let guest = store.data_mut();
                 Val::Tuple(vec![Val::U64(guest.random()), Val::U64(guest.random())])
             }
-            Function::Exit => bail!("it called `exit`; a plugin returns, or says what is wrong"),
+            Function::Exit => bail!("it called `exit`; a plugin must return a result or an error"),
             Function::Refuse(why) => bail!("{why}"),
         }))
     }
@@ -263,7 +263,7 @@ fn call(
     match (results, result) {
         ([place], Some(result)) => *place = result,
         ([], None) => {}
-        _ => bail!("it is not imported as WASI has it"),
+        _ => bail!("it is not imported as WASI defines it"),
     }
     Ok(())
 }
@@ -280,11 +280,11 @@ fn bytes(params: &[Val]) -> wasmtime::Result<Vec<u8>> {
         _ => None,
     });
     let Some(items) = list else {
-        bail!("it is not called as WASI has it");
+        bail!("it is not called as WASI defines it");
     };
     let bytes = items.iter().map(|item| match item {
         Val::U8(byte) => Ok(*byte),
-        _ => bail!("it is not called as WASI has it"),
+        _ => bail!("it is not called as WASI defines it"),
     });
     bytes.collect()
 }

@@ -20,7 +20,7 @@ pub fn build_all(root: &Path) -> Result<()> {
         let module = fs::read(modules.join(&guest.module))
             .with_context(|| format!("reading the module of {}", guest.package))?;
         let component = encode(&module)
-            .with_context(|| format!("{} does not become a component", guest.package))?;
+            .with_context(|| format!("{} cannot be turned into a component", guest.package))?;
         let imports = imports(&component)
             .with_context(|| format!("reading back the component of {}", guest.package))?;
         if guest.ships {
@@ -42,7 +42,7 @@ pub fn build_all(root: &Path) -> Result<()> {
     remove_orphans(&components, &guests)
 }
 
-/// Compiles the guests; the folder in which their modules lie.
+/// Compiles the guests; returns the folder with their modules.
 fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf> {
     let target_dir = root.join("target/guests");
     let build = Build {
@@ -64,12 +64,12 @@ fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf> {
         .status()
         .context("cargo does not start")?;
     if !status.success() {
-        bail!("the plugins do not compile; cargo says why above");
+        bail!("the plugins do not compile; see cargo's output above");
     }
     Ok(build.modules())
 }
 
-/// A plugin that ships imports plugin interfaces and nothing else, so that it needs no WASI to run.
+/// A shipped plugin may import only plugin interfaces, so that it needs no WASI to run.
 fn check_imports(guest: &Guest, imports: &BTreeSet<String>) -> Result<()> {
     match imports
         .iter()
@@ -77,8 +77,8 @@ fn check_imports(guest: &Guest, imports: &BTreeSet<String>) -> Result<()> {
     {
         None => Ok(()),
         Some(name) => bail!(
-            "{} imports `{name}`; a plugin that ships imports only runner:plugin interfaces: \
-             look for a dependency that wants a clock, files or randomness",
+            "{} imports `{name}`; a shipped plugin may import only runner:plugin interfaces: \
+             look for a dependency that needs a clock, files or random numbers",
             guest.package
         ),
     }

@@ -144,7 +144,7 @@ fn same_helpers(root: &Path, example: &Path, language: &str) -> Result<()> {
         };
         if fs::read(&helper)? != fs::read(&origin)? {
             bail!(
-                "{} and {} differ; copy the one that is right over the other",
+                "{} and {} differ; copy the correct one over the other",
                 helper.display(),
                 origin.display()
             );
@@ -260,6 +260,6 @@ fn output(command: &mut Command) -> std::result::Result<(), String> {
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
     Err(format!(
         "{name} failed: {}",
-        last.unwrap_or("it said nothing").trim()
+        last.unwrap_or("it printed nothing").trim()
     ))
 }

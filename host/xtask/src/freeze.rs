@@ -20,7 +20,7 @@ pub fn keep(root: &Path) -> Result<()> {
         let kept = folder.join(format!("{kind}.wasm"));
         if kept.exists() {
             bail!(
-                "{} is kept already; what was built once is not built again",
+                "{} exists already; a frozen component is never rebuilt",
                 kept.display()
             );
         }

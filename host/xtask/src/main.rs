@@ -21,13 +21,13 @@ cargo xtask COMMAND
 
   plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
-  test        everything that must hold before a change goes in, step by step
-  dist        build the runner for release, plugins inside, to target/dist/runner
-  examples    build the examples in plugins/examples and run their cases, where their languages' tools can be had
-  freeze      keep the components of the frozen contract, tests/guests/frozen-*, in tests/versions
-  help        this text
+  test        run all checks that a change must pass, step by step
+  dist        build the runner for release, with the plugins embedded, to target/dist/runner
+  examples    build the examples in plugins/examples and run their cases, if the tools of their languages are available
+  freeze      copy the components of the frozen contract, tests/guests/frozen-*, to tests/versions
+  help        print this text
 
-RUNNER_WASM_TOOLCHAIN=rustup|distribution chooses who compiles the plugins; by default the first that can:
+RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the toolchain for the plugins; the default is the first that works:
 the active toolchain with its wasm32-unknown-unknown target, the same after `rustup target add`, or the
 distribution's own Rust with its sources.
 ";

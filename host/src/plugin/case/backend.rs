@@ -57,7 +57,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
             let (said, expected) = ending_of(framing);
             if !expected.contains(ending) {
                 return seen.misfit(format!(
-                    "the backend asks for replies cut as {said}, so this one belongs in reply.{}, not in reply.{ending}; or its framing is wrong",
+                    "the backend uses the framing {said}, so this reply belongs in reply.{}, not in reply.{ending}; or the framing is wrong",
                     expected[0]
                 ));
             }
@@ -154,7 +154,7 @@ fn again(
     for (result, place) in [(second, "the same instance"), (fresh, "a fresh instance")] {
         match result {
             Ok(text) => {
-                let what = || format!("{doing} a second time, in {place}, gives something else");
+                let what = || format!("{doing} a second time, in {place}, gives another result");
                 if !seen.same(what, first, &text) {
                     return false;
                 }
@@ -309,7 +309,7 @@ impl Trial<'_> {
         {
             return false;
         }
-        let round = "frame by frame, each frame in another instance than the one before";
+        let round = "frame by frame, each frame in a different instance than the previous one";
         if !self.agrees(&mut pool, first, round, &singly) {
             return false;
         }
@@ -325,13 +325,13 @@ impl Trial<'_> {
                 .map(|batch| batch.len().to_string())
                 .collect();
             let batched = format!("in batches of {} frames", sizes.join(", "));
-            let cut = "as a network that cuts it at random bytes would bring it";
+            let cut = "as a network that cuts it at random bytes would deliver it";
             if !(self.agrees(one, first, &batched, &grouped)
                 && self.agrees(one, first, cut, &read)
                 && self.agrees(
                     &mut pool,
                     first,
-                    &format!("{batched}, each batch in another instance"),
+                    &format!("{batched}, each batch in a different instance"),
                     &grouped,
                 ))
             {
@@ -351,7 +351,7 @@ impl Trial<'_> {
         let Some(reading) = self.decode(dialects, how, batches) else {
             return false;
         };
-        let what = || format!("decoding the reply {how} gives other events than in one batch");
+        let what = || format!("decoding the reply {how} gives different events than in one batch");
         let (first, second) = (first.shown(self.by_frame), reading.shown(self.by_frame));
         self.seen.same(what, &first, &second)
     }
@@ -382,7 +382,7 @@ impl Trial<'_> {
             };
             let what = || {
                 format!(
-                    "decoding the reply {how} gives other events than these frames have in the whole reply"
+                    "decoding the reply {how} gives different events than the same frames in the whole reply"
                 )
             };
             if !self
@@ -424,7 +424,7 @@ impl Trial<'_> {
                     return false;
                 };
                 let what = || {
-                    format!("decoding the reply {how} gives other events frame by frame than in one batch")
+                    format!("decoding the reply {how} gives different events frame by frame than in one batch")
                 };
                 let (whole, by_frame) = (whole.shown(self.by_frame), by_frame.shown(self.by_frame));
                 self.seen.same(what, &whole, &by_frame)

@@ -157,7 +157,7 @@ fn bytes(bytes: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
         }
         3 => {
             let none = dice.of(&NO_TEXT).copied().unwrap_or_default();
-            let what = format!("bytes that are no UTF-8 at byte {at}");
+            let what = format!("bytes that are not UTF-8 at byte {at}");
             (what, spliced(bytes, at..at, none))
         }
         4 | 5 => {

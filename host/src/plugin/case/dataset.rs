@@ -72,7 +72,7 @@ pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Seen) {
         let doing = format!("drawing samples again, {how}, in a fresh instance");
         match drawn(plugin, draw, most, seen, step) {
             Ok(drawn) => {
-                let what = || format!("{doing}, gives other samples");
+                let what = || format!("{doing}, gives different samples");
                 if !seen.same(what, &spare, &drawn.spare_lines())
                     || !seen.same(what, &lines, &drawn.lines())
                 {
@@ -124,7 +124,7 @@ fn check(drawn: &Drawn, seen: &mut Seen) {
     for sample in drawn.spare.iter().chain(&drawn.samples) {
         if !ids.insert(&sample.id) {
             seen.breach(format!(
-                "two samples have the id `{}`; ids are unique within a run",
+                "two samples have the id `{}`; ids must be unique within a run",
                 sample.id
             ));
             break;
@@ -138,7 +138,7 @@ fn check(drawn: &Drawn, seen: &mut Seen) {
     for sample in &drawn.spare {
         if measured.contains(&format::prompt(&sample.prompt).to_string()) {
             seen.breach(format!(
-                "the prompt of the spare sample `{}` is measured too; no prompt of `spare` may come from `next`",
+                "the prompt of the spare sample `{}` is also measured; `spare` must not return a prompt that `next` returns",
                 sample.id
             ));
             break;

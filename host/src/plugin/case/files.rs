@@ -79,7 +79,7 @@ impl<'a> Files<'a> {
         self.named.push(self.folder.join(file));
         let bytes = self.bytes(file);
         if !self.folder.join(file).is_file() {
-            self.mistake(file, "there is no such file, but sample.json names it");
+            self.mistake(file, "the file does not exist, but sample.json names it");
         }
         bytes
     }
@@ -146,7 +146,7 @@ fn as_json(value: toml::Value) -> Result<Value, String> {
         toml::Value::Integer(number) => number.into(),
         toml::Value::Float(number) => serde_json::Number::from_f64(number)
             .ok_or_else(|| {
-                format!("{number} cannot be handed to a plugin: JSON has no such number")
+                format!("{number} cannot be passed to a plugin: JSON has no such number")
             })?
             .into(),
         toml::Value::Boolean(truth) => truth.into(),

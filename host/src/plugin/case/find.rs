@@ -26,7 +26,7 @@ pub struct Found {
 pub fn cases(dir: &Path) -> Result<Found, String> {
     if !dir.is_dir() {
         return Err(format!(
-            "`{}` is no folder; give a plugin project, a folder of cases or one case",
+            "`{}` is not a folder; give a plugin project, a folder of cases or one case",
             dir.display()
         ));
     }
@@ -50,7 +50,7 @@ pub fn cases(dir: &Path) -> Result<Found, String> {
     if found.cases.is_empty() {
         let place = if project.is_dir() { &project } else { dir };
         return Err(format!(
-            "`{}` holds no case; a case is a folder there, such as {CASES}/first with a sample.json, a case.toml or an exchanges.json",
+            "`{}` has no cases; a case is a folder with a sample.json, a case.toml or an exchanges.json, such as {CASES}/first",
             place.display()
         ));
     }
@@ -124,7 +124,7 @@ pub fn component(project: &Path) -> Result<PathBuf, String> {
             project.display()
         )),
         several => Err(format!(
-            "`{}` holds several components ({}); name one with --plugin",
+            "`{}` contains several components ({}); name one with --plugin",
             built.display(),
             several
                 .iter()
@@ -186,9 +186,9 @@ mod tests {
     fn no_folder_and_no_case_are_said() {
         let folder = made(&["cases/notes.txt"]);
         let none = cases(folder.path()).unwrap_err();
-        assert!(none.contains("cases` holds no case"), "{none}");
+        assert!(none.contains("cases` has no cases"), "{none}");
         let absent = cases(&folder.path().join("x")).unwrap_err();
-        assert!(absent.contains("is no folder"), "{absent}");
+        assert!(absent.contains("is not a folder"), "{absent}");
     }
 
     #[test]

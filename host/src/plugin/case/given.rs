@@ -179,7 +179,7 @@ impl Files<'_> {
         };
         match (sample, control) {
             (Some(_), Some(_)) => {
-                let what = "a case has a sample.json or a control.txt, this one has both";
+                let what = "a case has a sample.json or a control.txt, but this one has both";
                 self.mistake("control.txt", what);
                 None
             }
@@ -206,14 +206,14 @@ impl Files<'_> {
                     }
                     Some(Reply::Body(..)) => {
                         let what = format!(
-                            "holds a reply, but of an answer to `{word}` a backend reads nothing"
+                            "contains a reply, but a backend does not read the reply to `{word}`"
                         );
                         self.mistake("", what);
                         None
                     }
                     Some(Reply::Error(status, _)) => {
                         let what = format!(
-                            "holds the reply with status {status} of a case with a control.txt; error replies are explained in cases with a sample.json"
+                            "contains a reply with status {status} next to a control.txt; error replies belong in cases with a sample.json"
                         );
                         self.mistake("", what);
                         None
@@ -224,7 +224,7 @@ impl Files<'_> {
                 // One that cannot be read has been told already.
                 let missing = |file| !self.folder.join(file).is_file();
                 if missing("sample.json") && missing("control.txt") {
-                    let what = "a backend's case needs a sample.json, which says what is asked, or a control.txt";
+                    let what = "a backend's case needs a sample.json with the sample to send, or a control.txt";
                     self.mistake("", what);
                 }
                 None
@@ -246,7 +246,7 @@ impl Files<'_> {
                     }
                     None => self.mistake(
                         &name,
-                        format!("a reply's file ends in .{}", REPLIES.join(", .")),
+                        format!("a reply file must end in .{}", REPLIES.join(", .")),
                     ),
                 },
                 ["reply", status, _] => match status.parse::<u16>() {
@@ -258,7 +258,7 @@ impl Files<'_> {
                     _ => self.mistake(
                         &name,
                         format!(
-                            "`{status}` is no status of an error; expected a name such as reply.404.json"
+                            "`{status}` is not an error status; expected a name such as reply.404.json"
                         ),
                     ),
                 },
@@ -266,14 +266,14 @@ impl Files<'_> {
             }
         }
         if replies.len() > 1 {
-            self.mistake("", "a case has one reply, this one has several");
+            self.mistake("", "a case has one reply, but this one has several");
         }
         replies.pop()
     }
 
     fn draw(&mut self) -> Option<Draw> {
         if !self.folder.join("case.toml").is_file() {
-            let what = "a dataset's case needs a case.toml, which says with which seed, count, spare, files and tokenizer it is opened";
+            let what = "a dataset's case needs a case.toml with the seed, count, spare, files and tokenizer to open the dataset with";
             self.mistake("", what);
             return None;
         }
@@ -282,7 +282,7 @@ impl Files<'_> {
         for (name, path) in file.files {
             let path = self.folder.join(path);
             if !path.is_file() {
-                let what = format!("files.{name}: there is no file {}", path.display());
+                let what = format!("files.{name}: no such file: {}", path.display());
                 self.mistake("case.toml", what);
             }
             self.named.push(path.clone());
@@ -337,7 +337,7 @@ impl Files<'_> {
             [true, true] => {
                 self.mistake(
                     NAMES[1],
-                    "a case has an exchanges.json or an exchanges.jsonl, this one has both",
+                    "a case has an exchanges.json or an exchanges.jsonl, but this one has both",
                 );
                 return None;
             }
@@ -372,7 +372,7 @@ impl Files<'_> {
                 Some((_, known)) => format!("; did you mean {known}?"),
                 None => String::new(),
             };
-            let what = format!("no case of a {} has such a file{hint}", kind.name());
+            let what = format!("a {} case has no such file{hint}", kind.name());
             self.mistake(&name, what);
         }
     }

@@ -204,7 +204,7 @@ pub enum Failure {
     Unwritable {
         /// Its file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
 }
@@ -217,13 +217,11 @@ impl Failure {
                 file,
                 expected: false,
                 ..
-            } => format!("there is no {file} for what the plugin gives"),
+            } => format!("{file} is missing, but the plugin gave a result for it"),
             Failure::Differs {
                 file, found: false, ..
-            } => format!("the plugin gives nothing that {file} could be about"),
-            Failure::Differs { file, .. } => {
-                format!("the plugin gives something else than {file} says")
-            }
+            } => format!("{file} is there, but the plugin gave no result for it"),
+            Failure::Differs { file, .. } => format!("the plugin's result differs from {file}"),
             Failure::Unstable { what, .. } => what.clone(),
             Failure::Misbehaved { doing, error } => format!("{doing}: {error}"),
             Failure::Breach { what } | Failure::Misfit { what } => what.clone(),

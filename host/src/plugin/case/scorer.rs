@@ -29,7 +29,7 @@ pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
     };
     match judged(plugin, exchanges, seen) {
         Ok(second) => {
-            let what = || format!("{doing} again, in a fresh instance, gives other scores");
+            let what = || format!("{doing} again, in a fresh instance, gives different scores");
             if seen.same(what, &first, &second) {
                 seen.found("scores.json", first);
             }
@@ -91,7 +91,7 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
         ));
     }
     odd.push((
-        "nothing but an id".to_owned(),
+        "only an id".to_owned(),
         Exchange {
             reference: None,
             turn: None,
@@ -127,10 +127,10 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
         }
     }
     let finished = judge.finish().map(drop);
-    tried("the like before the end".to_owned(), finished, seen);
+    tried("such values before `finish`".to_owned(), finished, seen);
     let finished = plugin
         .open()
         .and_then(|mut judge: Judge| judge.finish())
         .map(drop);
-    tried("nothing before the end".to_owned(), finished, seen);
+    tried("nothing before `finish`".to_owned(), finished, seen);
 }
