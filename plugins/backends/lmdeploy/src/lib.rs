@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Which route to ask.
+    /// The route to use.
     route: Route,
-    /// Whether to ask for a count of tokens at the end of a stream (`stream_options.include_usage`), on the
+    /// Whether to request token counts at the end of a stream (`stream_options.include_usage`), on the
     /// OpenAI routes. LMDeploy's own benchmark does not.
     include_usage: bool,
-    /// Whether to send the output length as the minimum as well (`min_new_tokens`) where the end-of-sequence
-    /// token is ignored. Only the chat route knows it.
+    /// Whether to also send the output length as the minimum (`min_new_tokens`) when the end-of-sequence
+    /// token is ignored. Only the chat route supports this.
     min_tokens: bool,
 }
 
@@ -26,12 +26,12 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// `/v1/completions`, as LMDeploy's own benchmark asks it: text or token ids as they are.
+    /// `/v1/completions`, as LMDeploy's own benchmark uses it: text or token ids, unchanged.
     #[default]
     Completions,
     /// `/v1/chat/completions`: conversations; text becomes a single user message.
     Chat,
-    /// `/generate`: text or token ids as they are; a count of tokens in every chunk.
+    /// `/generate`: text or token ids, unchanged; token counts in every chunk.
     Generate,
 }
 

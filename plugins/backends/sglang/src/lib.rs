@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Which route to ask.
+    /// The route to use.
     route: Route,
-    /// Whether to send the output length as the minimum as well (`min_new_tokens`, on the OpenAI routes
-    /// `min_tokens`) where the end-of-sequence token is ignored.
+    /// Whether to also send the output length as the minimum (`min_new_tokens`, on the OpenAI routes
+    /// `min_tokens`) when the end-of-sequence token is ignored.
     min_tokens: bool,
 }
 
@@ -22,10 +22,10 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// `/generate`: text or token ids as they are; a count of tokens in every chunk.
+    /// `/generate`: text or token ids, unchanged; token counts in every chunk.
     #[default]
     Generate,
-    /// `/v1/completions`: text or token ids as they are.
+    /// `/v1/completions`: text or token ids, unchanged.
     Completions,
     /// `/v1/chat/completions`: conversations; text becomes a single user message.
     Chat,

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Which route to ask: `completions` (text or token ids as they are) or `chat` (conversations; text
+    /// The route to use: `completions` (text or token ids, unchanged) or `chat` (conversations; text
     /// becomes a single user message).
     route: openai::Route,
-    /// Whether to have the server count tokens in every chunk of a stream
-    /// (`stream_options.continuous_usage_stats`), which tells how many tokens each chunk stands for. It makes
-    /// chunks larger and the server's work a little more.
+    /// Whether the server reports token counts in every chunk of a stream
+    /// (`stream_options.continuous_usage_stats`), so that the number of tokens in each chunk is known. This
+    /// makes chunks larger and costs the server a little more work.
     continuous_usage: bool,
-    /// Whether to send `min_tokens` as well where the end-of-sequence token is ignored.
+    /// Whether to also send `min_tokens` when the end-of-sequence token is ignored.
     min_tokens: bool,
 }
 

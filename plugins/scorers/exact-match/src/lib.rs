@@ -11,11 +11,11 @@ use serde_json::Value;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Leave white space around answer and reference out of the comparison.
+    /// Ignore white space around the answer and the reference.
     pub strip: bool,
-    /// Take letters for equal that differ only in case.
+    /// Ignore the case of letters.
     pub ignore_case: bool,
-    /// The key to look under where a reference is a table.
+    /// The key of the answer if a reference is a table.
     pub reference_key: String,
 }
 
