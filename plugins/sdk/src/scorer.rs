@@ -11,7 +11,7 @@ use crate::{Error, Exchange, Score, Tokenizer, config, export};
 
 /// A judge of answers. It runs after the run, over the records, so it cannot disturb it.
 pub trait Scorer: Sized + 'static {
-    /// What the user may set.
+    /// The user's configuration.
     type Config: DeserializeOwned + JsonSchema;
 
     /// Opens the scorer.
