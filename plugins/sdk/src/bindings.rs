@@ -2,6 +2,7 @@
 //! is generated once and shared; each exported interface has a module of its own, because the names of the
 //! generated export macros must not collide. Plugins should not use this module directly: the crate's root
 //! re-exports the types, and the export macros do the rest.
+#![allow(missing_docs, unsafe_code, clippy::all)]
 
 /// The interfaces that the host offers, and the shared types.
 pub mod host {

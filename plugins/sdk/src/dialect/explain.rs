@@ -1,11 +1,11 @@
-//! What went wrong, in a server's own words: the message out of an error body, whatever its shape, cut to a
-//! length that fits a line, and what kind of trouble it is.
+//! Errors in a server's own words: the message from an error body of any known shape, cut to a length that fits a
+//! line, and the kind of error.
 
 use serde_json::Value;
 
 use crate::{Reason, Refusal};
 
-/// The longest message that is worth a reader's time, in characters.
+/// The longest message to show, in characters.
 const LONGEST: usize = 400;
 
 /// The message in a reply with an error status, and the kind of error.
