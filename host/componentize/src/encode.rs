@@ -1,4 +1,4 @@
-//! What a compiler made, as a component: core modules are wrapped, components are taken as they are.
+//! Turns a compiler's output into a component: core modules are wrapped, components are kept unchanged.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub enum EncodeError {
 /// Turns a compiler's output into a component. A component is returned unchanged.
 ///
 /// # Errors
-/// Where it is no WebAssembly, needs an adapter, or does not carry the types of a world.
+/// If it is not WebAssembly, needs an adapter, or does not contain the types of a world.
 pub fn encode(module: &[u8]) -> Result<Vec<u8>, EncodeError> {
     for payload in Parser::new(0).parse_all(module) {
         match payload.map_err(|error| EncodeError::NotWasm(error.to_string()))? {
@@ -65,7 +65,7 @@ pub fn encode(module: &[u8]) -> Result<Vec<u8>, EncodeError> {
 /// The interfaces and functions that a component imports, as `package/interface@version`.
 ///
 /// # Errors
-/// Where it is no component.
+/// If it is not a component.
 pub fn imports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
     let (resolve, world) = decoded(component)?;
     Ok(names(&resolve, resolve.worlds[world].imports.keys()))
@@ -74,7 +74,7 @@ pub fn imports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
 /// The interfaces and functions that a component exports, as `package/interface@version`.
 ///
 /// # Errors
-/// Where it is no component.
+/// If it is not a component.
 pub fn exports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
     let (resolve, world) = decoded(component)?;
     Ok(names(&resolve, resolve.worlds[world].exports.keys()))

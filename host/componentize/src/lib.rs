@@ -1,8 +1,8 @@
-//! From a crate's sources to a component: which Rust of this machine compiles for WebAssembly, and what makes
-//! its module a component.
+//! From a crate's sources to a component: finds a Rust that compiles for WebAssembly, and turns its module into a
+//! component.
 //!
-//! It knows no plugin's kind and prints nothing. `xtask` builds with it what ships, `runner plugin build` what
-//! others write, so that both are built the same way.
+//! It does not depend on the kind of plugin and prints nothing. `xtask` uses it to build the shipped plugins, `runner
+//! plugin build` those of other authors, so that both are built in the same way.
 #![forbid(unsafe_code)]
 
 mod encode;

@@ -1,20 +1,20 @@
-//! Which Rust compiles guests, and the command that does.
+//! Which Rust compiles guests, and with which command.
 //!
 //! There are two: the active toolchain with the target installed, and the distribution's, which compiles the
-//! standard library from its sources. Whoever calls chooses by [`Wanted`] and prints what was chosen.
+//! standard library from its sources. The caller chooses with [`Wanted`] and prints the choice.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The variable that says who compiles.
+/// The variable that selects the toolchain.
 const VARIABLE: &str = "RUNNER_WASM_TOOLCHAIN";
 
-/// What the guests are compiled for.
+/// The compilation target of guests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// `wasm32-unknown-unknown`: a module without any system.
+    /// `wasm32-unknown-unknown`: a module without a system interface.
     #[default]
     Unknown,
     /// `wasm32-wasip2`: a component that imports WASI.
@@ -22,7 +22,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Its name, as rustc has it.
+    /// Its name, as in rustc.
     pub fn name(self) -> &'static str {
         match self {
             Target::Unknown => "wasm32-unknown-unknown",
@@ -31,7 +31,7 @@ impl Target {
     }
 }
 
-/// A Rust that compiles for WebAssembly.
+/// A Rust that can compile for WebAssembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toolchain {
     /// The active one, with the target installed.
@@ -40,10 +40,10 @@ pub enum Toolchain {
     Distribution,
 }
 
-/// Who is to compile, where somebody said so.
+/// The requested toolchain, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// The first that can.
+    /// The first that works.
     #[default]
     Any,
     /// The active toolchain.
@@ -57,7 +57,7 @@ pub enum Wanted {
 pub struct Chosen {
     /// The toolchain.
     pub toolchain: Toolchain,
-    /// Why, as text for parentheses.
+    /// The reason, as text for parentheses.
     pub why: &'static str,
 }
 
@@ -111,7 +111,7 @@ impl Wanted {
     /// Parses the variable `RUNNER_WASM_TOOLCHAIN`.
     ///
     /// # Errors
-    /// Where it says something else.
+    /// If it has another value.
     pub fn from_environment() -> Result<Self, ToolchainError> {
         match env::var(VARIABLE).ok().as_deref() {
             None | Some("") => Ok(Wanted::Any),
@@ -122,7 +122,7 @@ impl Wanted {
     }
 }
 
-/// A compilation of guests, whatever the toolchain.
+/// A compilation of guests, for any toolchain.
 #[derive(Clone, Copy, Debug)]
 pub struct Build<'a> {
     /// The workspace's or the package's folder.
@@ -131,15 +131,15 @@ pub struct Build<'a> {
     pub target: Target,
     /// Cargo's profile.
     pub profile: &'a str,
-    /// Where cargo leaves what it makes.
+    /// Cargo's target directory.
     pub target_dir: &'a Path,
-    /// What paths are called in messages of panics, where they are absolute: where somebody keeps the sources is
-    /// nobody's business, and the same sources give the same component.
+    /// Replacements for absolute paths in panic messages, so that components do not reveal where the sources are, and
+    /// the same sources give the same component.
     pub names: &'a [(&'a Path, &'a str)],
 }
 
 impl Build<'_> {
-    /// The folder in which the modules end up.
+    /// The folder with the compiled modules.
     pub fn modules(&self) -> PathBuf {
         let folder = match self.profile {
             "dev" => "debug",
@@ -150,7 +150,7 @@ impl Build<'_> {
 }
 
 impl Toolchain {
-    /// Finds a toolchain for what lies in `root`.
+    /// Finds a toolchain for the project in `root`.
     ///
     /// # Errors
     /// What to install.
@@ -195,8 +195,8 @@ impl Toolchain {
         }
     }
 
-    /// A `cargo build`, in an environment that knows nothing of the build it runs inside: flags and profiles meant
-    /// for the host would otherwise end up in the components.
+    /// A `cargo build`, in an environment without the settings of the build it runs inside: flags and profiles meant
+    /// for the host would otherwise affect the components.
     pub fn cargo_build(self, build: &Build<'_>) -> Command {
         let mut command = match self {
             Toolchain::Active => Command::new("cargo"),
@@ -233,7 +233,7 @@ impl Toolchain {
     }
 }
 
-/// Whether an environment variable would change how cargo or rustc build.
+/// Whether an environment variable would change how cargo or rustc builds.
 fn is_build_setting(name: &str) -> bool {
     let kept = [
         "CARGO_HOME",
@@ -274,7 +274,7 @@ fn sysroot(root: &Path) -> Option<PathBuf> {
 /// The distribution's linker.
 const LINKER: &str = "/usr/bin/wasm-ld";
 
-/// Whether all that the distribution's Rust needs for the target is installed.
+/// Whether everything that the distribution's Rust needs for the target is installed.
 fn distribution() -> Result<(), ToolchainError> {
     let needed = [
         ("/usr/bin/cargo", "cargo"),

@@ -1,4 +1,4 @@
-//! JavaScript: componentize-qjs puts an engine and the project's modules into a component.
+//! JavaScript: componentize-qjs bundles a JavaScript engine and the project's modules into a component.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub fn compile(
         .arg(tool::contract(project)?)
         .args(["--js", entry, "--module-root", "."])
         .args(["-n", &format!("{}-plugin", kind.name())])
-        // Synchronous, because the runner calls plugins from threads of their own.
+        // Synchronous, because the runner calls plugins from separate threads.
         .args(["--stub-wasi", "--sync", "-o"])
         .arg(component);
     tool::call(shell, TOOL, &mut command, Talk::OnFailure)

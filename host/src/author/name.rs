@@ -1,9 +1,9 @@
-//! A plugin's name: what it may be, and how it is spelt where a language wants it otherwise.
+//! A plugin's name: its rules, and its spelling where a language requires another one.
 
-/// Most letters of a name; it becomes the name of files and crates.
+/// Maximum length of a name; it becomes the name of files and crates.
 const LONGEST: usize = 64;
 
-/// A name that was checked: lower-case words and numbers with `-` between them.
+/// A checked name: lower-case words and numbers joined by `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
@@ -43,7 +43,7 @@ impl std::str::FromStr for Name {
     }
 }
 
-/// The nearest name to what was written.
+/// The valid name nearest to what was written.
 fn suggestion(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut last_lower = false;

@@ -1,4 +1,4 @@
-//! What a folder says of the plugin in it: `runner-plugin.toml`, or for Rust the crate's own manifest.
+//! What is known about the plugin in a folder: `runner-plugin.toml`, or for Rust the crate's own manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::template::Files;
 use super::{AuthorError, Language, tool};
 use crate::plugin::Kind;
 
-/// The manifest of a project that is not Rust's.
+/// The manifest of a project in a language other than Rust.
 pub const MANIFEST: &str = "runner-plugin.toml";
 
 /// A plugin's project.
@@ -16,7 +16,7 @@ pub struct Project {
     pub folder: PathBuf,
     /// The plugin's name, and its component's.
     pub name: String,
-    /// In what it is written, and what its compiler needs to know beside.
+    /// Its language, and what else its compiler needs to know.
     pub sources: Sources,
 }
 
@@ -28,13 +28,13 @@ pub enum Sources {
         /// The module's file name, as cargo writes it.
         module: String,
     },
-    /// Files for one of the other languages.
+    /// Files in one of the other languages.
     Files {
         /// The language.
         language: Language,
-        /// What the plugin is; a crate says so by what it exports.
+        /// The kind of plugin; for a crate, its exports tell.
         kind: Kind,
-        /// The file that the compiler begins with.
+        /// The file that the compiler starts with.
         entry: String,
     },
 }
@@ -49,7 +49,7 @@ struct Manifest {
     entry: Option<String>,
 }
 
-/// What counts of `Cargo.toml`.
+/// The relevant part of `Cargo.toml`.
 #[derive(Debug, serde::Deserialize)]
 struct CargoManifest {
     package: Option<Package>,
@@ -70,10 +70,10 @@ struct Lib {
 }
 
 impl Project {
-    /// Reads what a folder says of itself.
+    /// Reads a project folder.
     ///
     /// # Errors
-    /// Where it says nothing, or something wrong.
+    /// If it has no manifest, or an invalid one.
     pub fn open(folder: &Path) -> Result<Self, AuthorError> {
         if !folder.is_dir() {
             return Err(AuthorError::NoProject {
@@ -108,20 +108,20 @@ impl Project {
             .join(format!("{}.wasm", self.name))
     }
 
-    /// Where what its compilers need in between goes.
+    /// The folder for intermediate files.
     pub(super) fn work(&self) -> PathBuf {
         self.folder.join("target/plugin/work")
     }
 }
 
-/// Writes a project's files into a folder that is not there yet, or empty.
+/// Writes a project's files into a folder that does not exist yet, or is empty.
 ///
 /// # Errors
-/// Where something is in it, or the system refuses.
+/// If it is not empty, or the system reports an error.
 pub fn write(folder: &Path, files: &Files) -> Result<(), AuthorError> {
     let occupied = match std::fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
-        // One that is not there is as good as empty; one that is not readable is not writable either.
+        // A missing folder counts as empty; one that is not readable is not writable either.
         Err(cause) => cause.kind() == std::io::ErrorKind::NotADirectory,
     };
     if occupied {
@@ -135,7 +135,7 @@ pub fn write(folder: &Path, files: &Files) -> Result<(), AuthorError> {
     Ok(())
 }
 
-/// A file of a folder, where there is one.
+/// A file of a folder, if it exists.
 fn read(folder: &Path, name: &str) -> Result<Option<(PathBuf, String)>, AuthorError> {
     let path = folder.join(name);
     match std::fs::read_to_string(&path) {

@@ -1,4 +1,4 @@
-//! Python: componentize-py puts the interpreter and the project's modules into a component.
+//! Python: componentize-py bundles the interpreter and the project's modules into a component.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The reference of the plugin interface, made from its WIT: every item with its sentence, by interface, with
-//! links from each name to what it stands for.
+//! The reference of the plugin interface, generated from its WIT: every item with its description, by interface, with
+//! links from each name to its definition.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use wit_parser::{
     TypeId, World, WorldItem, WorldKey,
 };
 
-/// What a page begins with.
+/// The introduction of a page.
 const HEAD: &str = "\
 Every type and function of the interface between the runner and a plugin. It is made from the comments of its
 definition in WIT ([`wit/`](../../wit)), which is also in every project that `runner plugin new` writes.
@@ -28,7 +28,7 @@ pub fn markdown(resolve: &Resolve, package: PackageId) -> String {
     for world in package.worlds.values() {
         reference.world(&resolve.worlds[*world], &mut out);
     }
-    // What a plugin is made of comes before what it is lent.
+    // What a plugin exports comes before what it imports.
     let mut interfaces: Vec<InterfaceId> = package.interfaces.values().copied().collect();
     let exported = |id: &InterfaceId| {
         let mut worlds = package.worlds.values();

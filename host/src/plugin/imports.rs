@@ -1,6 +1,6 @@
-//! What a component may import, and why not the rest.
+//! What a component may import, and why the rest is refused.
 //!
-//! Responsible for the judgement; what stands behind an import is the `sandbox`'s and `wasi`'s.
+//! This module only decides; `sandbox` and `wasi` implement the imports.
 
 use super::contract::Contract;
 use super::load::Kind;
@@ -13,14 +13,14 @@ pub struct Import {
     pub name: String,
     /// Whether a plugin may import it.
     pub allowed: bool,
-    /// What it gets, or why it is refused.
+    /// What it provides, or why it is refused.
     pub why: &'static str,
 }
 
-/// What the names of the plugin interface's own begin with.
+/// The prefix of the plugin interface's own names.
 const OURS: &str = "runner:plugin/";
 
-/// The packages of WASI 0.2 that are there with nothing in them, and what that means.
+/// The packages of WASI 0.2 that exist but are empty, and what that means.
 const EMPTY: [(&str, &str); 6] = [
     (
         "wasi:cli/",
@@ -42,14 +42,14 @@ const EMPTY: [(&str, &str); 6] = [
     ),
 ];
 
-/// Judges what a component imports, in its order.
+/// Checks a component's imports, in order.
 pub fn of(outline: &Outline) -> Vec<Import> {
     let kind = kind(&outline.exports);
     let imports = outline.imports.iter();
     imports.map(|name| judge(name, kind)).collect()
 }
 
-/// The kind of plugin that these exports make it, in whatever version.
+/// The kind of plugin with these exports, in any version.
 fn kind(exports: &[String]) -> Option<Kind> {
     let is = |kind: &Kind| {
         let interface = format!("runner:plugin/{}@", kind.name());
@@ -105,8 +105,8 @@ fn foreign(name: &str) -> (bool, &'static str) {
     }
 }
 
-/// What is refused, in words; absent where nothing is. Interfaces of our own are judged only once the version is
-/// known to be one that is spoken: those of another are a matter of versions.
+/// Describes what is refused; absent if nothing is. Our own interfaces are checked only once the version is known to
+/// be supported: otherwise the version is the error.
 pub(super) fn refused(outline: &Outline, ours_too: bool) -> Option<String> {
     let mut refused = (of(outline).into_iter())
         .filter(|import| !import.allowed && (ours_too || !import.name.starts_with(OURS)))

@@ -1,4 +1,4 @@
-//! What a plugin may use up: the limits of a run, and the tally of an instance's memory and tables.
+//! What a plugin may use: the limits of a run, and the tally of an instance's memory and tables.
 
 use std::fmt;
 
@@ -18,15 +18,15 @@ const TABLES: usize = 200;
 pub struct Limits {
     /// Size of the component's file, in bytes.
     pub component_bytes: u64,
-    /// Functions in the component, those of all its modules together.
+    /// Functions in the component, in all its modules together.
     pub functions: u64,
     /// Elements of all tables of one instance together.
     pub table_elements: u64,
-    /// How deep modules and components may lie in each other.
+    /// Maximum nesting depth of modules and components.
     pub nesting: u64,
     /// Time to compile the component, in milliseconds.
     pub compile_ms: u64,
-    /// Linear memory of one instance, all its memories together, in bytes.
+    /// Linear memory of one instance, in all its memories together, in bytes.
     pub memory_bytes: u64,
     /// Data that may cross the boundary in one call, in bytes.
     pub returned_bytes: u64,
@@ -55,12 +55,12 @@ impl Default for Limits {
     }
 }
 
-/// A limit that an instance ran into.
+/// A limit that an instance hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exceeded {
-    /// That on memory, in bytes.
+    /// The limit on memory, in bytes.
     Memory(u64),
-    /// That on elements of tables.
+    /// The limit on table elements.
     Tables(u64),
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Exceeded {
 
 impl std::error::Error for Exceeded {}
 
-/// What an instance has taken of one thing, and how much it may.
+/// How much an instance uses of one resource, and its limit.
 struct Share {
     taken: u64,
     limit: u64,
@@ -91,7 +91,7 @@ struct Share {
 }
 
 impl Share {
-    /// Takes what growing needs; `false` where the guest's own maximum is in the way, which is its business.
+    /// Accounts for growth; `false` if the guest's own maximum forbids it, which the guest handles itself.
     fn grow(
         &mut self,
         current: usize,
@@ -111,14 +111,14 @@ impl Share {
     }
 }
 
-/// What an instance has taken, of what it may.
+/// What an instance uses, within its limits.
 pub(super) struct Tally {
     memory: Share,
     tables: Share,
 }
 
 impl Tally {
-    /// Nothing taken yet.
+    /// Nothing used yet.
     pub fn new(limits: &Limits) -> Self {
         let none = |limit, exceeded| Share {
             taken: 0,
@@ -131,14 +131,14 @@ impl Tally {
         }
     }
 
-    /// Linear memory taken, in bytes.
+    /// Linear memory used, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory.taken
     }
 }
 
-/// A guest that is denied memory would often go on as if nothing had been; so going beyond a limit ends the
-/// call, with the limit's name.
+/// A guest that is denied memory would often go on as if nothing had happened; so exceeding a limit aborts the call
+/// with an error that names the limit.
 impl ResourceLimiter for Tally {
     fn memory_growing(
         &mut self,

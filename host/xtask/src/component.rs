@@ -1,5 +1,5 @@
-//! From guest crates to components, all in one run of cargo, and the check that what ships can reach
-//! nothing but the plugin interfaces.
+//! From guest crates to components, all in one run of cargo, and the check that shipped plugins import
+//! only the plugin interfaces.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -92,7 +92,7 @@ fn short(imports: &BTreeSet<String>) -> String {
     format!("imports {}", names.collect::<Vec<_>>().join(", "))
 }
 
-/// Leaves an equal file alone, so that what embeds it is not built again. Returns whether it wrote.
+/// Leaves an identical file alone, so that what embeds it is not rebuilt. Returns whether it wrote.
 fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|known| known == bytes) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! What cargo alone cannot do: build the plugins as components, and the few commands that need them.
+//! What cargo alone cannot do: building the plugins as components, and the few commands that need them.
 //! `cargo xtask help` lists them; the work is in the modules.
 #![forbid(unsafe_code)]
 
@@ -61,7 +61,7 @@ fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The repository's root: this crate lies two folders below it.
+/// The repository's root: this crate is two folders below it.
 fn root() -> Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()

@@ -1,5 +1,4 @@
-//! Commands that are a few other commands in a row: `demo`, and `test`, which is what must hold before a
-//! change goes in.
+//! Commands that run several other commands: `demo`, and `test`, which runs all checks that a change must pass.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,7 +16,7 @@ use crate::{component, examples};
 /// selects. `--package runner` would therefore compile a second variant of the sandbox, the tokenizer
 /// and much else, for minutes. With every package selected and any one integration test among the
 /// targets, so that development dependencies count, the features are those of the tests; the README's
-/// test is named because nothing heavy stands behind it.
+/// test is named because it has no heavy dependencies.
 const BUILD_RUNNER: [&str; 6] = [
     "build",
     "--workspace",
@@ -38,7 +37,7 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
-/// Runs every step until one fails; then the rest is named as not run.
+/// Runs every step until one fails; the rest is then listed as not run.
 pub fn test(root: &Path) -> Result<ExitCode> {
     type Step = (&'static str, fn(&Path) -> Result<i32>);
     let steps: [Step; 7] = [
@@ -90,7 +89,7 @@ fn test_examples(root: &Path) -> Result<i32> {
     examples::test(root, &runner(root))
 }
 
-/// Denies what clippy warns of.
+/// Runs clippy and denies its warnings.
 ///
 /// `cargo clippy` checks all dependencies by itself, and a checked dependency is another artifact than a built one:
 /// that would compile the sandbox a second time. So clippy stands in for the compiler of our own packages, in a
@@ -99,14 +98,14 @@ fn clippy(root: &Path) -> Result<i32> {
     run(cargo_command(root)
         .args(["build", "--workspace", "--all-targets"])
         .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
-        // How `cargo clippy` hands over what stands behind its `--`.
+        // How `cargo clippy` passes on the arguments after its `--`.
         .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "0"))
 }
 
-/// Prints the versions of what the other steps call, so that a log says what it was made with, and fails
-/// at once where a tool is missing.
+/// Prints the versions of the tools that the other steps use, so that a log records them, and fails at
+/// once if a tool is missing.
 fn tools(_: &Path) -> Result<i32> {
     let missing =
         "is missing: `rustup component add clippy rustfmt`, or the distribution's packages";
@@ -138,7 +137,7 @@ fn runner(root: &Path) -> PathBuf {
     built(root).join(format!("runner{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// Where cargo leaves binaries.
+/// Where cargo puts binaries.
 fn built(root: &Path) -> PathBuf {
     root.join("target/debug")
 }
@@ -167,7 +166,7 @@ fn readme(root: &Path) -> Result<i32> {
     let search = std::env::join_paths(search)?;
     for block in blocks {
         eprintln!("{}", block.trim_end());
-        // What a block leaves in the background ends with it, also where the block fails.
+        // Background processes of a block end with it, even if the block fails.
         let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{block}");
         let code = run(Command::new("sh")
             .current_dir(&folder)

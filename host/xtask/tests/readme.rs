@@ -1,5 +1,5 @@
-//! The documents tell the truth about the tree: what they point to exists, and what ships is named.
-//! Whether the README's commands work is for `cargo xtask test`, which runs them.
+//! The documents are true about the tree: what they link to exists, and everything that ships is named.
+//! `cargo xtask test` runs the README's commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What is written for people.
+/// The documents.
 const DOCUMENTS: [&str; 6] = [
     "README.md",
     "host/ARCHITECTURE.md",
@@ -22,7 +22,7 @@ const DOCUMENTS: [&str; 6] = [
     "plugins/guide/scorer.md",
 ];
 
-/// What stands between `[text](` and `)`.
+/// The targets of links: the text between `[text](` and `)`.
 fn links(markdown: &str) -> Vec<&str> {
     markdown
         .split("](")

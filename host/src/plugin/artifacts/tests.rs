@@ -1,4 +1,4 @@
-//! What is kept is found again, and what somebody did to it is told.
+//! The cache finds what it stored, and reports what was tampered with.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

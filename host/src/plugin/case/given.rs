@@ -1,17 +1,17 @@
-//! What a case's folder gives: its files, read and checked. All mistakes are collected, none is passed over: a
-//! file that nobody reads would hold without ever being looked at.
+//! The files of a case's folder, read and checked. All mistakes are collected, and unknown files are mistakes: an
+//! expectation that nothing reads would pass without ever being checked.
 //!
-//! | file | of | holds |
+//! | file | kind | contents |
 //! | --- | --- | --- |
 //! | `config.toml` | all | the plugin's configuration; without it there is none |
-//! | `sample.json` | backend | what is asked |
-//! | `settings.json` | backend | what the run asks of every request; may be left out, whole or in part |
+//! | `sample.json` | backend | the sample to send |
+//! | `settings.json` | backend | the run's settings for every request; optional, as is each of its keys |
 //! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache` or `metrics` |
-//! | `reply.sse`, `.lines`, `.json` or `.txt`, `.bin` | backend | a reply's body as received; which, the framing decides |
+//! | `reply.sse`, `.lines`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
-//! | `case.toml` | dataset | what it is opened with: see [`Draw`] |
-//! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are judged |
-//! | `README.md` | all | words for people |
+//! | `case.toml` | dataset | what the dataset is opened with: see [`Draw`] |
+//! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are scored |
+//! | `README.md` | all | documentation |
 //! | expectations | all | see [`expectations`] |
 
 use std::collections::BTreeMap;
@@ -40,11 +40,11 @@ pub struct Case {
     pub given: Given,
 }
 
-/// What a plugin is given, beside its configuration.
+/// A plugin's input, in addition to its configuration.
 pub enum Given {
-    /// A backend: a sample to ask, and perhaps a reply.
+    /// A backend: a sample to send, and optionally a reply.
     Ask(Box<Ask>),
-    /// A backend: something to ask a server beside answers, and perhaps the answer.
+    /// A backend: a control request, and optionally the reply.
     Control(Control, Option<Vec<u8>>),
     /// A dataset: how it is opened.
     Draw(Draw),
@@ -54,17 +54,17 @@ pub enum Given {
 
 /// A request to write and a reply to read.
 pub struct Ask {
-    /// What is asked.
+    /// The sample.
     pub sample: Sample,
-    /// What the run asks of every request.
+    /// The run's settings for every request.
     pub settings: Settings,
     /// The reply.
     pub reply: Option<Reply>,
 }
 
-/// What a server sent.
+/// A server's reply.
 pub enum Reply {
-    /// With a status of success: the ending of its file, and the body.
+    /// With a success status: the extension of its file, and the body.
     Body(&'static str, Vec<u8>),
     /// With an error status.
     Error(u16, Vec<u8>),
@@ -74,11 +74,11 @@ pub enum Reply {
 pub struct Draw {
     /// The run's seed.
     pub seed: u64,
-    /// How many samples the run measures; absent where that is not known beforehand.
+    /// How many samples the run measures; absent if that is not known beforehand.
     pub count: Option<u64>,
-    /// How many samples are asked for that are not measured.
+    /// How many spare samples, which are not measured, are requested.
     pub spare: u32,
-    /// Input files by the name that a scenario would give them.
+    /// Input files by the names that a scenario would give them.
     pub files: BTreeMap<String, PathBuf>,
     /// The tokenizer.
     pub tokenizer: Arc<Tokenizer>,
@@ -104,7 +104,7 @@ fn bytes() -> String {
     "bytes".to_owned()
 }
 
-/// The files that say what a plugin must give.
+/// The files with a plugin's expected output.
 pub fn expectations(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Backend => &[
@@ -120,7 +120,7 @@ pub fn expectations(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Files that a case of this kind is made of, beside its expectations and replies.
+/// The files of a case of this kind, other than its expectations and replies.
 fn inputs(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Backend => &["config.toml", "sample.json", "settings.json", "control.txt"],
@@ -129,10 +129,10 @@ fn inputs(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Endings of a reply's file; the framing decides which.
+/// Extensions of a reply file; the framing decides which.
 const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
 
-/// Whether a folder that holds such a file is a case, of whatever kind.
+/// Whether a folder with such a file is a case, of any kind.
 pub fn tells_a_case(name: &str) -> bool {
     const TELLING: [&str; 6] = [
         "config.toml",
@@ -145,7 +145,7 @@ pub fn tells_a_case(name: &str) -> bool {
     TELLING.contains(&name)
 }
 
-/// Reads a case of a plugin of this kind; adds what is wrong with it to `mistakes`.
+/// Reads a case of a plugin of this kind; adds its mistakes to `mistakes`.
 pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {
     let before = mistakes.len();
     let mut reading = Files::new(folder, mistakes);
@@ -221,7 +221,7 @@ impl Files<'_> {
                 }
             }
             (None, None) => {
-                // One that cannot be read has been told already.
+                // A file that cannot be read has already been reported.
                 let missing = |file| !self.folder.join(file).is_file();
                 if missing("sample.json") && missing("control.txt") {
                     let what = "a backend's case needs a sample.json with the sample to send, or a control.txt";
@@ -352,7 +352,7 @@ impl Files<'_> {
         Some(files.into_iter().map(ExchangeFile::exchange).collect())
     }
 
-    /// Finds files that no case of this kind has.
+    /// Reports files that no case of this kind has.
     fn others(&mut self, kind: Kind) {
         for name in self.names() {
             let is_reply = kind == Kind::Backend && name.starts_with("reply.");
