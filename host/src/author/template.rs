@@ -2,8 +2,8 @@
 //! writes them.
 //!
 //! Templates are in `plugins/template`: `all/common/`, `all/KIND/`, `LANGUAGE/common/` and `LANGUAGE/KIND/` are
-//! overlaid in this order. A file or folder name that begins with `dot-` begins with a dot in the project, so that it has no
-//! effect in this repository. Rust projects also get the SDK, the others the contract itself.
+//! overlaid in this order. A file or folder name that begins with `dot-` begins with a dot in the project,
+//! so that it has no effect in this repository. Rust projects also get the SDK, the others the contract itself.
 
 use std::collections::BTreeMap;
 
