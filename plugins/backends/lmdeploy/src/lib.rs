@@ -8,7 +8,7 @@ use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -35,14 +35,14 @@ pub enum Route {
     Generate,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is ever filled.
+/// What decoding remembers of a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     generate: generate::Reply,
     openai: openai::Reply,
 }
 
-/// LMDeploy's names for what servers count (`lmdeploy/metrics/loggers.py`).
+/// LMDeploy's names of server metrics (`lmdeploy/metrics/loggers.py`).
 const METRICS: [(&str, ServerMetric); 6] = [
     (
         "lmdeploy:num_requests_finished",
@@ -152,7 +152,7 @@ impl Backend for Lmdeploy {
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),
             Control::FlushCache => None,
-            // Served where the engine was started with --enable-metrics.
+            // Served only if the engine was started with --enable-metrics.
             Control::Metrics => Some(Request::get("/metrics")),
         }
     }

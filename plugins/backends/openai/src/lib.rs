@@ -1,5 +1,5 @@
-//! Any server of the OpenAI API. It sends standard parameters only, and what a server has beyond them can be
-//! named in the configuration.
+//! Any server with the OpenAI API. It sends only standard parameters; non-standard fields of a server can be named in
+//! the configuration.
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::openai;
@@ -7,7 +7,7 @@ use runner_plugin::{Backend, Control, Error, Frame, Meaning, Request, Sample, Se
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {

@@ -7,7 +7,7 @@ use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -31,14 +31,14 @@ pub enum Route {
     Chat,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is ever filled.
+/// What decoding remembers of a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     generate: generate::Reply,
     openai: openai::Reply,
 }
 
-/// SGLang's names for what servers count (`sglang/srt/metrics/collector.py`).
+/// SGLang's names of server metrics (`sglang/srt/metrics/collector.py`).
 const METRICS: [(&str, ServerMetric); 7] = [
     ("sglang:num_requests_total", ServerMetric::FinishedRequests),
     ("sglang:num_running_reqs", ServerMetric::RunningRequests),
@@ -80,7 +80,7 @@ struct SamplingParams<'a> {
 }
 
 impl Sglang {
-    /// The least number of tokens to ask for.
+    /// The minimum number of tokens to request.
     fn minimum(&self, sample: &Sample, settings: &Settings) -> Option<u32> {
         settings
             .output_tokens_for(sample)
@@ -156,7 +156,7 @@ impl Backend for Sglang {
             Control::Health => Request::get("/health"),
             Control::ListModels => openai::list_models("/v1"),
             Control::FlushCache => Request::post("/flush_cache"),
-            // Served where the engine was started with --enable-metrics.
+            // Served only if the engine was started with --enable-metrics.
             Control::Metrics => Request::get("/metrics"),
         })
     }

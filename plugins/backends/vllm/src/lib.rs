@@ -7,7 +7,7 @@ use runner_plugin::{ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -32,7 +32,7 @@ impl Default for Config {
     }
 }
 
-/// vLLM's names for what servers count (`vllm/v1/metrics/loggers.py`).
+/// vLLM's names of server metrics (`vllm/v1/metrics/loggers.py`).
 const METRICS: [(&str, ServerMetric); 9] = [
     ("vllm:request_success_total", ServerMetric::FinishedRequests),
     ("vllm:num_requests_running", ServerMetric::RunningRequests),
@@ -76,7 +76,7 @@ impl Backend for Vllm {
         Some(match what {
             Control::Health => Request::get("/health"),
             Control::ListModels => openai::list_models("/v1"),
-            // Served where the engine was started with VLLM_SERVER_DEV_MODE=1.
+            // Served only if the engine was started with VLLM_SERVER_DEV_MODE=1.
             Control::FlushCache => Request::post("/reset_prefix_cache"),
             Control::Metrics => Request::get("/metrics"),
         })

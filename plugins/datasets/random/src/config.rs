@@ -1,11 +1,11 @@
-//! What the user may set, and what of it does not go together.
+//! The user's configuration, and which combinations are invalid.
 
 use runner_plugin::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sharegpt_file::Like;
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -83,7 +83,7 @@ impl Config {
         }
     }
 
-    /// What can be said without knowing files and tokenizer.
+    /// Checks everything that does not depend on files and tokenizer.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.
@@ -93,9 +93,7 @@ impl Config {
             ("output-len", self.output_len),
         ] {
             if length == 0 {
-                return Err(invalid(format!(
-                    "`{key}` is 0; expected a number of tokens from 1 on"
-                )));
+                return Err(invalid(format!("`{key}` is 0; expected at least 1 token")));
             }
         }
         let (input, output) = self.ratios();

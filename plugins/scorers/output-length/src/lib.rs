@@ -9,7 +9,7 @@ use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
