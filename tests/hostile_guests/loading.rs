@@ -65,8 +65,8 @@ fn a_component_of_something_else_is_refused() {
     assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
-        "plugin `plugin.wasm` is a component, but no runner plugin: it exports no interface, \
-         expected one of runner:plugin/dataset, backend or scorer@0.2.0"
+        "plugin `plugin.wasm` is a component, but not a runner plugin: it exports no interface, \
+         but must export runner:plugin/dataset, backend or scorer@0.2.0"
     );
 }
 

@@ -142,9 +142,9 @@ fn mistakes_of_datasets_and_scorers_cases_are_told() {
     let ended = project.test(&[]).with_code(3);
     for part in [
         "cases/a/: a dataset's case needs a case.toml",
-        "cases/a/config.toml: inf cannot be handed to a plugin",
+        "cases/a/config.toml: inf cannot be passed to a plugin",
         "tokenizer: expected `bytes`, `pairs` or the path of a tokenizer.json",
-        "files.data: there is no file",
+        "files.data: no such file",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }

@@ -78,7 +78,7 @@ fn one_changed_anywhere_is_not_taken_and_replaced() {
         fs::write(&path, &bytes).unwrap();
         assert_eq!(
             wrong(&shelf, &digest),
-            format!("its compiled form {}", at(place)),
+            format!("its cached form {}", at(place)),
             "{place}"
         );
     }
@@ -90,7 +90,7 @@ fn one_changed_anywhere_is_not_taken_and_replaced() {
         fs::write(&path, &whole[..length]).unwrap();
         assert_eq!(
             wrong(&shelf, &digest),
-            format!("its compiled form {}", at(HEADER))
+            format!("its cached form {}", at(HEADER))
         );
     }
     shelf.put(&digest, &component).unwrap();
@@ -146,7 +146,7 @@ fn one_that_others_may_write_to_is_not_taken() {
     };
     assert_eq!(
         said.replace(&folder.display().to_string(), "FOLDER"),
-        "compiled plugins are neither taken from FOLDER nor kept there: others than its owner may write to it \
+        "the cache of compiled plugins in FOLDER is not used: other users may write to it \
          (mode 777); name a folder of your own with --cache-dir"
     );
 }

@@ -215,7 +215,7 @@ pub fn settings(settings: &now::Settings, of: &now::Sample) -> Result<types::Set
         ));
     }
     if settings.min_output_tokens.is_some() {
-        return Err(beyond("least number of output tokens"));
+        return Err(beyond("minimum number of output tokens"));
     }
     Ok(types::Settings {
         model: settings.model.clone(),
