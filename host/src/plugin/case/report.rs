@@ -221,7 +221,7 @@ impl Failure {
             Failure::Differs {
                 file, found: false, ..
             } => format!("{file} is there, but the plugin gave no result for it"),
-            Failure::Differs { file, .. } => format!("the plugin's result differs from {file}"),
+            Failure::Differs { file, .. } => format!("the result differs from {file}"),
             Failure::Unstable { what, .. } => what.clone(),
             Failure::Misbehaved { doing, error } => format!("{doing}: {error}"),
             Failure::Breach { what } | Failure::Misfit { what } => what.clone(),
