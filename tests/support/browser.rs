@@ -239,7 +239,7 @@ fn value(port: u16, method: &str, path: &str, body: &Value) -> Value {
     value
 }
 
-    /// Sends the driver a request that the client has no method for.
+/// Sends the driver a request that the client has no method for.
 fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<String> {
     let host = format!("127.0.0.1:{port}");
     let mut stream = TcpStream::connect(&host)?;
@@ -249,7 +249,7 @@ fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<Strin
         "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )?;
-        // The driver keeps the connection open, whatever it is asked.
+    // The driver keeps the connection open, whatever it is asked.
     let mut answer = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);
     while answer.read_line(&mut line)? > 2 {

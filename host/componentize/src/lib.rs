@@ -1,8 +1,8 @@
-//! From what a compiler wrote to a component.
+//! From a crate's sources to a component: finds a Rust that compiles for WebAssembly, and turns its module into a
+//! component.
 //!
-//! This crate owns the encoding, and reading back what a component imports and exports. It knows no plugin's kind;
-//! which compiler writes the module is `toolchain`'s. The binary is for `xtask`, which has no use for these
-//! dependencies otherwise; `runner plugin build` calls the library.
+//! It does not depend on the kind of plugin and prints nothing. `xtask` uses it to build the shipped plugins, `runner
+//! plugin build` those of other authors, so that both are built in the same way.
 #![forbid(unsafe_code)]
 
 mod encode;

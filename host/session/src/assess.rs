@@ -106,7 +106,7 @@ fn add<E: Borrow<Exchange>>(
     judging.retain_mut(|scorer| answered().all(|exchange| judge(assessment, scorer, exchange)));
 }
 
-    /// Has an answer scored. Returns whether the scorer is to continue.
+/// Has an answer scored. Returns whether the scorer is to continue.
 fn judge(assessment: &mut Assessment, scorer: &mut Judging, exchange: &Exchange) -> bool {
     let retokenized = assessment.retokenized.get(exchange.index);
     match scorer.judge.score(&shown(exchange, retokenized)) {
