@@ -1,8 +1,8 @@
-//! From a crate's sources to a component: finds a Rust that compiles for WebAssembly, and turns its module into a
-//! component.
+//! Turns what a compiler wrote into a component.
 //!
-//! It does not depend on the kind of plugin and prints nothing. `xtask` uses it to build the shipped plugins, `runner
-//! plugin build` those of other authors, so that both are built in the same way.
+//! This crate owns the encoding, and reading back what a component imports and exports. It does not depend on the
+//! kind of plugin and prints nothing; the crate `toolchain` finds the compiler. `xtask` runs the binary, because it has
+//! no other use for these dependencies; `runner plugin build` calls the library, so that both build in the same way.
 #![forbid(unsafe_code)]
 
 mod encode;
