@@ -126,7 +126,7 @@ fn clippy(root: &Path) -> Result<i32> {
         .env("CARGO_PROFILE_DEV_DEBUG", "0"))
 }
 
-/// Checks licences, sources and duplicate versions with cargo-deny, where that is installed.
+/// Checks licences, sources, duplicate versions and advisories with cargo-deny, if it is installed.
 fn deny(root: &Path) -> Result<Done> {
     let there = Command::new("cargo-deny").arg("--version").output();
     if !there.is_ok_and(|output| output.status.success()) {
@@ -136,11 +136,19 @@ fn deny(root: &Path) -> Result<Done> {
         );
         return Ok(Done::Skipped);
     }
-    let code = cargo(
-        root,
-        &["deny", "--offline", "check", "bans", "licenses", "sources"],
-    )?;
-    Ok(Done::Exit(code))
+    let deny = |arguments: &[&str]| -> Result<i32> {
+        run(cargo_command(root).arg("deny").args(arguments))
+    };
+    let code = deny(&["--offline", "check", "bans", "licenses", "sources"])?;
+    if code != 0 {
+        return Ok(Done::Exit(code));
+    }
+    // The database of advisories is a repository of its own, and not every machine reaches it.
+    if deny(&["fetch", "db"])? != 0 {
+        eprintln!("the database of advisories cannot be fetched: advisories are not checked");
+        return Ok(Done::Exit(0));
+    }
+    deny(&["check", "--disable-fetch", "advisories"]).map(Done::Exit)
 }
 
 /// Checks that a build of the runner alone and one of the whole workspace, tests included, turn on the same features

@@ -128,9 +128,7 @@ fn one_that_others_may_write_to_is_not_taken() {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         assert_eq!(
             wrong(&shelf, &digest),
-            format!(
-                "its cached form FILE is not used: other users may write to it (mode {said})"
-            )
+            format!("its cached form FILE is not used: other users may write to it (mode {said})")
         );
     }
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
