@@ -88,64 +88,68 @@ pub enum Says {
     Text(String),
 }
 
-/// The name of the field that reasoning stands in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum ReasoningField {
-    /// `reasoning`, as vLLM writes it.
-    #[default]
-    Reasoning,
-    /// `reasoning_content`, as SGLang, LMDeploy and llama.cpp write it.
-    ReasoningContent,
+model::names! {
+    /// The name of the field that reasoning stands in.
+    pub enum ReasoningField {
+        /// `reasoning`, as vLLM writes it.
+        Reasoning = "reasoning",
+        /// `reasoning_content`, as SGLang, LMDeploy and llama.cpp write it.
+        ReasoningContent = "reasoning_content",
+    }
+    default Reasoning
 }
 
-/// When the chunk that holds a role and no text is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum RoleChunk {
-    /// Just before the first token, as vLLM and SGLang do.
-    #[default]
-    FirstToken,
-    /// As soon as the request is complete, long before there is a token.
-    AtOnce,
-    /// Never.
-    None,
+model::names! {
+    /// When the chunk that holds a role and no text is sent.
+    pub enum RoleChunk {
+        /// Just before the first token, as vLLM and SGLang do.
+        FirstToken = "first-token",
+        /// As soon as the request is complete, long before there is a token.
+        AtOnce = "at-once",
+        /// Never.
+        None = "none",
+    }
+    default FirstToken
 }
 
-/// Where the OpenAI routes report usage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum UsageIn {
-    /// In an event after the last choice if the request asks with `stream_options.include_usage`, as vLLM
-    /// does; whole replies always hold it.
-    #[default]
-    Final,
-    /// The same, asked or not.
-    Always,
-    /// In the last event that holds a choice, asked or not.
-    LastChunk,
-    /// In every event, asked or not.
-    Continuous,
-    /// Nowhere, in whole replies neither.
-    None,
+model::names! {
+    /// Where the OpenAI routes report usage.
+    pub enum UsageIn {
+        /// In an event after the last choice if the request asks with `stream_options.include_usage`, as vLLM
+        /// does; whole replies always hold it.
+        Final = "final",
+        /// The same, asked or not.
+        Always = "always",
+        /// In the last event that holds a choice, asked or not.
+        LastChunk = "last-chunk",
+        /// In every event, asked or not.
+        Continuous = "continuous",
+        /// Nowhere, in whole replies neither.
+        None = "none",
+    }
+    default Final
 }
 
-/// Whose `/generate` is spoken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Generate {
-    /// SGLang's.
-    #[default]
-    Sglang,
-    /// LMDeploy's.
-    Lmdeploy,
+model::names! {
+    /// Whose `/generate` is spoken.
+    pub enum Generate {
+        /// SGLang's.
+        Sglang = "sglang",
+        /// LMDeploy's.
+        Lmdeploy = "lmdeploy",
+    }
+    default Sglang
 }
 
-/// When a stream's HTTP headers are sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Headers {
-    /// As soon as the request is complete, as vLLM does.
-    #[default]
-    AtOnce,
-    /// With the first token.
-    FirstToken,
+model::names! {
+    /// When a stream's HTTP headers are sent.
+    pub enum Headers {
+        /// As soon as the request is complete, as vLLM does.
+        AtOnce = "at-once",
+        /// With the first token.
+        FirstToken = "first-token",
+    }
+    default AtOnce
 }
 
 impl Default for Script {

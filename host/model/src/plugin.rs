@@ -1,37 +1,18 @@
 //! What a plan says of plugins: their kinds, and what they may use up.
 
-/// What a plugin does.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Makes samples.
-    Dataset,
-    /// Writes requests and reads replies.
-    Backend,
-    /// Judges answers.
-    Scorer,
+crate::words! {
+    /// What a plugin does.
+    pub enum Kind {
+        /// Makes samples.
+        Dataset = "dataset",
+        /// Writes requests and reads replies.
+        Backend = "backend",
+        /// Judges answers.
+        Scorer = "scorer",
+    }
 }
 
 impl Kind {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Dataset => "dataset",
-            Kind::Backend => "backend",
-            Kind::Scorer => "scorer",
-        }
-    }
-
     /// The folder such plugins ship in.
     pub fn folder(self) -> &'static str {
         match self {
@@ -40,9 +21,6 @@ impl Kind {
             Kind::Scorer => "scorers",
         }
     }
-
-    /// All kinds.
-    pub const ALL: [Kind; 3] = [Kind::Dataset, Kind::Backend, Kind::Scorer];
 }
 
 /// What a plugin may use.

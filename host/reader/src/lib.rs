@@ -12,6 +12,7 @@ mod reading;
 mod said;
 mod size;
 mod table;
+pub mod toml_text;
 mod value;
 pub mod words;
 
