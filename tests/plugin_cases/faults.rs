@@ -1,10 +1,10 @@
-//! Plugins that no single call finds fault with, and what finds it.
+//! Plugins whose faults no single call shows, and what finds them.
 
 use serde_json::Value;
 
 use super::{Project, SAMPLE, WORDS};
 
-/// What a case's report says is wrong, each as its kind and its one-line text.
+/// What a case's report says is wrong, each with its kind and its one-line text.
 fn failures(report: &Value) -> Vec<(String, String)> {
     let failures = report["cases"][0]["failures"].as_array().unwrap();
     let said = |failure: &Value| {
@@ -92,7 +92,7 @@ fn a_steady_backend_holds_in_every_framing() {
             &lengths,
             r#"{"frame":2,"kind":"text","text":"three#3","tokens":1}"#,
         ),
-        // Where the network cuts is chance, so events belong to no frame and pieces are joined.
+        // Where the network cuts is random, so events belong to no frame and pieces are joined.
         (
             "raw",
             "reply.bin",

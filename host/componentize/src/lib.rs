@@ -1,12 +1,10 @@
-//! From a crate's sources to a component: which Rust of this machine compiles for WebAssembly, and what makes
-//! its module a component.
+//! From what a compiler wrote to a component.
 //!
-//! It knows no plugin's kind and prints nothing. `xtask` builds with it what ships, `runner plugin build` what
-//! others write, so that both are built the same way.
+//! This crate owns the encoding, and reading back what a component imports and exports. It knows no plugin's kind;
+//! which compiler writes the module is `toolchain`'s. The binary is for `xtask`, which has no use for these
+//! dependencies otherwise; `runner plugin build` calls the library.
 #![forbid(unsafe_code)]
 
 mod encode;
-mod toolchain;
 
 pub use encode::{EncodeError, encode, exports, imports};
-pub use toolchain::{Build, Chosen, Target, Toolchain, ToolchainError, Wanted, has_target};

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::units::Nanos;
 
 crate::words! {
-    /// The version of HTTP that is spoken.
+    /// The version of HTTP.
     pub enum Version {
         /// HTTP/1.1: a request at a time on each connection.
         Http1 = "1.1",
-        /// HTTP/2: many requests share a connection. Without TLS it is spoken without asking.
+        /// HTTP/2: many requests share a connection. Without TLS, the client uses it without negotiation.
         Http2 = "2",
     }
     default Http1
@@ -33,14 +33,14 @@ crate::words! {
     default KeepAlive
 }
 
-/// How long to wait for what.
+/// The timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Timeouts {
     /// For a connection, in nanoseconds.
     pub connect: Nanos,
     /// For the first token of an answer, from when the request is sent, in nanoseconds; absent
-    /// where only the whole request is timed.
+    /// if only the whole request has a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Nanos>,
     /// For the next token of an answer, in nanoseconds.
@@ -50,9 +50,9 @@ pub struct Timeouts {
 }
 
 crate::words! {
-    /// Whose word counts for when a reply's bytes came.
+    /// Which receive timestamps to use.
     pub enum Timestamps {
-        /// The kernel's: when the network gave them to the socket, however late they were read. Where
+        /// The kernel's: when the network gave the bytes to the socket, however late they were read. Where
         /// the system has no such stamps, as [`Timestamps::User`].
         Kernel = "kernel",
         /// This program's: when they were read.
@@ -61,14 +61,14 @@ crate::words! {
     default Kernel
 }
 
-/// Whom to trust.
+/// Which certificates to trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Trust {
-    /// A file of certificates in PEM form that are trusted beside the system's.
+    /// A file of certificates in PEM form that are trusted in addition to the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_cert: Option<PathBuf>,
-    /// Whether any certificate is taken. Said out loud in every result.
+    /// Whether to accept any certificate. Every result says so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
 }

@@ -66,7 +66,9 @@ mod tests {
         };
         let table = ConfigTable::from_json(fields, &Place::Flag("--flag".to_owned()));
         let text = format!("x = {}", config(&Config::Table(table)));
-        let read: toml::Table = text.parse().unwrap_or_else(|error| panic!("{error}: {text}"));
+        let read: toml::Table = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{error}: {text}"));
         assert_eq!(serde_json::to_value(&read["x"]).unwrap(), value);
         assert_eq!(number(f64::INFINITY), "inf");
         assert_eq!(number(1e300), "1e300");

@@ -1,7 +1,6 @@
-//! Reasons to doubt a run, read off its summary: what was seen, why it matters, what to do.
+//! Reasons to doubt a run, derived from its summary: what was observed, why it matters, what to do.
 //!
-//! A finding never changes a figure. Whether thresholds hold is another question, and another
-//! module's.
+//! A finding never changes a figure. Thresholds are a separate question, in module `threshold`.
 
 mod client;
 mod course;
@@ -19,13 +18,13 @@ use serde::{Deserialize, Serialize};
 use crate::summary::Summary;
 
 model::words! {
-    /// How much a finding takes from a run.
+    /// How serious a finding is.
     pub enum Severity {
-        /// To know when reading the figures; they stand.
+        /// Worth knowing when reading the figures; the figures are correct.
         Note = "note",
         /// Some figures may not be what they seem.
         Suspect = "suspect",
-        /// The figures do not say what the run was to measure.
+        /// The run did not measure what it was meant to measure.
         Invalid = "invalid",
     }
 }
@@ -39,41 +38,41 @@ model::words! {
         Failures = "failures",
         /// Requests were due but never sent.
         NotSent = "not-sent",
-        /// The run was stopped before its plan was done.
+        /// The run was stopped before it completed its plan.
         Interrupted = "interrupted",
-        /// Whoever answered, nobody checked who it was.
+        /// TLS certificates were not checked.
         Insecure = "insecure",
-        /// Requests left later than they should have.
+        /// Requests left later than they were due.
         SendLag = "send-lag",
         /// The cap on requests in flight held back requests of a run that offers a rate.
         CapReached = "cap-reached",
-        /// Answers are shorter than asked for, though the server was told to go on.
+        /// Answers are shorter than requested, although the server was told to ignore the end of the text.
         ShortAnswers = "short-answers",
-        /// Output tokens of some answers are unknown.
+        /// The output tokens of some answers are unknown.
         TokensUnknown = "tokens-unknown",
         /// Token counts come from a tokenizer that is not the model's.
         ApproximateTokens = "approximate-tokens",
-        /// The server and the dataset count the prompts differently.
+        /// The server and the dataset count different numbers of prompt tokens.
         InputTokensDisagree = "input-tokens-disagree",
-        /// Counted output tokens and those of the text differ.
+        /// The counted output tokens differ from those of the retokenized text.
         OutputTokensDisagree = "output-tokens-disagree",
-        /// The server's total of an answer's tokens and those it states of each event differ.
+        /// The server's total of an answer's tokens differs from the sum it states for the events.
         EventTokensDisagree = "event-tokens-disagree",
-        /// An event of a reply stands for several tokens, or for a part of one.
+        /// An event of a reply carries several tokens, or part of one.
         TokensPerEvent = "tokens-per-event",
         /// The dataset had fewer samples than the plan has requests.
         ShortDataset = "short-dataset",
-        /// Replies lay in the socket before this client read them.
+        /// Replies waited in the socket before this client read them.
         ReadLag = "read-lag",
         /// Requests waited for a connection to be opened.
         ConnectionWaits = "connection-waits",
-        /// Pieces of replies came together that were made one after the other.
+        /// Chunks of replies that were generated one after the other arrived together.
         BufferedReplies = "buffered-replies",
-        /// Whether requests kept to an objective is not known.
+        /// It is unknown whether some requests met an objective.
         ObjectiveUnknown = "objective-unknown",
-        /// A thread that sends or reads had not enough of a core.
+        /// A thread that sends or reads did not get enough processor time.
         ClientSaturated = "client-saturated",
-        /// This process stood still.
+        /// This process was paused.
         ClientPaused = "client-paused",
         /// A hypervisor took time from this machine's cores.
         StolenTime = "stolen-time",
@@ -81,25 +80,25 @@ model::words! {
         DecodeBehind = "decode-behind",
         /// Other processes kept this machine's cores busy.
         SharedMachine = "shared-machine",
-        /// The server counted other totals than this client.
+        /// The server's totals differ from this client's.
         ServerCountsDisagree = "server-counts-disagree",
-        /// Requests were sent at a lower rate than the plan's.
+        /// Requests were sent at a lower rate than planned.
         RateNotReached = "rate-not-reached",
         /// The server answered at a lower rate than requests were offered.
         Overloaded = "overloaded",
         /// This machine ran out of file descriptors or ports.
         ClientLimits = "client-limits",
-        /// The server had prompts in its prefix cache.
+        /// The server had prompt tokens in its prefix cache.
         WarmCache = "warm-cache",
         /// There is no steady state.
         NotSteady = "not-steady",
         /// A figure drifted over the steady window.
         Drift = "drift",
-        /// Throughput swung with a period.
+        /// Throughput oscillated with a period.
         Swing = "swing",
-        /// The system's clock was set while it counted.
+        /// The system clock was stepped during the measurement.
         ClockStep = "clock-step",
-        /// A limit on processor time kept this process from running.
+        /// A CPU quota kept this process from running.
         Throttled = "throttled",
         /// A plugin failed.
         PluginErrors = "plugin-errors",
@@ -116,9 +115,9 @@ model::words! {
 pub struct Finding {
     /// What was found.
     pub id: Id,
-    /// How much it takes from the run.
+    /// How serious it is for the run.
     pub severity: Severity,
-    /// What was seen, with its figures.
+    /// What was observed, with its figures.
     pub seen: String,
     /// Why it matters.
     pub why: String,
@@ -127,13 +126,13 @@ pub struct Finding {
 }
 
 model::words! {
-    /// Whether a measurement can be believed.
+    /// Whether a measurement can be trusted.
     pub enum Verdict {
-        /// Nothing speaks against it.
+        /// No check found a reason to doubt it.
         Valid = "valid",
         /// Some figures may not be what they seem.
         Suspect = "suspect",
-        /// It does not say what it was to measure.
+        /// It did not measure what it was meant to measure.
         Invalid = "invalid",
     }
 }
@@ -149,8 +148,8 @@ impl Verdict {
     }
 }
 
-/// The findings of a run, the worst first. What the summary itself says of findings and verdict
-/// is not looked at.
+/// The findings of a run, the worst first. Ignores the findings and the verdict in the summary
+/// itself.
 pub fn of(summary: &Summary) -> Vec<Finding> {
     let mut findings: Vec<Finding> = rules::ALL.iter().filter_map(|rule| rule(summary)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));

@@ -4,6 +4,7 @@
 //! Responsible for having them; printing them is `cli`'s. That their code works is a test of the whole
 //! (`tests/guide.rs`).
 
+pub mod pages;
 pub mod reference;
 
 /// A page of the guide.

@@ -4,25 +4,35 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use ::toolchain::{Build, Target};
 use anyhow::{Context, Result, bail};
-use componentize::{Build, Target, encode, imports};
 
 use crate::guest::{self, Guest};
-use crate::toolchain;
+use crate::{steps, toolchain};
 
-/// Builds every guest to `target/components`, and removes components whose guest is gone.
-pub fn build_all(root: &Path) -> Result<()> {
-    let guests = guest::find(root)?;
+/// Which guests a command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that ship.
+    Shipping,
+    /// The tests' own too.
+    All,
+}
+
+/// Builds guests to `target/components`, and removes components whose guest is gone.
+pub fn build(root: &Path, which: Which) -> Result<()> {
+    let all = guest::find(root)?;
+    let guests: Vec<&Guest> = all
+        .iter()
+        .filter(|guest| guest.ships || which == Which::All)
+        .collect();
     let modules = compile(root, &guests)?;
+    let encoder = Encoder::build(root)?;
     let components = root.join("target/components");
     for guest in &guests {
-        let module = fs::read(modules.join(&guest.module))
-            .with_context(|| format!("reading the module of {}", guest.package))?;
-        let component = encode(&module)
-            .with_context(|| format!("{} does not become a component", guest.package))?;
-        let imports = imports(&component)
-            .with_context(|| format!("reading back the component of {}", guest.package))?;
+        let (component, imports) = encoder.encode(&modules.join(&guest.module))?;
         if guest.ships {
             check_imports(guest, &imports)?;
         }
@@ -39,11 +49,46 @@ pub fn build_all(root: &Path) -> Result<()> {
             if changed { "" } else { "  (unchanged)" },
         );
     }
-    remove_orphans(&components, &guests)
+    remove_orphans(&components, &all)
+}
+
+/// The program `componentize`. It is a process of its own because its dependencies are the runner's, and take minutes
+/// to compile: built with the whole workspace's features, they are compiled once.
+struct Encoder {
+    program: PathBuf,
+    component: PathBuf,
+}
+
+impl Encoder {
+    /// Builds it.
+    fn build(root: &Path) -> Result<Self> {
+        let code = steps::build_binary(root, "componentize")?;
+        if code != 0 {
+            bail!("componentize does not compile; cargo says why above");
+        }
+        Ok(Encoder {
+            program: steps::binary(root, "componentize"),
+            component: root.join("target/guests/component.wasm"),
+        })
+    }
+
+    /// A module's component, and the names of what it imports.
+    fn encode(&self, module: &Path) -> Result<(Vec<u8>, BTreeSet<String>)> {
+        let output = Command::new(&self.program)
+            .args([module, &self.component])
+            .output()
+            .with_context(|| format!("{} does not start", self.program.display()))?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
+        }
+        let imports = String::from_utf8(output.stdout)?;
+        let component = fs::read(&self.component)?;
+        Ok((component, imports.lines().map(str::to_owned).collect()))
+    }
 }
 
 /// Compiles the guests; the folder in which their modules lie.
-fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf> {
+fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
     let target_dir = root.join("target/guests");
     let build = Build {
         root,

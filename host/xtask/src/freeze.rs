@@ -6,14 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::component;
+use crate::component::{self, Which};
 
 /// The version of the contract that `tests/guests/frozen-*` are built for.
 const VERSION: &str = "0.1.0";
 
 /// Builds the guests of the frozen version and keeps those that are not kept yet in `tests/versions`.
 pub fn keep(root: &Path) -> Result<()> {
-    component::build_all(root)?;
+    component::build(root, Which::All)?;
     let folder = root.join("tests/versions").join(VERSION);
     fs::create_dir_all(&folder)?;
     for kind in ["backend", "dataset", "scorer"] {

@@ -4,6 +4,7 @@
 
 mod component;
 mod dist;
+mod documents;
 mod examples;
 mod freeze;
 mod guest;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use component::Which;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -24,6 +26,7 @@ cargo xtask COMMAND
   test        everything that must hold before a change goes in, step by step
   dist        build the runner for release, plugins inside, to target/dist/runner
   examples    build the examples in plugins/examples and run their cases, where their languages' tools can be had
+  guide       build the user guide as a site with mdBook, to target/guide
   freeze      keep the components of the frozen contract, tests/guests/frozen-*, in tests/versions
   help        this text
 
@@ -50,9 +53,10 @@ fn run() -> Result<ExitCode> {
     match command.to_str() {
         Some("demo") => return steps::demo(&root, &rest),
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
-        Some("plugins") => component::build_all(&root)?,
+        Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),
         Some("examples") => return steps::examples(&root),
+        Some("guide") => return steps::guide(&root),
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => dist::build(&root)?,
         Some("help" | "--help" | "-h") => print!("{HELP}"),

@@ -1,4 +1,4 @@
-//! Who compiles the guests: what `componentize` finds, after rustup was asked for the target where that is
+//! Who compiles the guests: what the crate `toolchain` finds, after rustup was asked for the target where that is
 //! missing. Everyone's machine should do, so the choice is printed, and `RUNNER_WASM_TOOLCHAIN` makes it.
 
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ::toolchain::{Target, Toolchain, Wanted, has_target};
 use anyhow::Result;
-use componentize::{Target, Toolchain, Wanted, has_target};
 
 /// How long a download of the target may take before the next way is tried.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(120);

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use componentize::{Target, encode, exports, imports};
+use componentize::{encode, exports, imports};
 use sha2::{Digest, Sha256};
+use toolchain::Target;
 
 use super::project::{Project, Sources};
 use super::tool;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use componentize::{EncodeError, ToolchainError};
+use componentize::EncodeError;
+use toolchain::ToolchainError;
 
 /// Why a project is not made or not built.
 #[derive(Debug, thiserror::Error)]

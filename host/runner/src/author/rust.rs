@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use componentize::{Build, Chosen, Target, Toolchain, Wanted};
+use toolchain::{Build, Chosen, Target, Toolchain, Wanted};
 
 use super::AuthorError;
 use super::project::Project;

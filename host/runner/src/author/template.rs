@@ -202,7 +202,11 @@ mod tests {
             .filter_map(|package| package["name"].as_str())
             .collect();
         for (name, dependency) in manifest["dependencies"].as_table().unwrap() {
-            assert!(dependency.get("version").is_some(), "{name}");
+            let version = dependency["version"].as_str().unwrap();
+            assert!(
+                version.starts_with(|first: char| first.is_ascii_digit()),
+                "{name}: `{version}` is an exact version, which clashes with the author's others"
+            );
             assert!(locked.contains(&name.as_str()), "{name}");
         }
         // The host's own dependencies are not the author's.

@@ -37,22 +37,22 @@ use session::preflight;
 use session::resolve::{Resolved, resolve};
 use session::run::{self, Control, Live};
 
-/// How often it is told that a server does not serve yet.
+/// How often to print that a server is not ready yet.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
-/// Descriptors beside those of connections.
+/// Descriptors that are not for connections.
 const OTHER_DESCRIPTORS: u64 = 128;
 
-/// Measure an engine: scenarios, flags, or both (flags win)
+/// Measure an engine, described by scenarios, flags, or both (flags override)
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Scenario files or folders, or ones that ship inside, such as scenarios/lmdeploy
+    /// Scenario files or folders, or built-in scenarios such as scenarios/lmdeploy
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<String>,
     #[command(flatten)]
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) output: Output,
-    /// Measure every scenario so many times, in turns, and tell how far the repeats are apart
+    /// Measure every scenario N times, alternating, and show how far the repeats differ
     #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = NonZeroU32::MIN, help_heading = "Load")]
     repeat: NonZeroU32,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub struct Args {
 /// Where results go.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Output {
-    /// Folder in which each run gets a folder of its own
+    /// Folder in which each run creates its own folder
     #[arg(
         long,
         value_name = "FOLDER",
@@ -73,7 +73,7 @@ pub struct Output {
         help_heading = "Result"
     )]
     output_dir: PathBuf,
-    /// Append each summary to this file, a line of JSON each
+    /// Append each summary to this file, one line of JSON each
     #[arg(
         long,
         value_name = "FILE",
@@ -81,10 +81,10 @@ pub struct Output {
         help_heading = "Result"
     )]
     output_file: Option<PathBuf>,
-    /// Print the summary as JSON instead of the text block
+    /// Print the summary as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     pub(super) json: bool,
-    /// Exit with 7 where the measurement is invalid
+    /// Exit with 7 if the measurement is invalid
     #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     strict: bool,
 }
@@ -92,12 +92,12 @@ pub struct Output {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// What keeps a run from beginning, or ends it early.
+/// If a run cannot begin, or ends early.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.scenarios.is_empty() && args.flags.named_plugins().is_empty() {
         return Err(Failure::new(
             Exit::CommandLine,
-            "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, `runner --help` lists all",
+            "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, and `runner --help` lists all flags",
         ));
     }
     args.artifacts.apply();
@@ -111,10 +111,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     measure_all(runs, &args.output, &args.watch)
 }
 
-/// Measures one run after the other. The exit code is that of the first that was not well.
+/// Measures one run after the other. The exit code is that of the first run that failed.
 ///
 /// # Errors
-/// What keeps the first run from beginning.
+/// If the first run cannot begin.
 pub fn measure_all(
     runs: Vec<Resolved>,
     output: &Output,
@@ -167,7 +167,7 @@ pub(super) fn measure(
     round: &mut Round,
 ) -> Result<u8, Failure> {
     let lines = output.lines()?;
-    // The question before the run has connections of its own: what the run's connections take is measured.
+    // The preflight check has its own connections, so that the run measures what its own connections cost.
     let connect = reach(&resolved)?;
     probe(&mut resolved, &connect.afresh())?;
     let Resolved {
@@ -182,7 +182,7 @@ pub(super) fn measure(
     let descriptors = raise_descriptors(&plan);
     let started = jiff::Timestamp::now();
     let folder = RunFolder::create(&output.output_dir, &plan.name, &started).map_err(|error| {
-        let advice = "give a folder that can be written with --output-dir";
+        let advice = "give a writable folder with --output-dir";
         Failure::new(Exit::Input, format!("{error}; {advice}"))
     })?;
     folder.begin(
@@ -216,7 +216,7 @@ pub(super) fn measure(
             .err()
             .map(|error| parts.secrets.redact(&error.to_string())),
     };
-    // What cannot be kept, as on a full disk, is no reason to withhold what can be shown.
+    // If something cannot be saved, as on a full disk, still show what can be shown.
     let mut kept = folder.end(&status);
     let client = control.live.client.get().cloned();
     if let Some(client) = &client {
@@ -229,7 +229,7 @@ pub(super) fn measure(
     let (records, ran) = match (folder.read(), ran) {
         (Ok(_), Err(why)) if why.is_before_measurement() => return Err(why.into()),
         (Ok(records), ran) => (records, ran),
-        // It ended before anything was recorded: why matters more than that there is nothing.
+        // It ended before anything was recorded: the reason matters more than the empty result.
         (Err(_), Err(why)) => {
             folder.discard_unbegun();
             return Err(unbegun(why, &plan));
@@ -282,7 +282,7 @@ impl Output {
             Failure::new(
                 Exit::Input,
                 format!(
-                    "cannot append to `{}`: {cause}; give a file that can be written with --output-file",
+                    "cannot append to `{}`: {cause}; give a writable file with --output-file",
                     path.display()
                 ),
             )
@@ -290,7 +290,7 @@ impl Output {
     }
 }
 
-/// Makes ready what connections need: addresses, and whom to trust.
+/// Prepares what connections need: addresses and trusted certificates.
 fn reach(resolved: &Resolved) -> Result<Dial, Failure> {
     let wiring = &resolved.plan.connection;
     let targets = &resolved.parts.targets;
@@ -303,7 +303,7 @@ fn reach(resolved: &Resolved) -> Result<Dial, Failure> {
     })
 }
 
-/// Asks every target what it serves, and settles the model's name.
+/// Asks every target what it serves, and determines the model's name.
 fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -353,7 +353,7 @@ fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Raises the limit on file descriptors to what the plan may need. Gives the limit in force.
+/// Raises the limit on file descriptors to what the plan may need. Returns the limit in force.
 fn raise_descriptors(plan: &Plan) -> Option<u64> {
     let most = plan
         .slots()
@@ -407,7 +407,7 @@ fn print(
 /// Writes a result to stdout. A reader that has gone away is no error.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.as_bytes())).map(drop)
 }
@@ -431,7 +431,7 @@ impl Reader {
 /// What came of writing a part of a result to stdout.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::Reads),

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-use componentize::Target;
+use toolchain::Target;
 
 use super::{Form, facts};
 use crate::author::build::{Built, Talk, build, wrap};

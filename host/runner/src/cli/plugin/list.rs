@@ -107,7 +107,13 @@ fn entries(names: Vec<String>) -> Vec<(String, Result<Entry, PluginError>)> {
 }
 
 fn entry(asked: &str) -> Result<Entry, PluginError> {
-    let plugin = load::load(asked, &SearchPath::default())?;
+    let plugin = load::load(
+        asked,
+        &SearchPath {
+            shipped: shipped::PLUGINS,
+            ..SearchPath::default()
+        },
+    )?;
     let info = examine::describe(&plugin)?;
     Ok(Entry {
         plugin: plugin.asked,

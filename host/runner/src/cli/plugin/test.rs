@@ -151,7 +151,13 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
             ));
         }
     };
-    let plugin = load(&asked, &SearchPath::default())?;
+    let plugin = load(
+        &asked,
+        &SearchPath {
+            shipped: shipped::PLUGINS,
+            ..SearchPath::default()
+        },
+    )?;
     Suite::read(plugin, Limits::default(), &found.cases).map_err(|mistakes| {
         Failure::several(
             Exit::Input,

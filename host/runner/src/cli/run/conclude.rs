@@ -1,5 +1,5 @@
-//! What a run that was reported means for the exit code: how it ended, whether anything was measured,
-//! and whether it keeps to what it was held to.
+//! What a reported run means for the exit code: how it ended, whether anything was measured,
+//! and whether its thresholds hold.
 
 use super::Output;
 use crate::cli::failure::{Exit, Failure};
@@ -9,7 +9,7 @@ use result::finding::{Severity, Verdict};
 use result::summary::Summary;
 use session::run;
 
-/// How often answers could not be judged, and why the first time.
+/// How many answers could not be scored, and the first reason.
 pub(super) struct Judging {
     failures: u64,
     first: Option<String>,
@@ -24,7 +24,7 @@ impl Judging {
     }
 }
 
-/// The exit code of a run that was reported.
+/// The exit code of a reported run.
 pub(super) fn conclude(
     ran: Result<(), run::RunError>,
     summary: &Summary,
@@ -40,7 +40,7 @@ pub(super) fn conclude(
     if requests.total == 0 {
         return Err(Failure::new(
             Exit::Input,
-            "no request was made: the dataset gave no sample",
+            "no request was made: the dataset produced no sample",
         ));
     }
     if requests.successful == 0 {
@@ -65,7 +65,7 @@ pub(super) fn conclude(
         return Err(Failure::new(
             Exit::Plugin,
             format!(
-                "answers could not all be judged ({} times): {first}",
+                "{} answers could not be scored; the first error: {first}",
                 judging.failures
             ),
         ));
@@ -73,8 +73,8 @@ pub(super) fn conclude(
     judge(summary, output.strict)
 }
 
-/// Whether the result is one to go on with: not where the measurement is invalid and that matters, nor
-/// where a threshold does not hold.
+/// Whether the result is acceptable: not if the measurement is invalid and that matters, nor if a
+/// threshold does not hold.
 fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
     if summary.verdict == Verdict::Invalid && (strict || !summary.thresholds.is_empty()) {
         let findings = summary.findings.iter();

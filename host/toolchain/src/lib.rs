@@ -1,7 +1,9 @@
-//! Which Rust compiles guests, and the command that does.
+//! Which Rust of this machine compiles plugins to WebAssembly, and the command that does.
 //!
 //! There are two: the active toolchain with the target installed, and the distribution's, which compiles the
-//! standard library from its sources. Whoever calls chooses by [`Wanted`] and prints what was chosen.
+//! standard library from its sources. This crate finds and describes them; `componentize` makes components of what
+//! they write. The caller chooses by [`Wanted`] and prints the choice.
+#![forbid(unsafe_code)]
 
 use std::env;
 use std::ffi::OsString;
