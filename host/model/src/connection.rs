@@ -53,7 +53,7 @@ crate::words! {
     /// Which receive timestamps to use.
     pub enum Timestamps {
         /// The kernel's: when the network gave the bytes to the socket, however late they were read. Where
-        /// the system has no such stamps, as [`Timestamps::User`].
+        /// the system has no such stamps, as user.
         Kernel = "kernel",
         /// This program's: when they were read.
         User = "user",

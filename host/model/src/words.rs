@@ -91,7 +91,7 @@ macro_rules! names {
         #[allow(dead_code, reason = "every such enum has the same functions")]
         impl $Enum {
             /// Every value.
-            pub const ALL: &'static [$Enum] = &[$( $Enum::$Value ),+];
+            pub const ALL: [$Enum; [$( $name ),+].len()] = [$( $Enum::$Value ),+];
 
             /// Its name, in scenarios, on the command line, in results and in messages.
             pub const fn name(self) -> &'static str {
@@ -102,7 +102,7 @@ macro_rules! names {
         }
 
         impl $crate::words::Word for $Enum {
-            const ALL: &'static [$Enum] = $Enum::ALL;
+            const ALL: &'static [$Enum] = &$Enum::ALL;
 
             fn name(self) -> &'static str {
                 $Enum::name(self)
@@ -160,12 +160,12 @@ mod tests {
     fn a_name_is_the_same_everywhere() {
         for colour in Colour::ALL {
             let name = colour.name();
-            assert_eq!(name.parse(), Ok(*colour));
+            assert_eq!(name.parse(), Ok(colour));
             assert_eq!(colour.to_string(), name);
             assert_eq!(serde_json::to_value(colour).unwrap(), name);
             assert_eq!(
                 serde_json::from_value::<Colour>(name.into()).unwrap(),
-                *colour
+                colour
             );
         }
         assert_eq!(Colour::default(), Colour::LightBlue);

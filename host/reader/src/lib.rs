@@ -22,4 +22,4 @@ pub use reader::Reader;
 pub use reading::Reading;
 pub use said::{Place, Said, Source};
 pub use size::Size;
-pub use table::parse_table;
+pub use table::{parse_assignment, parse_table};
