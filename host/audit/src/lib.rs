@@ -7,6 +7,9 @@
 //! is another formula's than its name says, or stands on a part of what was asked. *Note*: a trait
 //! of the tool or the run, to know when reading. Where only means are known, a rule speaks up beyond what any
 //! distribution allows, never beyond what is usual.
+//!
+//! This crate owns these rules and the reading of what other tools publish. It leaves the definitions of metrics to
+//! `result`, and the drawing of a check to the command line.
 
 pub mod claim;
 mod concurrency;

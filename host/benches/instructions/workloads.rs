@@ -22,7 +22,7 @@ use plugins::artifacts;
 use report::record::Recorder;
 use scenario::Scenario;
 use session::decode::{Decoder, Patience};
-use session::resolve::{Resolved, Source, resolve};
+use session::{Resolved, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Work that is counted.
@@ -140,6 +140,7 @@ fn resolved(artifacts: &Path) -> Result<Resolved> {
     let source = Source {
         scenario: scenario.map_err(|error| anyhow::anyhow!("{error:?}"))?,
         name: "instructions".to_owned(),
+        shipped: shipped::PLUGINS,
         ..Source::default()
     };
     resolve(&source).map_err(|faults| anyhow::anyhow!("{faults:?}"))

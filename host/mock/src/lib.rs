@@ -7,8 +7,8 @@
 //! those that the script defines, for engines that are not spoken here. A token is one byte of text. Each is
 //! served over HTTP/1.1 and over HTTP/2, with TLS or without.
 //!
-//! Responsible for being a server. It shares no code with the runner's own reading of replies, so
-//! that one can check the other; what it knows of formats comes from captured replies of engines.
+//! This crate owns a server and its scripts. It leaves measuring to others, and shares no code with the runner's own
+//! reading of replies, so that one can check the other; its formats come from captured replies of engines.
 //!
 //! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, so delays do not add up.
 //! Tokio's timers fire on whole milliseconds; shorter inter-token times come in bursts.

@@ -1,7 +1,9 @@
 //! Plugins: finding, loading and calling them. The only part that knows wasmtime.
 //!
 //! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
-//! What a plugin may use is the [`sandbox`]'s business, what its answers mean is the caller's.
+//!
+//! This crate owns the contract's host side and the [`sandbox`], which decides what a plugin may use. It leaves the
+//! meaning of a plugin's answers to its callers.
 
 pub mod artifacts;
 pub mod backend;

@@ -1,10 +1,9 @@
 //! The scenario: a run as its author wrote it, in TOML, by flags, or both.
 //!
-//! Responsible for reading it (every mistake at once, each with its place), for laying flags over
-//! it ([`Scenario::overlay`]) and for finding what contradicts itself ([`Scenario::validate`]).
-//! Absent means that nothing was said: defaults, plugins, files and everything else that takes
-//! deciding belong to the plan. Configuration of plugins is carried in free form and compared
-//! with a plugin's own schema by [`check_config`].
+//! This crate owns its format: it reads a scenario (every mistake at once, each with its place), lays flags over it
+//! ([`Scenario::overlay`]) and finds what contradicts itself ([`Scenario::validate`]). It also owns the format of a
+//! [`plan`]. It leaves making a plan to `session`: an absent value is one that nobody gave. Configuration of plugins
+//! is carried in free form and compared with a plugin's own schema by [`check_config`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

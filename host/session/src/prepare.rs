@@ -478,7 +478,7 @@ impl Stock {
 fn settings(plan: &Plan) -> Settings {
     let request = &plan.request;
     Settings {
-        model: plan.target.model.clone().unwrap_or_default(),
+        model: plan.target.model.clone(),
         streaming: request.stream,
         output_tokens: request.output_tokens,
         min_output_tokens: request.min_output_tokens,

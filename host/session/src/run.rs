@@ -122,6 +122,71 @@ fn workers(cores: usize) -> usize {
     (cores / 2).clamp(1, 8)
 }
 
+/// What a run is made on.
+pub trait Executor {
+    /// What wakes the pacer of a run.
+    fn signal(&self) -> Signal;
+}
+
+/// An [`Executor`] that runs plans over connections of this kind.
+pub trait Execute<C>: Executor {
+    /// Runs a plan.
+    fn execute(
+        &self,
+        plan: &Plan,
+        parts: &Parts,
+        connect: &C,
+        folder: &Path,
+        control: &Control,
+    ) -> impl Future<Output = Result<(), RunError>>;
+}
+
+/// Real time, and threads of the run's own: [`on_threads`]. Its future blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Threads;
+
+/// Virtual time, on the calling task: [`on_paused_clock`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PausedClock;
+
+impl Executor for Threads {
+    fn signal(&self) -> Signal {
+        Signal::for_thread()
+    }
+}
+
+impl<C: Connect + Clone + Send + 'static> Execute<C> for Threads {
+    async fn execute(
+        &self,
+        plan: &Plan,
+        parts: &Parts,
+        connect: &C,
+        folder: &Path,
+        control: &Control,
+    ) -> Result<(), RunError> {
+        on_threads(plan, parts, connect, folder, control)
+    }
+}
+
+impl Executor for PausedClock {
+    fn signal(&self) -> Signal {
+        Signal::for_task()
+    }
+}
+
+impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
+    async fn execute(
+        &self,
+        plan: &Plan,
+        parts: &Parts,
+        connect: &C,
+        folder: &Path,
+        control: &Control,
+    ) -> Result<(), RunError> {
+        on_paused_clock(plan, parts, connect, folder, control).await
+    }
+}
+
 /// Runs a plan in real time, on threads of its own.
 ///
 /// # Errors

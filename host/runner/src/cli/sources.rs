@@ -6,7 +6,7 @@ use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use reader::ScenarioError;
 use scenario::Scenario;
-use session::resolve::{Faults, Source};
+use session::{Faults, Source, Variables};
 
 /// A scenario's text and where it stands.
 struct Text {
@@ -29,6 +29,9 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
         folder,
         plugins: flags.named_plugins(),
         plugin_path: flags.plugin_folders(),
+        shipped: shipped::PLUGINS,
+        variables: Variables::Process,
+        slice: None,
     };
     if named.is_empty() {
         return Ok(vec![source(Scenario::default(), "flags".to_owned(), None)]);

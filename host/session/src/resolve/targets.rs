@@ -18,7 +18,7 @@ impl Resolution<'_> {
             .api_key_env
             .as_ref()
             .map_or(API_KEY_ENV, |said| said.value.as_str());
-        let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
+        let api_key = (self.source.variables.get(variable)).filter(|key| !key.is_empty());
         // What is no variable's name may be the key itself; the scenario's check has refused it already.
         let is_name = variable
             .bytes()

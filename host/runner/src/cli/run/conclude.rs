@@ -4,35 +4,35 @@
 use super::Output;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
-use report::assessment::Assessment;
 use result::finding::{Severity, Verdict};
 use result::summary::Summary;
-use session::run;
-
-/// How often answers could not be judged, and why the first time.
-pub(super) struct Judging {
-    failures: u64,
-    first: Option<String>,
-}
-
-impl Judging {
-    pub(super) fn of(assessment: &Assessment) -> Self {
-        Judging {
-            failures: assessment.error_count(),
-            first: assessment.errors.first().cloned(),
-        }
-    }
-}
+use session::{Measured, Unjudged};
 
 /// The exit code of a run that was reported.
 pub(super) fn conclude(
-    ran: Result<(), run::RunError>,
-    summary: &Summary,
-    judging: &Judging,
+    measured: Measured,
     interrupt: &Interrupt,
     output: &Output,
 ) -> Result<u8, Failure> {
-    ran?;
+    let Measured {
+        ended,
+        summary,
+        unjudged,
+        kept,
+        ..
+    } = measured;
+    ended?;
+    let code = assess(&summary, unjudged.as_ref(), interrupt, output)?;
+    kept?;
+    Ok(code)
+}
+
+fn assess(
+    summary: &Summary,
+    unjudged: Option<&Unjudged>,
+    interrupt: &Interrupt,
+    output: &Output,
+) -> Result<u8, Failure> {
     if interrupt.came() {
         return Ok(Exit::Interrupted as u8);
     }
@@ -61,13 +61,10 @@ pub(super) fn conclude(
             ),
         ));
     }
-    if let Some(first) = &judging.first {
+    if let Some(Unjudged { failures, first }) = unjudged {
         return Err(Failure::new(
             Exit::Plugin,
-            format!(
-                "answers could not all be judged ({} times): {first}",
-                judging.failures
-            ),
+            format!("answers could not all be judged ({failures} times): {first}"),
         ));
     }
     judge(summary, output.strict)
