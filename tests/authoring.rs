@@ -1,6 +1,6 @@
-//! What a plugin's author does, step by step, with the built binary and nothing of the repository: a project, its
-//! component, a look at it. The Rust templates are built here; those of other languages need compilers that not
-//! every machine has.
+//! What a plugin's author does, step by step, with only the built binary and nothing from the repository: create a
+//! project, build its component, inspect it. The Rust templates are built here; those of other languages need
+//! compilers that not every machine has.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::process::{PROJECTS, run_patiently, runner};
 
-/// The binary as an author calls it who has no network.
+/// The binary as an author without a network calls it.
 fn author(folder: &Path) -> Command {
     let mut command = runner();
     command.current_dir(folder);
@@ -27,7 +27,7 @@ fn facts(command: &mut Command) -> Value {
     serde_json::from_str(&ended.stdout).expect("one JSON object")
 }
 
-/// One test for the three kinds: cargo would have them wait for each other anyway.
+/// One test for the three kinds, because cargo would make them wait for each other anyway.
 #[test]
 fn every_rust_template_becomes_a_component_that_is_let_in() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
         assert_eq!(wrapped["path"], "mine.component.wasm");
         assert_eq!(wrapped["sha256"], built["sha256"]);
 
-        // What an author tries first, and without a warning.
+        // The first thing that an author tries gives no warning.
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(folder.path().join(&name));
         cargo.args(["test", "--quiet", "--offline", "--target-dir", PROJECTS]);

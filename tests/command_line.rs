@@ -1,7 +1,7 @@
 //! The built binary as its users meet it: help, wrong input, exit codes, reports.
 //!
-//! Transcripts lie in `command_line/snapshots`; `INSTA_UPDATE=always` writes them anew, to be read
-//! as a user would before they are kept.
+//! Transcripts are in `command_line/snapshots`; `INSTA_UPDATE=always` writes them again; read them
+//! as a user would before you keep them.
 
 mod audit;
 mod authors;
@@ -13,7 +13,7 @@ mod reports;
 mod secrets;
 mod wrong_input;
 
-/// Compares a transcript with the one that is kept.
+/// Compares a transcript with the stored one.
 #[track_caller]
 pub fn transcript(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();

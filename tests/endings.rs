@@ -28,7 +28,7 @@ pub fn exchanges(folder: &Path) -> Vec<Exchange> {
     RunFolder::at(&run).exchanges().unwrap()
 }
 
-/// What `runner report` says of the only run.
+/// What `runner report` prints for the only run.
 pub fn report(folder: &Path) -> Ended {
     let run_folder = only_run(&folder.join(RUNS)).unwrap();
     run(runner().arg("report").arg(run_folder)).with_code(0)
@@ -42,7 +42,7 @@ pub fn class(exchange: &Exchange) -> Option<FailureClass> {
     }
 }
 
-/// How many failed like this, or not at all.
+/// How many failed with this class, or not at all.
 pub fn count(exchanges: &[Exchange], wanted: Option<FailureClass>) -> usize {
     exchanges
         .iter()
@@ -67,7 +67,7 @@ fn one_interrupt_finishes_what_is_in_flight() {
         assert!(
             ended
                 .stderr
-                .contains("interrupted: waiting for what is in flight"),
+                .contains("interrupted: waiting for the requests in flight"),
             "{ended:#?}"
         );
         assert!(
@@ -79,7 +79,7 @@ fn one_interrupt_finishes_what_is_in_flight() {
         let exchanges = exchanges(folder.path());
         let answered = count(&exchanges, None);
         assert!(answered > 0);
-        // One may have been due in the very instant of the interrupt.
+        // One may have been due at the very moment of the interrupt.
         let not_sent = count(&exchanges, Some(FailureClass::NotSent));
         assert_eq!(
             answered + not_sent,
@@ -150,7 +150,7 @@ fn a_second_interrupt_stops_at_once() {
         });
         process.signal(signal);
         process.until("the first one is heard", |p| {
-            p.stderr().contains("once more stops at once")
+            p.stderr().contains("interrupt again to stop at once")
         });
         process.signal(signal);
         let ended = process.end().with_code(130);
@@ -278,7 +278,7 @@ fn a_full_disk_ends_the_run_in_words() {
     assert!(
         ended
             .stderr
-            .contains("what was written before is kept and readable"),
+            .contains("everything written before stays readable"),
         "{ended:#?}"
     );
     let kept = count(&exchanges(folder.path()), None);

@@ -2,8 +2,8 @@
 //! tested is run, every block that is a file is written, in the order of the page. What a reader would see in the
 //! results is compared. And the workflow that comes with a project: its steps, run on a project that was just made.
 //!
-//! Python's parts are followed where componentize-py is: on the PATH, named by `COMPONENTIZE_PY`, or where
-//! `cargo xtask examples` installs it. Otherwise the test says that they were passed over.
+//! Python's parts are followed if componentize-py is available: on the PATH, named by `COMPONENTIZE_PY`, or where
+//! `cargo xtask examples` installs it. Otherwise the test prints that they were skipped.
 
 #[path = "../plugins/guide/blocks.rs"]
 mod blocks;
@@ -110,7 +110,7 @@ impl Reader {
                 None => command.env_remove(name),
             };
         }
-        // Which compiler makes components is this machine's business.
+        // Which compiler makes components depends on this machine.
         let toolchain = std::env::var_os("RUNNER_WASM_TOOLCHAIN");
         command.envs(toolchain.map(|value| ("RUNNER_WASM_TOOLCHAIN", value)));
         let own = Path::new(env!("CARGO_BIN_EXE_runner")).parent().unwrap();

@@ -1,9 +1,9 @@
-//! Plugins that misbehave: each ends as a documented error attributed to the plugin, and the run goes on or
+//! Plugins that misbehave: each causes a documented error attributed to the plugin, and the run goes on or
 //! ends as it should.
 //!
-//! `loading` is about files that are no plugin, `bombs` about those that are too much, `backend`, `dataset` and
-//! `scorer` about single calls, `wasi` about what WASI gives, `determinism` about the same output for the same
-//! input, `pins` and `kept` about whose code is run, `runs` about whole runs of the built binary. The guests
+//! `loading` covers files that are no plugin, `bombs` those that are too large, `backend`, `dataset` and
+//! `scorer` single calls, `wasi` what WASI provides, `determinism` the same output for the same
+//! input, `pins` and `kept` whose code is run, `runs` whole runs of the built binary. The guests
 //! themselves are in `tests/guests/`.
 
 mod backend;

@@ -1,11 +1,11 @@
-//! What `ARCHITECTURE.md` promises, each a test, by the numbers it has there:
+//! The promises of `ARCHITECTURE.md`, each with a test, by their numbers there:
 //!
 //! - `boundaries`: what plugins may touch (1), and what runs before plugin code (2, 6).
 //! - `crates`: which crate may depend on what, who prints (11), who reads clocks, and how large a file may grow.
 //! - `load`: due times and latencies (3, 4, 5), the same requests whatever the workers (7), slices (13).
 //! - `results`: absent is not zero (8), percentiles (9), schemas (12).
 //!
-//! What plugins that misbehave cost (10) is `hostile_guests`' to show.
+//! `hostile_guests` shows what misbehaving plugins cost (10).
 
 mod boundaries;
 mod crates;

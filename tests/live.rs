@@ -1,6 +1,6 @@
-//! A run while it goes on: what onlookers see is true, and seeing it changes nothing.
+//! A run while it goes on: what is displayed is true, and displaying it changes nothing.
 //!
-//! - `exposition`: a reader of OpenMetrics' text that lets nothing pass.
+//! - `exposition`: a strict parser of OpenMetrics' text.
 //! - `figures`: snapshots of runs on virtual time, against the plan and the summary.
 //! - `listening`: `--metrics-listen` on real processes.
 //! - `terminal`: the dashboard and the progress line on a terminal, and plain lines without one.

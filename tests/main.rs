@@ -1,12 +1,12 @@
-//! Tests of the whole: real components, real HTTP, whole runs. One binary, so the sandbox is
+//! End-to-end tests: real components, real HTTP, whole runs. One binary, so that the sandbox is
 //! linked once. What is tested where:
 //!
-//! - `authoring`: from `runner plugin new` to a component that is let in.
+//! - `authoring`: from `runner plugin new` to a component that is accepted.
 //! - `whole_runs`: runs on virtual time against the mock engine in memory, with exact numbers.
-//! - `invariants`: what `ARCHITECTURE.md` promises, each a test.
+//! - `invariants`: the promises of `ARCHITECTURE.md`, each with a test.
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
 //! - `guide`: the plugin author's guide, followed to the letter.
-//! - `live`: what can be seen of a run while it goes on, by people and by Prometheus.
+//! - `live`: what people and Prometheus can see of a run while it goes on.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
 //! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.

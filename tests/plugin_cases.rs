@@ -1,7 +1,7 @@
-//! `runner plugin test` as its users run it: over the cases of every plugin of ours, and over plugins that fail in
-//! ways that only it finds.
+//! `runner plugin test` as its users run it: on the cases of all our plugins, and on plugins with faults
+//! that only it finds.
 //!
-//! Transcripts lie in `command_line/snapshots`, times and digests taken out.
+//! Transcripts are in `command_line/snapshots`, with times and digests removed.
 
 mod faults;
 mod folders;
@@ -26,7 +26,7 @@ fn component(name: &str) -> PathBuf {
     path
 }
 
-/// Some cases of a plugin of the tests' own.
+/// Some cases of a plugin of these tests.
 struct Project {
     folder: tempfile::TempDir,
     component: PathBuf,

@@ -1,4 +1,4 @@
-//! What the tests share: a browser, made-up runs, the mock engine in memory, a server of bytes, an authority, plans, run folders, the built binary.
+//! Code shared by the tests: a browser, made-up runs, the mock engine in memory, a raw server, an authority, plans, run folders, the built binary.
 
 pub mod authority;
 pub mod browser;

@@ -1,4 +1,4 @@
-//! Components that were built for an earlier version of the contract and kept as they were: they go on running.
+//! Components that were built for an earlier version of the contract and kept unchanged: they must continue to work.
 //! Their sources are `tests/guests/frozen-*`.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::trial::Trial;
 
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/versions/0.1.0");
 
-/// A scenario of nothing but kept components.
+/// A scenario with only kept components.
 fn trial() -> Trial {
     let data = Path::new(KEPT).join("lines.txt");
     Trial::of(&format!(

@@ -7,7 +7,7 @@ use crate::support::browser::{Browser, browser};
 use crate::support::made_up::MadeUp;
 use crate::support::process::{Mock, only_run, run, runner, words};
 
-/// Drawings on show whose marks have no extent, by their names.
+/// Visible drawings whose marks have no extent, by their names.
 const UNDRAWN: &str = "[...document.querySelectorAll('.plot > svg')]
     .filter((svg) => svg.getBoundingClientRect().width > 0)
     .filter((svg) => ![...svg.querySelectorAll('[data-column] path')].some((path) => path.getBBox().width > 5))
@@ -24,7 +24,7 @@ const NAMELESS: &str = "[...document.querySelectorAll('button, a, input, summary
     })
     .map((element) => element.outerHTML.slice(0, 120))";
 
-/// That a page is whole: nothing complained, all charts drawn, everything named, headings in order.
+/// Checks that a page is complete: no complaints, all charts drawn, everything named, headings in order.
 async fn whole(browser: &Browser, path: &Path, charts: f64) {
     browser.open(path).await;
     browser.until("document.readyState === 'complete'").await;
@@ -120,7 +120,7 @@ async fn a_page_of_two_runs_is_whole() {
     assert!(browser.number(&on_show(0)).await > 0.0);
 }
 
-/// What a server says is shown, and does nothing.
+/// A server's message is shown as text, and has no effect.
 #[tokio::test]
 async fn what_a_server_says_is_inert() {
     let Some(browser) = browser().await else {

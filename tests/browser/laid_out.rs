@@ -4,7 +4,7 @@ use super::page;
 use crate::support::browser::browser;
 use crate::support::made_up::MadeUp;
 
-/// What reaches out of the page to the right, where that is no part of what scrolls on its own.
+/// What extends beyond the right edge of the page, unless it is part of something that scrolls on its own.
 const OUTSIDE: &str = "[...document.querySelectorAll('body *')]
     .filter((e) => !e.closest('.scroll, .unseen, .skip, pre, svg, .bar ul') && e.getClientRects().length)
     .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
@@ -28,16 +28,16 @@ async fn a_page_fits_a_telephone() {
         browser.open(&page(&runs, folder.path())).await;
         browser.until("innerWidth === 360").await;
         assert_eq!(browser.value(OUTSIDE).await, serde_json::json!([]));
-        // A bar to scroll down with takes its share of the width.
+        // A vertical scroll bar takes its share of the width.
         let fits = "document.documentElement.scrollWidth === document.documentElement.clientWidth";
         assert!(browser.holds(fits).await);
-        // Two runs' figures stand side by side without scrolling to them.
+        // Two runs' figures are side by side without scrolling.
         let beside = "[...document.querySelectorAll('.beside')]";
         let within = format!("{beside}.every((table) => table.scrollWidth <= table.clientWidth)");
         assert!(browser.holds(&within).await);
         let tables = browser.number(&format!("{beside}.length")).await;
         assert_eq!(tables, if runs.len() > 1 { 1.0 } else { 0.0 });
-        // What is drawn is drawn for so little room: its words are as large as those around it.
+        // Charts are drawn for a narrow screen: their text is as large as the text around them.
         let shown = "[...document.querySelectorAll('.plot > svg')].filter((svg) => svg.getBoundingClientRect().width > 0)";
         assert!(
             browser

@@ -43,7 +43,7 @@ async fn pointing_at_a_chart_shows_values() {
         );
         let text = browser.text(&format!("{tip}.textContent")).await;
         assert!(text.chars().any(|c| c.is_ascii_digit()), "{chart}: {text}");
-        // What it says stands in the table too.
+        // The same text is in the table.
         let value = browser
             .text(&format!("{tip}.querySelector('dd').textContent"))
             .await;
@@ -79,14 +79,14 @@ async fn arrow_keys_step_through_a_chart_and_it_speaks() {
     browser.until(&format!("{LIVE} !== {before:?}")).await;
     browser.key("End");
     browser
-        .until(&format!("{LIVE}.startsWith('Percentile largest')"))
+        .until(&format!("{LIVE}.startsWith('Percentile max')"))
         .await;
     assert!(browser.text(LIVE).await.contains(" ms"), "with its value");
     browser.key("ArrowLeft");
     browser.until(&format!("!{LIVE}.includes('largest')")).await;
     browser.key("Home");
     browser
-        .until(&format!("{LIVE}.startsWith('Percentile least')"))
+        .until(&format!("{LIVE}.startsWith('Percentile min')"))
         .await;
     browser.key("Escape");
     browser.until(&format!("{}.hidden", tip("ttft-ecdf"))).await;

@@ -1,4 +1,4 @@
-//! Results of other tools, read and judged: from files, from a pipe, from those that ship.
+//! Results of other tools, read and judged: from files, from a pipe, from the built-in ones.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `runner plugin`, as authors and users meet it. What depends on who compiled a component, and how fast, is left
-//! out of the transcripts.
+//! `runner plugin`, as authors and users meet it. The transcripts leave out who compiled a component,
+//! and how fast.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn plugin(folder: &Path, line: &str) -> Ended {
     run(runner().current_dir(folder).arg("plugin").args(words(line)))
 }
 
-/// Stdout and stderr without what changes.
+/// Stdout and stderr without the varying parts.
 fn shown(ended: &Ended) -> String {
     let lines = ended.stdout.lines().map(|line| {
         let changing = (CHANGING.iter()).find(|row| line.trim_start().starts_with(*row));
@@ -90,7 +90,7 @@ fn what_a_user_can_write() {
     );
 }
 
-/// The example of every plugin that ships is a scenario's part, and means its defaults.
+/// The example of every built-in plugin is part of a scenario, and shows its defaults.
 #[test]
 fn examples_can_be_copied() {
     let folder = tempfile::tempdir().unwrap();

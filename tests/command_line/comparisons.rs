@@ -9,7 +9,7 @@ use crate::support::process::{Ended, Mock, run, runner, words};
 
 const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
 
-/// Measures three times. How busy this machine is must not matter: verdicts are let pass, and what is compared is
+/// Measures three times. It must not matter how busy this machine is: verdicts are ignored, and the compared values are
 /// far apart.
 fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Ended {
     let mut command = runner();
@@ -32,7 +32,7 @@ fn compare(folder: &Path, line: &str) -> Ended {
         .current_dir(folder))
 }
 
-/// Compares two sides, whatever their verdicts, on condition.
+/// Compares two sides, whatever their verdicts, with a condition.
 fn on_condition(folder: &Path, sides: [&str; 2], condition: &str) -> Ended {
     let mut command = runner();
     command.arg("compare").args(sides);
@@ -86,7 +86,7 @@ fn repeats_take_turns_and_tell_their_spread() {
             "{ended:#?}"
         );
     }
-    // Each knows what it is a repeat of, and so two sides are left of four runs.
+    // Each records what it is a repeat of, so the four runs form two sides.
     let found = json(&compare(folder.path(), "runs --allow verdict --format json").with_code(0));
     let sides = found["sides"].as_array().unwrap();
     let of = |side: &Value| {
@@ -136,7 +136,7 @@ fn refusals_and_conditions_have_their_exit_codes() {
         better.stdout.contains("+ better") && better.stdout.contains("passes"),
         "{better:#?}"
     );
-    // A condition that cannot be looked at does not pass.
+    // A condition that cannot be checked does not pass.
     on_condition(folder.path(), ["runs", "slow"], "queue-wait.mean +5%").with_code(2);
     on_condition(
         folder.path(),
@@ -168,7 +168,7 @@ fn refusals_and_conditions_have_their_exit_codes() {
     assert_eq!(refused.stdout, "");
     let allowed = compare(folder.path(), "runs other --allow prompts,verdict").with_code(0);
     assert!(
-        allowed.stdout.contains("COMPARED THOUGH THIS DIFFERS"),
+        allowed.stdout.contains("COMPARED ALTHOUGH THESE DIFFER"),
         "{allowed:#?}"
     );
     let markdown = compare(folder.path(), "runs other --force --format markdown").with_code(0);

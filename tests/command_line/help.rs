@@ -1,4 +1,4 @@
-//! What the program says of itself: help, version, completions, schemas, variables.
+//! What the program prints about itself: help, version, completions, schemas, variables.
 
 use clap::CommandFactory;
 

@@ -1,10 +1,10 @@
-//! What a run is held to: thresholds and `--strict`, in its result and in its exit code.
+//! Thresholds and `--strict`: their effect on the result and the exit code.
 
 use std::path::Path;
 
 use crate::support::process::{Ended, Mock, run, runner, words};
 
-/// A run against a mock with these flags, held to these thresholds.
+/// A run against a mock with these flags and these thresholds.
 fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> Ended {
     let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], mock].concat());
     let mut command = runner();
@@ -16,7 +16,7 @@ fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> En
     run(command.args(["--base-url", &mock.url]).current_dir(folder))
 }
 
-/// Four of the six measured requests fail; the first of all is the warm-up.
+/// Four of the six measured requests fail; the very first request is the warmup.
 const BROKEN: [&str; 2] = [
     "--fault",
     "kind = \"http-error\", status = 500, requests = [2, 3, 4, 5]",

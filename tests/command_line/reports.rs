@@ -1,4 +1,4 @@
-//! A result is the same wherever it is drawn: by the run, from its folder, as text or JSON.
+//! A result is the same wherever it is rendered: by the run, from its folder, as text or JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -41,12 +41,12 @@ fn a_report_is_what_the_run_printed() {
     assert_eq!(report(&run_folder, "json"), summary);
     let table = report(&run_folder, "csv");
     assert_eq!(table.lines().count(), 1 + 1 + 5, "header, warmup, requests");
-    // A plugin's log, progress and findings have no place in any of them; where records are is told beside.
+    // A plugin's log, progress and findings appear in none of them; the location of the records is printed separately.
     assert!(ended.stderr.starts_with("records: runs/"), "{ended:#?}");
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:#?}");
 }
 
-/// Every form in every style is a function of what the folder holds.
+/// Every format in every style depends only on the contents of the folder.
 #[test]
 fn redrawing_changes_no_byte() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ fn redrawing_changes_no_byte() {
             "{line}: {first}"
         );
         assert_eq!(drawn("", &run_folder), first, "{line}");
-        // The folder above has this run alone.
+        // The folder above contains only this run.
         assert_eq!(
             drawn("--output file", run_folder.parent().unwrap()),
             "",
@@ -109,7 +109,7 @@ fn a_report_is_written_whole_or_not_at_all() {
         let file = file.unwrap();
         std::fs::copy(file.path(), other.join(file.file_name())).unwrap();
     }
-    // A line that is no record, after the report of the first run has begun.
+    // A line that is not a record, after the report of the first run has begun.
     let wrong = zstd::encode_all("nonsense\n".as_bytes(), 1).unwrap();
     std::fs::write(other.join("records.jsonl.zst"), wrong).unwrap();
     let mut command = runner();
@@ -118,7 +118,10 @@ fn a_report_is_written_whole_or_not_at_all() {
         .args(["--output", "page.md"])
         .current_dir(folder.path());
     let ended = run(&mut command).with_code(3);
-    assert!(ended.stderr.contains("line 1 is no record"), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("line 1 is not a record"),
+        "{ended:#?}"
+    );
     let kept = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     assert_eq!(kept, "before");
     let parts = std::fs::read_dir(folder.path()).unwrap();
@@ -133,7 +136,7 @@ fn a_report_is_written_whole_or_not_at_all() {
     for (flags, words) in [
         ("--output nowhere/page.md", "cannot write `nowhere/page.md`"),
         ("--output other", "cannot write `other`"),
-        ("--output page.md/x", "give a file that can be written"),
+        ("--output page.md/x", "give a writable file"),
     ] {
         let mut command = runner();
         command.arg("report").arg(&run_folder);
@@ -223,7 +226,7 @@ fn the_progress_line_is_for_terminals() {
     assert!(!ended.stderr.contains("in flight"), "{ended:#?}");
 }
 
-/// What a terminal shows of a command line; nothing where util-linux's `script` is missing.
+/// What a terminal shows for a command line; nothing if util-linux's `script` is missing.
 fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<String> {
     let version = std::process::Command::new("script")
         .arg("--version")

@@ -1,4 +1,4 @@
-//! Keys and header values go into requests and nowhere else, though servers repeat them.
+//! Keys and header values go into requests and nowhere else, even if servers repeat them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use crate::support::process::{Mock, Process, only_run, run, runner, words};
 const KEY: &str = "sk-0123456789abcdef";
 const TENANT: &str = "tenant-of-great-secrecy";
 
-/// A server that knows its model, and refuses every request with the headers it came with.
+/// A server that knows its model, and refuses every request with the headers it received.
 fn telltale(lists_models: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

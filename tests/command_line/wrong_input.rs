@@ -1,4 +1,4 @@
-//! Wrong input of every kind: a sentence that names file, line, key or plugin and says what to do,
+//! Wrong input of every kind: a message that names the file, line, key or plugin and says what to do,
 //! the right exit code, an empty stdout. The cases are data, in `wrong_input.toml`.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_lin
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// Its words; a name in brackets stands for a server's URL.
+    /// Its words; a name in brackets is replaced by a server's URL.
     run: String,
     /// A last word, which may hold blanks.
     last: Option<String>,
@@ -24,7 +24,7 @@ struct Case {
     /// The environment.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Whether it is wrong only in the end, so that a result is printed.
+    /// Whether it only fails at the end, so that a result is printed.
     #[serde(default)]
     measures: bool,
 }
@@ -124,7 +124,7 @@ fn told(name: &str, case: &Case, servers: &[(&str, String)]) -> String {
     format!("$ runner {line}\n{stderr}exit code {}\n", case.exit)
 }
 
-/// Puts the input files into a folder, and what no editor would write.
+/// Writes the input files into a folder, including some that no editor would write.
 fn lay_out(folder: &Path) {
     for file in std::fs::read_dir(format!("{HERE}/inputs")).unwrap() {
         let file = file.unwrap();

@@ -231,7 +231,7 @@ fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
         let error = status.error.unwrap();
         assert!(
             error.starts_with(&format!(
-                "the run was ended: plugin `{BACKEND}` failed in `{call}`: it panicked: "
+                "the run was stopped: plugin `{BACKEND}` failed in `{call}`: it panicked: "
             )) && error.ends_with("a panic on purpose (10 times in a row)"),
             "{error}"
         );
@@ -258,7 +258,7 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
         (
             FailureClass::Plugin,
             "plugin `guests/hostile-backend.wasm` broke its contract in `decode`: \
-             it makes more than 64 MiB of one reply"
+             it produces more than 64 MiB from one reply"
         )
     );
 }
@@ -275,7 +275,7 @@ fn a_dataset_that_fails_ends_the_run() {
         (
             "call = 'next', answer = 'bad-reference', only-at = 70",
             4,
-            "plugin `guests/hostile-dataset.wasm` broke its contract in `next`: the reference of sample `sample-70` is no JSON",
+            "plugin `guests/hostile-dataset.wasm` broke its contract in `next`: the reference of sample `sample-70` is not JSON",
         ),
         (
             "call = 'next', answer = 'fault', only-at = 70",
@@ -309,7 +309,7 @@ fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
     assert!(
         error.starts_with(&format!(
             "plugin `{SCORER}` failed in `score`: it panicked: "
-        )) && error.ends_with("a panic on purpose (judging `sample-3`)"),
+        )) && error.ends_with("a panic on purpose (scoring `sample-3`)"),
         "{error}"
     );
     let judged: BTreeSet<u64> = (assessment.scores["length"].iter())

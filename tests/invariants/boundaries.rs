@@ -1,4 +1,4 @@
-//! Who may do what: absences, found by looking for what must not be there.
+//! Which code may do what: checked by searching for what must not be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -118,8 +118,8 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     }
 }
 
-/// (2) Instants are read before any plugin code runs: a reply that is decoded in one go, long after
-/// it came, has the instants at which its frames were read.
+/// (2) Receive times are taken before any plugin code runs: a reply that is decoded in one go, long after
+/// it arrived, has the times at which its frames were read.
 #[test]
 fn decoding_late_moves_no_instant() {
     let resolved = Trial::of(SCENARIO).resolve();
@@ -200,7 +200,7 @@ fn blank_exchange() -> model::exchange::Exchange {
     .unwrap()
 }
 
-/// (2) Nor could decoding: it has no clock. (6) And what runs between due and sent calls no plugin,
+/// (2) Decoding could not do so either: it has no clock. (6) And what runs between due and sent calls no plugin,
 /// takes no lock and writes no line.
 #[test]
 fn what_waits_sends_and_reads_knows_no_plugin() {

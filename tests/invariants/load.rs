@@ -1,4 +1,4 @@
-//! The load is the plan's: when it is due, what it asks, and how it may be cut.
+//! The plan determines the load: when it is due, what it asks, and how it may be split.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn digests(exchanges: &[Exchange]) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// (3) Due times are a function of the plan alone: not of how fast the server is, how much it does
+/// (3) Due times are a function of the plan alone: they do not depend on how fast the server is, how much it does
 /// at a time, whether it fails, or how many requests the client may have in flight. (7) Nor are the requests.
 #[tokio::test(start_paused = true)]
 async fn due_times_and_requests_are_the_plans() {
@@ -154,7 +154,7 @@ fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()
     (address.recv().unwrap(), stop)
 }
 
-/// (4) Latency is told from due and from sent; what lies between is queueing and send lag, and a
+/// (4) Latency is reported from due and from sent; the difference is queueing and send lag, and a
 /// large lag is a finding.
 #[tokio::test(start_paused = true)]
 async fn lateness_of_ours_is_told() {
@@ -181,7 +181,7 @@ async fn lateness_of_ours_is_told() {
         findings.find(|finding| finding.id == Id::SendLag).cloned()
     };
     assert_eq!(finding(&on_time.summary), None);
-    // The same run, had every request left half a second late.
+    // The same run, with every request sent half a second late.
     let mut late = on_time.exchanges.clone();
     for exchange in &mut late {
         let by = Nanos(500_000_000);
@@ -251,7 +251,7 @@ async fn slices_make_the_whole() {
     assert_eq!(Summary::of(&facts, &merged), whole.summary);
 }
 
-/// The records of a slice as if all had begun at the same instant: a slice's clock is its own, and
+/// The records of a slice as if all slices had begun at the same time: a slice's clock is its own, and
 /// the plan says when its first request was due.
 fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
     let first = slice.measured().next().unwrap();
@@ -274,7 +274,7 @@ fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
     exchanges
 }
 
-/// (13) Whatever the arrival, the slices' due times are together the whole's.
+/// (13) Whatever the arrival, the slices' due times together are those of the whole.
 #[test]
 fn slices_share_the_due_times() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -308,7 +308,7 @@ fn slices_share_the_due_times() {
     }
 }
 
-/// (13) Also where the cap or the users of a closed loop are shared out.
+/// (13) The same if the cap or the users of a closed loop are divided.
 #[test]
 fn slices_share_the_places() {
     for over in ["load.max-in-flight = 7", "load.concurrency = 7"] {

@@ -1,4 +1,4 @@
-//! Results say what was measured, no more, and in the form they promise.
+//! Results contain what was measured, no more, and in the promised format.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ load = { requests = 20, arrival = "constant", rate = 10.0, warmup = 2 }
 timeouts.token-gap = "1s"
 "#;
 
-/// A run with all there can be: successes, failures of several classes, a cap, a warm-up, reasoning.
+/// A run with every kind of outcome: successes, failures of several classes, a cap, a warmup, reasoning.
 fn mixed() -> Trial {
     Trial::of(SCENARIO)
         .with("load.max-in-flight = 2\nload.duration = '2s'\nbackend.config.route = 'chat'")
@@ -39,7 +39,7 @@ fn table(ran: &Ran) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-/// (8) Absent is not zero: what a whole reply cannot tell has no line, no key and an empty cell.
+/// (8) Absent is not zero: a value that a whole reply cannot have gets no line, no key and an empty cell.
 #[tokio::test(start_paused = true)]
 async fn what_was_not_measured_is_absent() {
     let whole = Trial::of(SCENARIO)
@@ -74,7 +74,7 @@ async fn what_was_not_measured_is_absent() {
     }
 }
 
-/// (8) A request that failed has no figures that it did not live to see, and none is in a statistic.
+/// (8) A failed request has no figures for stages that it did not reach, and none is in a statistic.
 #[tokio::test(start_paused = true)]
 async fn failures_leave_empty_cells() {
     let ran = mixed().run().await;
@@ -142,7 +142,7 @@ async fn percentiles_come_from_samples() {
     assert_eq!(p99(&backwards), p99(&measured));
 }
 
-/// (12) What a run writes is what the schemas that ship say.
+/// (12) The files that a run writes follow the shipped schemas.
 #[tokio::test(start_paused = true)]
 async fn results_agree_with_their_schemas() {
     let ran = mixed().run().await;

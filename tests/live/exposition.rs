@@ -1,4 +1,4 @@
-//! A strict reader of OpenMetrics' text format: whatever the standard does not allow is an error.
+//! A strict parser of OpenMetrics' text format: whatever the standard does not allow is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,7 @@ impl Page {
         Ok(page)
     }
 
-    /// The value of the only series of that name with these labels among its own.
+    /// The value of the only series with this name and these labels.
     #[track_caller]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let found: Vec<&Sample> = self.of(name, labels).collect();
@@ -81,7 +81,7 @@ impl Page {
         found[0].value
     }
 
-    /// All series of that name with these labels among their own.
+    /// All series with this name and these labels.
     pub fn of<'p>(
         &'p self,
         name: &'p str,
@@ -95,7 +95,7 @@ impl Page {
         })
     }
 
-    /// What a label says, on every series that has it the same.
+    /// The value of a label that is the same on every series that has it.
     #[track_caller]
     pub fn label(&self, label: &str) -> &str {
         let values: BTreeSet<&String> = (self
@@ -107,7 +107,7 @@ impl Page {
         values.first().unwrap()
     }
 
-    /// The counters: what may never become less.
+    /// The counters, which may never decrease.
     pub fn counters(&self) -> impl Iterator<Item = &Sample> {
         let counts = ["_total", "_count", "_bucket", "_sum"];
         (self.samples.iter())
@@ -266,7 +266,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// The reader itself: what is wrong is not read.
+/// Tests the parser itself: it rejects what is wrong.
 #[test]
 fn what_the_standard_does_not_allow_is_refused() {
     let good = "# HELP a Help.\n# TYPE a counter\na_total{b=\"c\\\"}\\n\"} 1\n# EOF\n";

@@ -27,7 +27,7 @@ fn ask(address: &str, request: &str) -> Option<(String, String)> {
     Some((head.to_owned(), body.to_owned()))
 }
 
-/// Where the process says that it listens.
+/// Where the process says it listens.
 fn address(process: &mut Process) -> String {
     process.until("it says where it listens", |process| {
         process.stderr().contains("/metrics\n")
@@ -54,7 +54,7 @@ load = {{ requests = 60, arrival = "constant", rate = 60.0, warmup = 2 }}
     std::fs::write(folder.join(name), text).unwrap();
 }
 
-/// Asks again and again until a page is as wanted.
+/// Asks repeatedly until a page is as wanted.
 #[track_caller]
 fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bool) -> Page {
     let mut last = None;
@@ -81,7 +81,7 @@ fn is_over(page: &Page) -> bool {
     (page.of("runner_phase", &[("phase", "over")])).any(|phase| phase.value == 1.0)
 }
 
-/// What the page says, the run's own summary says too.
+/// The page and the run's own summary agree.
 fn assert_agree(page: &Page, runs: &Path) {
     let folder = RunFolder::at(&runs.join(page.label("run")));
     let summary = folder.summarize(&folder.facts().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! The dashboard and the progress line on a terminal, made by util-linux's `script`; and what is told where
-//! there is none. Without `script` the tests of terminals say that they were passed over.
+//! The dashboard and the progress line on a terminal, made by util-linux's `script`; and what is printed if
+//! there is none. Without `script`, the tests of terminals print that they were skipped.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,8 +9,8 @@ use crate::support::process::{Mock, Process, run, runner, runner_behind, words};
 const ENTER: &str = "\u{1b}[?1049h";
 const LEAVE: &str = "\u{1b}[?1049l";
 
-/// The binary on a terminal of 100 by 30 characters; the terminal's settings are told before and after. Nothing
-/// where there is no `script`.
+/// The binary on a terminal of 100 by 30 characters; prints the terminal's settings before and after. Nothing
+/// if there is no `script`.
 fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<Command> {
     let version = Command::new("script").arg("--version").output();
     let is_known = |said: &[u8]| String::from_utf8_lossy(said).contains("util-linux");
@@ -29,7 +29,7 @@ fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<Command> {
     Some(command)
 }
 
-/// [`Process::start`] leaves stdin as the command has it.
+/// [`Process::start`] leaves stdin as the command set it.
 fn start(mut command: Command) -> Process {
     Process::start(&mut command)
 }
@@ -44,7 +44,7 @@ fn load(mock: &Mock, requests: u32) -> String {
 /// Rows and columns of the terminal.
 const SIZE: (usize, usize) = (30, 100);
 
-/// What the other screen shows, as a terminal makes it of what is written: only changes are.
+/// What the alternate screen shows, as a terminal renders it: only changes are written.
 fn screen(written: &str) -> String {
     let (_, after) = written.split_once(ENTER).unwrap_or_default();
     let (drawn, _) = after.split_once(LEAVE).unwrap_or((after, ""));
@@ -69,7 +69,7 @@ fn screen(written: &str) -> String {
     lines.join("\n")
 }
 
-/// What the other screen showed last, what was written to it, and what came after it.
+/// What the alternate screen showed last, what was written to it, and what came after it.
 #[track_caller]
 fn screens(seen: &str) -> (String, &str, &str) {
     let times = (seen.matches(ENTER).count(), seen.matches(LEAVE).count());
@@ -79,7 +79,7 @@ fn screens(seen: &str) -> (String, &str, &str) {
     (screen(seen), written, after)
 }
 
-/// Whether the other screen shows this.
+/// Whether the alternate screen shows this.
 fn shows(what: &str) -> impl Fn(&Process) -> bool {
     move |process| screen(&process.stdout()).contains(what)
 }
@@ -171,7 +171,7 @@ fn without_a_terminal_a_dashboard_is_refused() {
         .current_dir(folder.path()))
     .with_code(2);
     assert!(
-        ended.stderr.contains("--dashboard draws on the terminal"),
+        ended.stderr.contains("--dashboard draws on stderr"),
         "{ended:#?}"
     );
     assert!(!folder.path().join("runs").exists(), "nothing was measured");
@@ -210,7 +210,7 @@ fn without_a_terminal_lines_tell_of_progress_now_and_then() {
     command.args(["demo", "--progress-every", "0s"]);
     let refused = run(&mut command).with_code(2);
     assert!(
-        refused.stderr.contains("--no-progress has none"),
+        refused.stderr.contains("use --no-progress instead"),
         "{refused:#?}"
     );
 }

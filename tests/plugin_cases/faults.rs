@@ -1,10 +1,10 @@
-//! Plugins that no single call finds fault with, and what finds it.
+//! Plugins whose faults no single call shows, and what finds them.
 
 use serde_json::Value;
 
 use super::{Project, SAMPLE, WORDS};
 
-/// What a case's report says is wrong, each as its kind and its one-line text.
+/// What a case's report says is wrong, each with its kind and its one-line text.
 fn failures(report: &Value) -> Vec<(String, String)> {
     let failures = report["cases"][0]["failures"].as_array().unwrap();
     let said = |failure: &Value| {
@@ -25,27 +25,27 @@ fn a_backend_that_is_unsteady_is_found_out() {
         (
             "by-batch",
             "unstable",
-            "frame by frame gives other events than in one batch",
+            "frame by frame gives different events than in one batch",
         ),
         (
             "forgets",
             "unstable",
-            "frame by frame gives other events than in one batch",
+            "frame by frame gives different events than in one batch",
         ),
         (
             "in-instance",
             "unstable",
-            "each frame in another instance than the one before",
+            "each frame in a different instance than the previous one",
         ),
         (
             "everlasting",
             "unstable",
-            "in one batch a second time gives other events",
+            "in one batch a second time gives different events",
         ),
         (
             "looks-ahead",
             "unstable",
-            "frame by frame gives other events than in one batch",
+            "frame by frame gives different events than in one batch",
         ),
         (
             "requests",
@@ -92,7 +92,7 @@ fn a_steady_backend_holds_in_every_framing() {
             &lengths,
             r#"{"frame":2,"kind":"text","text":"three#3","tokens":1}"#,
         ),
-        // Where the network cuts is chance, so events belong to no frame and pieces are joined.
+        // Where the network cuts is random, so events belong to no frame and pieces are joined.
         (
             "raw",
             "reply.bin",
@@ -159,13 +159,17 @@ fn a_dataset_that_is_unsteady_is_found_out() {
         (
             "by-limit",
             "unstable",
-            "one by one, in a fresh instance, gives other samples",
+            "one by one, in a fresh instance, gives different samples",
         ),
-        ("same-id", "misbehaved", "it gave two samples the id `9`"),
+        (
+            "same-id",
+            "misbehaved",
+            "it returned two samples with the id `9`",
+        ),
         (
             "spare-measured",
             "breach",
-            "the spare sample `spare-1` is measured too",
+            "the spare sample `spare-1` is also measured",
         ),
     ];
     for (fault, kind, words) in faults {

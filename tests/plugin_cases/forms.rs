@@ -1,4 +1,4 @@
-//! The forms of the report.
+//! The formats of the report.
 
 use quick_junit::{Report, TestCaseStatus};
 
@@ -30,7 +30,7 @@ fn shown(project: &Project, form: &str) -> String {
     ended.stdout
 }
 
-/// Takes out what differs from machine to machine: times, and the component's digest.
+/// Removes what differs between machines: times, and the component's digest.
 fn redacted(text: &str) -> String {
     let mut shown = Vec::new();
     for line in text.lines() {
@@ -77,7 +77,7 @@ fn text() {
 #[test]
 fn json() {
     let mut report: serde_json::Value = serde_json::from_str(&shown(&mixed(), "json")).unwrap();
-    // They are the sandbox's, and shown in the results of runs.
+    // They come from the sandbox, and appear in the results of runs.
     let limits = report["limits"].take();
     assert!(limits["memory-bytes"].as_u64() > Some(0), "{limits}");
     let report = serde_json::to_string_pretty(&report).unwrap();

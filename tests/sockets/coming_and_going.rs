@@ -1,4 +1,4 @@
-//! Servers that come and go while a run goes on, and one that takes no connection.
+//! Servers that come and go during a run, and one that accepts no connection.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -12,7 +12,7 @@ use crate::endings::{RUNS, class, count, exchanges, line, report};
 use crate::support::process::{Mock, Process, has_records, run, runner, words};
 use crate::support::raw::Raw;
 
-/// What a request may meet whose server is gone.
+/// What may happen to a request whose server is gone.
 const GONE: [Class; 3] = [Class::Connect, Class::Send, Class::CutOff];
 
 fn failed_as(exchanges: &[Exchange], classes: &[Class]) -> usize {
@@ -90,7 +90,7 @@ fn a_target_that_dies_fails_its_share() {
     );
 }
 
-/// Takes so many connections, then none, and lets none into its queue.
+/// Accepts this many connections, then none, and lets none into its queue.
 async fn serve(listener: TcpListener, most: usize, endless: mpsc::Sender<()>) {
     let address = listener.local_addr().unwrap();
     let raw = Raw::with([]);
@@ -154,7 +154,7 @@ fn a_server_that_takes_no_connection_is_given_up() {
         eprintln!("skipped: this system's queues of connections have no end");
         return;
     }
-    // Taken by the system, and never by the server.
+    // Accepted by the system, and never by the server.
     let queued = count(&exchanges, Some(Class::FirstTokenTimeout));
     assert!(
         answered > 0 && given_up > 0,

@@ -8,7 +8,7 @@ use crate::endings::{class, exchanges, line, report};
 use crate::support::authority::Authority;
 use crate::support::process::{Mock, run, runner};
 
-/// What goes wrong with the request of that place, and the failure it is.
+/// What goes wrong with the request at this position, and the resulting failure.
 const FAULTS: [(&str, Class); 15] = [
     ("kind = 'hang-up'", Class::Send),
     ("kind = 'hang-up', reset = true", Class::Send),
@@ -42,7 +42,7 @@ const FAULTS: [(&str, Class); 15] = [
     ("kind = 'stall', after-tokens = 3", Class::TokenGapTimeout),
 ];
 
-/// What is odd, and no failure.
+/// Odd behaviour that is not a failure.
 const ODDITIES: [&str; 5] = [
     "kind = 'split', bytes = 1",
     "kind = 'merge', events = 3",
@@ -123,7 +123,7 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
     }
 }
 
-/// Resets are told from closes.
+/// Resets are distinguished from closes.
 #[test]
 fn a_reset_is_called_one() {
     let faults = "kind = 'hang-up', reset = true, requests = [0]; kind = 'cut', after-tokens = 2, reset = true, requests = [1]";

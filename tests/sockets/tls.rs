@@ -1,5 +1,5 @@
-//! TLS: whom the client trusts, what it says where it does not, and that a result says when nobody
-//! was checked.
+//! TLS: which certificates the client trusts, its message if it does not, and that a result says if no
+//! certificate was checked.
 
 use tempfile::TempDir;
 
@@ -63,7 +63,8 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
     let as_if_secure = |mock: &Mock| format!("--base-url {}", mock.url.replace("http:", "https:"));
     let as_if_plain = |mock: &Mock| format!("--base-url {}", mock.url.replace("https:", "http:"));
     let trust = |authority: &Authority| format!("--ca-cert {}", authority.certificate().display());
-    let unknown = "give the authority's certificate with --ca-cert, or check none with --insecure";
+    let unknown =
+        "give the authority's certificate with --ca-cert, or skip the check with --insecure";
     for (flags, said) in [
         (as_if_secure(&mock), unknown),
         (
@@ -72,13 +73,13 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
         ),
         (
             format!("{} {}", as_if_secure(&elsewhere), trust(&authority)),
-            "the certificate is another host's; name the host as the certificate does, or check none with --insecure",
+            "the certificate is for another host; use the host name in the certificate, or skip the check with --insecure",
         ),
         (
             format!("{} --insecure", as_if_secure(&plain)),
             "does the server speak TLS on this port?",
         ),
-        (as_if_plain(&mock), "is it the engine's port"),
+        (as_if_plain(&mock), "is this the engine's port"),
         (as_if_plain(&mock) + " --http 2", "gave no HTTP answer"),
     ] {
         let folder = TempDir::new().unwrap();
@@ -102,7 +103,7 @@ fn nobody_is_checked_where_it_is_said_so_and_the_result_says_it() {
     assert!(
         ended
             .stdout
-            .contains("note insecure: certificates were not checked\n"),
+            .contains("note insecure: TLS certificates were not checked\n"),
         "{}",
         ended.stdout
     );

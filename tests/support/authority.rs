@@ -1,11 +1,11 @@
-//! An authority of the test's own, and what it certifies, as files.
+//! A certificate authority for the tests, and the certificates it issues, as files.
 
 use std::path::PathBuf;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
-/// An authority that nobody knows but who has its certificate.
+/// An authority that only those who have its certificate know.
 pub struct Authority {
     folder: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -52,7 +52,7 @@ impl Authority {
 }
 
 impl Certified {
-    /// What `runner mock` must be told.
+    /// The flags for `runner mock`.
     pub fn flags(&self) -> [&str; 4] {
         let [certificate, key] = [&self.certificate, &self.key].map(|path| path.to_str().unwrap());
         ["--tls-cert", certificate, "--tls-key", key]

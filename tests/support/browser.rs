@@ -1,5 +1,5 @@
-//! A real browser, without a screen: Chromium, steered through chromedriver. It is waited for by what it
-//! shows, never by time.
+//! A real browser, without a screen: Chromium, driven through chromedriver. Tests wait for what it
+//! shows, never for a time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,15 +7,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fantoccini::{Client, ClientBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::process::Process;
 
-/// Longer than anything here takes, on however busy a machine: it ends hanging, and measures nothing.
+/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One browser at a time: several at once would take each other's time and memory.
@@ -23,7 +21,6 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// A browser with one page. Dropping ends it.
 pub struct Browser {
-    client: Client,
     session: String,
     port: u16,
     _driver: Process,
@@ -31,10 +28,10 @@ pub struct Browser {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Starts a browser; nothing where `RUNNER_WITHOUT_BROWSER` is set.
+/// Starts a browser; nothing if `RUNNER_WITHOUT_BROWSER` is set.
 ///
 /// # Panics
-/// Where none is installed, with a word on what to do.
+/// If none is installed, with a hint on what to do.
 pub async fn browser() -> Option<Browser> {
     if std::env::var_os("RUNNER_WITHOUT_BROWSER").is_some_and(|set| set != "0") {
         eprintln!("skipped: RUNNER_WITHOUT_BROWSER is set");
@@ -70,21 +67,15 @@ pub async fn browser() -> Option<Browser> {
     .map(str::to_owned)
     .into();
     arguments.push(format!("--user-data-dir={}", profile.path().display()));
-    let Value::Object(capabilities) = json!({
+    let capabilities = json!({
         "browserName": "chrome",
         "goog:chromeOptions": { "args": arguments },
         "goog:loggingPrefs": { "browser": "ALL" },
-    }) else {
-        unreachable!("an object is written above")
-    };
-    let client = ClientBuilder::new(HttpConnector::new())
-        .capabilities(capabilities)
-        .connect(&format!("http://127.0.0.1:{port}"))
-        .await
-        .unwrap();
-    let session = client.session_id().await.unwrap().unwrap();
+    });
+    let wanted = json!({ "capabilities": { "alwaysMatch": capabilities } });
+    let opened = value(port, "POST", "/session", &wanted);
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
     let browser = Browser {
-        client,
         session,
         port,
         _driver: driver,
@@ -100,17 +91,16 @@ impl Browser {
     pub async fn open(&self, path: &Path) {
         let path = path.canonicalize().unwrap();
         let url = format!("file://{}", path.display());
-        self.client.goto(&url).await.unwrap();
+        self.post("url", &json!({ "url": url }));
     }
 
-    /// What an expression is in the page.
+    /// The value of an expression in the page.
     pub async fn value(&self, expression: &str) -> Value {
         let script = format!("return ({expression})");
-        let value = self.client.execute(&script, Vec::new()).await;
-        value.unwrap_or_else(|error| panic!("{expression}: {error}"))
+        self.post("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// What an expression is in the page: a text.
+    /// The value of an expression in the page: a text.
     pub async fn text(&self, expression: &str) -> String {
         match self.value(expression).await {
             Value::String(text) => text,
@@ -118,7 +108,7 @@ impl Browser {
         }
     }
 
-    /// What an expression is in the page: a number.
+    /// The value of an expression in the page: a number.
     pub async fn number(&self, expression: &str) -> f64 {
         let value = self.value(expression).await;
         value
@@ -126,12 +116,12 @@ impl Browser {
             .unwrap_or_else(|| panic!("{expression}: {value}"))
     }
 
-    /// Whether an expression holds in the page.
+    /// Whether an expression is true in the page.
     pub async fn holds(&self, expression: &str) -> bool {
         self.value(&format!("!!({expression})")).await == Value::Bool(true)
     }
 
-    /// Waits until an expression holds in the page.
+    /// Waits until an expression is true in the page.
     pub async fn until(&self, expression: &str) {
         let began = Instant::now();
         while !self.holds(expression).await {
@@ -143,7 +133,7 @@ impl Browser {
         }
     }
 
-    /// Presses on what a selector finds, as a user would.
+    /// Clicks on what a selector finds, as a user would.
     pub async fn press(&self, selector: &str) {
         let (x, y) = self.middle(selector).await;
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
@@ -152,7 +142,7 @@ impl Browser {
         }
     }
 
-    /// Moves the pointer to a place within what a selector finds: shares of its width and height.
+    /// Moves the pointer to a position within what a selector finds: shares of its width and height.
     pub async fn point(&self, selector: &str, (across, down): (f64, f64)) {
         let rect = self.rect(selector).await;
         let (x, y) = (rect[0] + rect[2] * across, rect[1] + rect[3] * down);
@@ -193,7 +183,7 @@ impl Browser {
         (rect[0] + rect[2] / 2.0, rect[1] + rect[3] / 2.0)
     }
 
-    /// Makes the page so wide and high.
+    /// Sets the size of the page.
     pub fn size(&self, width: u32, height: u32) {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
@@ -217,7 +207,7 @@ impl Browser {
         printed["data"].as_str().unwrap().to_owned()
     }
 
-    /// What the console has, of whatever level: errors, and what the page's policy refused.
+    /// The console's messages of any level: errors, and what the page's policy refused.
     pub fn console(&self) -> Vec<String> {
         let log = self.post("se/log", &json!({ "type": "browser" }));
         let entries = log.as_array().unwrap().iter();
@@ -233,46 +223,51 @@ impl Browser {
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let answer = self
-            .ask("POST", &format!("/{path}"), &body.to_string())
-            .unwrap();
-        let answer: Value =
-            serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{path}: {answer}"));
-        let value = answer["value"].clone();
-        assert!(value.get("error").is_none(), "{path} {body}: {value}");
-        value
-    }
-
-    /// Asks the driver for what the client has no method for.
-    fn ask(&self, method: &str, path: &str, body: &str) -> std::io::Result<String> {
-        let host = format!("127.0.0.1:{}", self.port);
-        let mut stream = TcpStream::connect(&host)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        write!(
-            stream,
-            "{method} /session/{}{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            self.session,
-            body.len()
-        )?;
-        // The driver keeps the connection open, whatever it is asked.
-        let mut answer = BufReader::new(stream);
-        let (mut line, mut length) = (String::new(), 0);
-        while answer.read_line(&mut line)? > 2 {
-            let field = line.to_ascii_lowercase();
-            if let Some(value) = field.strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            line.clear();
-        }
-        let mut body = vec![0; length];
-        answer.read_exact(&mut body)?;
-        Ok(String::from_utf8(body).unwrap())
+        let path = format!("/session/{}/{path}", self.session);
+        value(self.port, "POST", &path, body)
     }
 }
 
+/// What the driver answers to a command.
+#[track_caller]
+fn value(port: u16, method: &str, path: &str, body: &Value) -> Value {
+    let answer = ask(port, method, path, &body.to_string()).unwrap();
+    let answer: Value =
+        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{path}: {answer}"));
+    let value = answer["value"].clone();
+    assert!(value.get("error").is_none(), "{path} {body}: {value}");
+    value
+}
+
+/// Sends the driver a request that the client has no method for.
+fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<String> {
+    let host = format!("127.0.0.1:{port}");
+    let mut stream = TcpStream::connect(&host)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    // The driver keeps the connection open, whatever it is asked.
+    let mut answer = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while answer.read_line(&mut line)? > 2 {
+        let field = line.to_ascii_lowercase();
+        if let Some(value) = field.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    answer.read_exact(&mut body)?;
+    Ok(String::from_utf8(body).unwrap())
+}
+
 impl Drop for Browser {
-    /// The driver, killed, would leave its browser behind.
+    /// If the driver is killed, its browser stays behind.
     fn drop(&mut self) {
-        let _ = self.ask("DELETE", "", "");
+        let path = format!("/session/{}", self.session);
+        let _ = ask(self.port, "DELETE", &path, "");
     }
 }

@@ -32,9 +32,9 @@ pub struct MadeUp {
     pub requests: u64,
     /// The engine's version.
     pub version: &'static str,
-    /// What all latencies are multiplied by.
+    /// The factor for all latencies.
     pub slower: f64,
-    /// What the server says where it fails.
+    /// The server's message if it fails.
     pub message: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Numbers {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal: mean 0, deviation 1.
+    /// Approximately normal: mean 0, deviation 1.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.next()).sum::<f64>() - 6.0
     }

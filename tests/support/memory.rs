@@ -33,12 +33,12 @@ enum Server {
     Raw(Arc<Raw>),
 }
 
-/// How a target cannot be connected to.
+/// The ways in which a target cannot be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Away {
     /// It refuses.
     Refuses,
-    /// It says nothing.
+    /// It does not respond.
     IsSilent,
 }
 

@@ -1,5 +1,5 @@
 //! The built binary as a process: started with a clean environment, watched while it runs, and
-//! never waited for without end. What a test expects of it is the test's business.
+//! never waited for without end. The tests decide what to expect of it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes, on however busy a machine: it ends hanging, and measures nothing.
+/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The same for what compiles a standard library, perhaps.
+/// The same for processes that may compile a standard library.
 const COMPILING: Duration = Duration::from_secs(1_800);
 
-/// Where cargo leaves what it makes of authors' projects: what they depend on is compiled once.
+/// Where cargo puts what it makes of authors' projects: their dependencies are compiled once.
 pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
 
-/// The binary with nothing of the caller's environment that it listens to.
+/// The binary without anything from the caller's environment that it would use.
 pub fn runner() -> Command {
     cleaned(Command::new(env!("CARGO_BIN_EXE_runner")))
 }
@@ -52,16 +52,16 @@ pub fn words(line: &str) -> impl Iterator<Item = &str> {
 /// How a process ended and what it wrote.
 #[derive(Debug)]
 pub struct Ended {
-    /// The exit code; absent where a signal killed it.
+    /// The exit code; absent if a signal killed it.
     pub code: Option<i32>,
     /// All of its stdout.
     pub stdout: String,
-    /// All of its stderr, but for lines about plugins that took long to compile: how long is the machine's doing.
+    /// All of its stderr, except lines about plugins that took long to compile, which depends on the machine.
     pub stderr: String,
 }
 
 impl Ended {
-    /// The same, once it is certain that it ended with this code and without a panic.
+    /// The same, after checking that it ended with this code and without a panic.
     #[track_caller]
     pub fn with_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -225,7 +225,7 @@ impl Mock {
         Mock::start_at("0", flags)
     }
 
-    /// Another one in the place of this, which is dead.
+    /// Starts another one in place of this, which is dead.
     pub fn start_again(&self, flags: &[&str]) -> Self {
         let (_, port) = self.url.rsplit_once(':').unwrap();
         Mock::start_at(port, flags)
@@ -241,12 +241,12 @@ impl Mock {
         Mock { process, url }
     }
 
-    /// Takes it away without a word.
+    /// Kills it without warning.
     pub fn kill(&self) {
         self.process.signal("KILL");
     }
 
-    /// What it says of itself.
+    /// Its metrics.
     pub fn metrics(&self) -> String {
         use std::io::Write;
         let address = self.url.trim_start_matches("http://");

@@ -1,5 +1,5 @@
 //! A server of bytes: it reads requests as far as it must to tell them apart, and answers each with
-//! bytes that stand in the test, so that they can be anything, HTTP or not.
+//! bytes from the test, so that they can be anything, HTTP or not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,14 @@ pub const LAST_CHUNK: &str = "0\r\n\r\n";
 /// The end marker.
 pub const DONE: &str = "data: [DONE]\n\n";
 
-/// What is done about a request.
+/// What to do with a request.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// These bytes go out.
     Write(Vec<u8>),
-    /// The same bytes go out, so often.
+    /// The same bytes are sent, this many times.
     Repeat(Vec<u8>, usize),
-    /// Nothing, for so long.
+    /// Nothing, for this long.
     Wait(Duration),
     /// The connection is closed.
     Close,
@@ -33,7 +33,7 @@ pub fn say(bytes: impl AsRef<[u8]>) -> Act {
     Act::Write(bytes.as_ref().to_vec())
 }
 
-/// Nothing, for so many milliseconds.
+/// Nothing, for this many milliseconds.
 pub fn wait(milliseconds: u64) -> Act {
     Act::Wait(Duration::from_millis(milliseconds))
 }
@@ -91,7 +91,7 @@ impl Raw {
         })
     }
 
-    /// Answers requests that begin like this, such as `GET /health`, in these ways, one after the other, and
+    /// Answers requests that begin with a text, such as `GET /health`, in these ways, one after the other, and
     /// from then on in the last way; they have no number. All others are answered soundly.
     pub fn routing(routes: impl IntoIterator<Item = (&'static str, Vec<Vec<Act>>)>) -> Arc<Self> {
         let routes = routes.into_iter();
@@ -103,7 +103,7 @@ impl Raw {
         })
     }
 
-    /// The requests that came, head and body, in the order in which they came.
+    /// The requests that arrived, head and body, in order of arrival.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -159,7 +159,7 @@ async fn repeat(
     Ok(())
 }
 
-/// Reads one request, and leaves what follows it; nothing where there is none.
+/// Reads one request, and leaves what follows it; nothing if there is none.
 async fn hear(io: &mut (impl AsyncRead + Unpin), heard: &mut Vec<u8>) -> Option<String> {
     loop {
         if let Some(end) = end_of_request(heard) {

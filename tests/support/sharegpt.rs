@@ -14,7 +14,7 @@ pub fn answer_bytes(number: u32) -> u32 {
     10 + number * 53 % 991
 }
 
-/// Writes so many conversations of two turns; no two prompts are the same.
+/// Writes this many conversations of two turns; no two prompts are the same.
 pub fn file(conversations: u32) -> NamedTempFile {
     let file = NamedTempFile::new().unwrap();
     let mut out = BufWriter::new(&file);
@@ -36,14 +36,14 @@ pub fn file(conversations: u32) -> NamedTempFile {
     file
 }
 
-/// So many bytes that begin with the number.
+/// This many bytes, beginning with the number.
 fn text(number: u32, bytes: u32) -> String {
     let mut text = format!("{number:08}. ");
     while text.len() < bytes as usize {
         text.push_str("Tell me more. ");
     }
     text.truncate(bytes as usize);
-    // White space at the end might be trimmed, and the lengths would not be the ones said.
+    // White space at the end might be trimmed, and the lengths would be wrong.
     text.truncate(text.trim_end().len());
     while text.len() < bytes as usize {
         text.push('.');

@@ -1,4 +1,4 @@
-//! A trial: a scenario's text, what flags would say over it, and a mock engine's script, run whole
+//! A trial: a scenario's text, settings that flags would lay over it, and a mock engine's script, run as a whole
 //! on virtual time. Everything between the scenario and the report is the real thing.
 
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub struct Trial {
     looks: Option<Duration>,
 }
 
-/// What came of it.
+/// The results.
 pub struct Ran {
     /// The plan, with the model's name in it.
     pub plan: Plan,
@@ -49,7 +49,7 @@ pub struct Ran {
     pub ended: Result<(), RunError>,
     /// All exchanges as they were read back from the folder, ordered by phase and index.
     pub exchanges: Vec<Exchange>,
-    /// What the summary was made of beside them.
+    /// What the summary was made from in addition to them.
     pub facts: RunFacts,
     /// The summary.
     pub summary: Summary,
@@ -59,12 +59,12 @@ pub struct Ran {
     pub truths: Vec<Truth>,
     /// Connections that were opened.
     pub connections: usize,
-    /// What an onlooker can see of it.
+    /// The state of the run, for display.
     pub live: Arc<Live>,
-    /// What one saw while it went on, where one looked.
+    /// The snapshots taken while it went on, if any were.
     pub looks: Vec<Snapshot>,
     folder: RunFolder,
-    /// Holds the run's folder, which goes when this does.
+    /// Holds the run's folder; it is deleted with this.
     _output: TempDir,
 }
 
@@ -77,7 +77,7 @@ impl Trial {
         }
     }
 
-    /// Lays more of a scenario over it, as flags do.
+    /// Lays more scenario text over it, as flags do.
     pub fn with(mut self, over: &str) -> Self {
         self.over.push(over.to_owned());
         self
@@ -95,13 +95,13 @@ impl Trial {
         self
     }
 
-    /// Gives the key that a variable would hold.
+    /// Sets the key that a variable would hold.
     pub fn api_key(mut self, key: &str) -> Self {
         self.api_key = Some(key.to_owned());
         self
     }
 
-    /// Runs a part of the plan only.
+    /// Runs only a part of the plan.
     pub fn slice(mut self, index: u32, of: u32) -> Self {
         self.slice = Some(Slice { index, of });
         self
@@ -114,7 +114,7 @@ impl Trial {
         self
     }
 
-    /// Against a server of bytes instead.
+    /// Against a raw server instead.
     pub fn against_raw(mut self, raw: &Arc<Raw>) -> Self {
         self.raw = Some(Arc::clone(raw));
         self
@@ -132,7 +132,7 @@ impl Trial {
         self
     }
 
-    /// With an onlooker who looks so often while it goes on.
+    /// Takes snapshots at this interval while it goes on.
     pub fn looked_at(mut self, every: Duration) -> Self {
         self.looks = Some(every);
         self
@@ -252,10 +252,10 @@ impl Trial {
     }
 }
 
-/// Of which there is none: who waits for it waits for ever.
+/// There is none of these: waiting for one never ends.
 enum Never {}
 
-/// The speed of the mock engine where a trial says nothing else.
+/// The speed of the mock engine by default.
 const SPEED: &str = "ttft = '120ms'\nitl = '20ms'\n";
 
 impl Ran {

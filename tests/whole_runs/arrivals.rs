@@ -1,4 +1,4 @@
-//! Arrivals whose rate is not one that stays: bursts, ramps, stages, traces, and users who think.
+//! Arrivals whose rate is not constant: bursts, ramps, stages, traces, and users who think.
 
 use model::arrival::{Arrival, Trace};
 use model::units::Nanos;
@@ -22,7 +22,7 @@ fn sent(ran: &Ran) -> Vec<f64> {
     ran.since_start(|exchange| exchange.sent)
 }
 
-/// Timers of the runtime tick in milliseconds: a request leaves at the next whole one.
+/// Timers of the runtime tick in milliseconds: a request is sent at the next whole one.
 fn assert_sent_when_due(ran: &Ran) {
     for exchange in ran.measured() {
         let tick = exchange.due.0.div_ceil(1_000_000) * 1_000_000;
@@ -31,7 +31,7 @@ fn assert_sent_when_due(ran: &Ran) {
 }
 
 /// vLLM's schedule for `--burstiness 0.5 --request-rate 10 --seed 0` of eight requests; the numbers
-/// are NumPy's, see `host/src/arrival/tests.rs`. The measurement begins a gap before the first is due.
+/// are NumPy's, see `host/model/src/arrival/tests.rs`. The measurement begins a gap before the first is due.
 #[tokio::test(start_paused = true)]
 async fn bursts() {
     let over = "load.burstiness = 0.5\nload.normalise = true\nload.seed = 0\nload.requests = 8";
@@ -203,7 +203,7 @@ async fn users_who_think() {
     assert_eq!(sent(&held), [0.0, 0.0, 500.0, 500.0]);
 }
 
-/// At random, but of the seed: the same pauses again, others with another seed.
+/// Random, but determined by the seed: the same pauses again, others with another seed.
 #[tokio::test(start_paused = true)]
 async fn users_who_think_at_random() {
     let over = "load.concurrency = 2\nload.think-time = '180ms'\nload.think-spread = 'exponential'";
@@ -240,7 +240,7 @@ async fn a_cap_holds_a_trace_back() {
     assert!(ran.summary.findings.iter().any(|f| f.id == Id::NotSent));
 }
 
-/// A dataset that has its samples due at these milliseconds, and so many requests of it.
+/// A dataset that has its samples due at these milliseconds, and this many requests.
 fn planned(arrivals: &[u64], requests: u64) -> Trial {
     let plugin = crate::hostile_guests::fixture::components().join("guests/hostile-dataset.wasm");
     Trial::of(&format!(
@@ -295,11 +295,11 @@ fn arrivals_that_a_dataset_does_not_plan_are_its_fault() {
     for (arrivals, said) in [
         (
             vec![0, 100],
-            "sample `sample-2` has no arrival, and `arrival` = \"dataset\" leaves due times to the dataset",
+            "sample `sample-2` has no arrival time, but `arrival` = \"dataset\" takes due times from the dataset",
         ),
         (
             vec![0, 100, 99],
-            "sample `sample-2` is due after 0.099 s, before the sample before it, which is due after 0.1 s",
+            "sample `sample-2` is due after 0.099 s, earlier than the sample before it, which is due after 0.1 s",
         ),
     ] {
         let trial = planned(&arrivals, 3);

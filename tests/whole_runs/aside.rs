@@ -1,4 +1,4 @@
-//! What servers are asked beside answers: whether they serve, to flush their caches, and what they count.
+//! What servers are asked in addition to answers: whether they are ready, to flush their caches, and for their metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::support::trial::Trial;
 
 const ASKED: &str = "load = { warmup = 2, flush-cache = true }\nreport.server-metrics = true\n";
 
-/// vLLM's metrics after so many requests of 40 tokens each.
+/// vLLM's metrics after this many requests of 40 tokens each.
 fn metrics(requests: u64, hits: u64) -> Vec<Act> {
     let tokens = requests * 40;
     whole(
@@ -32,7 +32,7 @@ fn metrics(requests: u64, hits: u64) -> Vec<Act> {
     )
 }
 
-/// A server that counts so many requests from the one reading to the other.
+/// A server that counts this many requests between the two readings.
 fn counting(before: u64, after: u64) -> Arc<Raw> {
     Raw::routing([
         ("GET /metrics", vec![metrics(before, 0), metrics(after, 30)]),
@@ -108,7 +108,7 @@ async fn a_server_that_served_somebody_else_is_found_out() {
         .unwrap_or_else(|| panic!("{}", ran.text));
     assert_eq!(
         found.seen,
-        "while it was measured, the server counted 6 requests instead of 5, 240 input tokens instead of 200"
+        "during the measurement, the server counted 6 requests instead of 5, 240 input tokens instead of 200"
     );
 }
 
@@ -127,7 +127,7 @@ async fn what_a_server_does_not_say_afterwards_costs_no_measurement() {
     assert_eq!(server.targets[0].lost.as_deref(), Some("HTTP 500: gone"));
     assert!(
         ran.text
-            .contains("did not tell its metrics afterwards: HTTP 500: gone\n")
+            .contains("did not return its metrics after the run: HTTP 500: gone\n")
     );
 }
 
@@ -153,7 +153,7 @@ async fn a_server_that_keeps_its_cache_is_not_measured() {
     assert_eq!(ran.measured().count(), 0);
 }
 
-/// Waits for a server to serve, for so long at most; and what was told while waiting.
+/// Waits for a server to be ready, up to a time limit; returns what was printed while waiting.
 async fn waited(
     raw: &Arc<Raw>,
     limit: u64,
@@ -197,11 +197,10 @@ async fn a_server_that_loads_its_model_is_waited_for() {
     assert_eq!(told.len(), 3);
     let error = ended.unwrap_err().to_string();
     assert!(
-        error
-            .contains("does not serve after 2.5s; the last that was seen of it: HTTP 503: loading"),
+        error.contains("is not ready after 2.5s; its last response: HTTP 503: loading"),
         "{error}"
     );
-    // Who refuses the key serves; what is wrong with the key is another question's to tell.
+    // A server that refuses the key is ready; another question reports what is wrong with the key.
     let raw = Raw::routing([("GET /health", vec![whole("401 Unauthorized", "")])]);
     waited(&raw, 1_000).await.0.unwrap();
 }

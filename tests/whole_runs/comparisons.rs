@@ -1,4 +1,4 @@
-//! Whole runs of scripts that are equal but for chance, or not quite, held against each other.
+//! Whole runs of scripts that are equal except for chance, or nearly so, compared with each other.
 
 use report::compare::{
     Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures,
@@ -10,7 +10,7 @@ use crate::support::trial::Ran;
 
 const REQUESTS: u64 = 200;
 
-/// A run against a script whose times vary by a twentieth, by chances of that seed.
+/// A run against a script whose times vary by a twentieth, with this random seed.
 async fn run(ttft: &str, seed: u32) -> Side {
     let over = format!(
         "load.requests = {REQUESTS}\nload.arrival = 'poisson'\nload.rate = 20.0\ndataset.config.output-len = 4"
@@ -54,7 +54,7 @@ async fn equal_scripts_are_not_told_apart_and_three_percent_are_seen() {
             ttft += usize::from(called.iter().any(|figure| figure.starts_with("ttft.")));
         }
     }
-    // A run that is off by chance is off in fourteen pairs, so that they are no 105 trials of their own.
+    // A run that is off by chance is off in fourteen pairs, so the pairs are not 105 independent trials.
     assert!(
         ttft <= 5 && any <= 5,
         "of 105 pairs of equal scripts: TTFT {ttft}, any figure {any}"

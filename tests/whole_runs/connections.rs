@@ -1,4 +1,4 @@
-//! Which connection a request takes, and what becomes of it: HTTP/2's streams, reuse, several targets.
+//! Which connection a request uses, and what happens to it: HTTP/2's streams, reuse, several targets.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn facts(ran: &Ran, fact: impl Fn(&model::exchange::Connection) -> bool) -> usiz
     connections.filter(|connection| fact(connection)).count()
 }
 
-/// The mock engine's instants, over streams that share one connection.
+/// The mock engine's times, over streams that share one connection.
 #[tokio::test(start_paused = true)]
 async fn http_2_has_the_same_instants() {
     for stream in [true, false] {
@@ -103,7 +103,7 @@ async fn a_connection_that_says_goodbye_is_replaced() {
     }
 }
 
-/// A stream that is reset is one request's; the others of its connection go on.
+/// A reset stream affects one request; the others on its connection go on.
 #[tokio::test(start_paused = true)]
 async fn a_reset_stream_fails_one_request() {
     for (fault, class) in [
@@ -213,7 +213,7 @@ async fn several_targets_are_asked_in_turn() {
     }
 }
 
-/// A target that cannot be connected to fails its share, and nobody else's.
+/// A target that cannot be connected to fails only its own share.
 #[tokio::test(start_paused = true)]
 async fn a_target_that_is_down_fails_its_share() {
     for (away, class, said) in [

@@ -7,7 +7,7 @@ use result::metric::Source;
 use super::{assert_close, base};
 use crate::support::trial::{Ran, Trial};
 
-/// A backend, its configuration and the server's script; and where counts of tokens then come from.
+/// A backend, its configuration and the server's script; and the source of the token counts.
 struct Dialect {
     plugin: &'static str,
     config: &'static str,
@@ -162,12 +162,12 @@ async fn streamed() {
     }
 }
 
-/// A reply in one piece comes when its last token would have; of a first token nothing is known.
+/// A reply in one piece arrives when its last token would have; it has no known first token.
 #[tokio::test(start_paused = true)]
 async fn not_streamed() {
     for dialect in &DIALECTS {
         let ran = dialect.trial().with("request.stream = false").run().await;
-        // Whole replies hold usage, asked for or not.
+        // Whole replies include usage, whether requested or not.
         let dialect = Dialect {
             input: Source::Usage,
             output: Source::Usage,
@@ -247,7 +247,7 @@ async fn tokens_of_each_event() {
     assert_eq!((dealt.count, dealt.mean), (50, 20.0));
 }
 
-/// Wherever usage stands in a stream, it is found, and where there is none, none is made up.
+/// Usage is found wherever it is in a stream, and if there is none, none is made up.
 #[tokio::test(start_paused = true)]
 async fn usage_here_or_there() {
     for (usage, input, output) in [
@@ -329,7 +329,7 @@ async fn role_only_chunks() {
     }
 }
 
-/// Headers tell nothing of tokens.
+/// Headers say nothing about tokens.
 #[tokio::test(start_paused = true)]
 async fn headers_with_the_first_token() {
     for (headers, at) in [("at-once", 0.0), ("first-token", 120.0)] {
@@ -375,7 +375,7 @@ async fn characters_of_several_bytes() {
     }
 }
 
-/// A plugin named on the command line takes the place of the scenario's own: the same load, another engine.
+/// A plugin named on the command line replaces the scenario's own: the same load, another engine.
 #[tokio::test(start_paused = true)]
 async fn another_engine_for_the_same_scenario() {
     let vllm = base().run().await;

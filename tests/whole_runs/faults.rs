@@ -6,14 +6,14 @@ use result::finding::Id;
 use super::base;
 use crate::support::trial::{Ran, Trial};
 
-/// A trial whose second request (number 1) meets this fault, with little patience.
+/// A trial whose second request (number 1) meets this fault, with short timeouts.
 fn faulty(fault: &str) -> Trial {
     base()
         .with("timeouts = { first-token = '1s', token-gap = '1s' }")
         .against(&format!("[[fault]]\n{fault}\nrequests = [1]"))
 }
 
-/// The other requests are answered as if nothing had been.
+/// The other requests are answered normally.
 fn check(ran: &Ran, class: Class, fault: &str) {
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures(), [(1, class)], "{fault}\n{}", ran.text);
@@ -39,14 +39,14 @@ fn check(ran: &Ran, class: Class, fault: &str) {
     assert!(ran.text.contains(class.name()), "{fault}\n{}", ran.text);
 }
 
-/// What goes wrong, the failure it is, and a part of what is said of it: over HTTP/1.1 and over HTTP/2.
+/// What goes wrong, the failure it causes, and a part of its message: over HTTP/1.1 and over HTTP/2.
 #[rustfmt::skip]
 const FAULTS: [(&str, Class, [&str; 2]); 23] = [
     ("kind = 'http-error'", Class::HttpStatus, ["HTTP 500: EngineCore encountered an issue."; 2]),
     ("kind = 'http-error'\nstatus = 429\nretry-after = '3s'", Class::HttpStatus, ["(retry-after: 3)"; 2]),
     ("kind = 'html'\nstatus = 502", Class::HttpStatus, ["HTTP 502: It works!"; 2]),
-    ("kind = 'html'", Class::Protocol, ["a web page (text/html); is it the engine's port and path?"; 2]),
-    ("kind = 'hang-up'", Class::Send, ["closed before a reply came", "stream error received"]),
+    ("kind = 'html'", Class::Protocol, ["a web page (text/html); are the port and the path the engine's?"; 2]),
+    ("kind = 'hang-up'", Class::Send, ["closed before a reply arrived", "stream error received"]),
     ("kind = 'in-band-error'\nafter-tokens = 0", Class::InBandError, ["EngineCore encountered an issue."; 2]),
     ("kind = 'in-band-error'\nafter-tokens = 3", Class::InBandError, ["EngineCore encountered an issue."; 2]),
     ("kind = 'cut'\nafter-tokens = 0", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
@@ -55,15 +55,15 @@ const FAULTS: [(&str, Class, [&str; 2]); 23] = [
     ("kind = 'no-done'\nafter-tokens = 0", Class::CutOff, ["without its end marker"; 2]),
     ("kind = 'no-done'\nafter-tokens = 3", Class::CutOff, ["without its end marker"; 2]),
     ("kind = 'no-done'\nafter-tokens = 11", Class::CutOff, ["without its end marker"; 2]),
-    ("kind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout, ["nothing of the answer came within 1s"; 2]),
-    ("kind = 'slow-headers'\nfor = '2s'", Class::FirstTokenTimeout, ["nothing of the answer came within 1s"; 2]),
-    ("kind = 'stall'\nafter-tokens = 1", Class::TokenGapTimeout, ["no more of the answer came for 1s"; 2]),
-    ("kind = 'stall'\nafter-tokens = 3", Class::TokenGapTimeout, ["no more of the answer came for 1s"; 2]),
-    ("kind = 'stall'\nafter-tokens = 3\nfor = '2s'", Class::TokenGapTimeout, ["no more of the answer came for 1s"; 2]),
+    ("kind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout, ["nothing of the answer arrived within 1s"; 2]),
+    ("kind = 'slow-headers'\nfor = '2s'", Class::FirstTokenTimeout, ["nothing of the answer arrived within 1s"; 2]),
+    ("kind = 'stall'\nafter-tokens = 1", Class::TokenGapTimeout, ["no more of the answer arrived for 1s"; 2]),
+    ("kind = 'stall'\nafter-tokens = 3", Class::TokenGapTimeout, ["no more of the answer arrived for 1s"; 2]),
+    ("kind = 'stall'\nafter-tokens = 3\nfor = '2s'", Class::TokenGapTimeout, ["no more of the answer arrived for 1s"; 2]),
     ("kind = 'stop-early'\nafter-tokens = 0", Class::Empty, ["holds no answer"; 2]),
     ("kind = 'split'\nbytes = 1\nrequests = [1]\n[[fault]]\nkind = 'cut'\nafter-tokens = 3", Class::CutOff, ["before the reply's last chunk", "stream error received"]),
     ("kind = 'merge'\nevents = 2\nrequests = [1]\n[[fault]]\nkind = 'in-band-error'\nafter-tokens = 3", Class::InBandError, ["EngineCore encountered an issue."; 2]),
-    ("kind = 'ping'\nrequests = [1]\n[[fault]]\nkind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout, ["nothing of the answer came within 1s"; 2]),
+    ("kind = 'ping'\nrequests = [1]\n[[fault]]\nkind = 'stall'\nafter-tokens = 0", Class::FirstTokenTimeout, ["nothing of the answer arrived within 1s"; 2]),
     ("kind = 'crlf'\nrequests = [1]\n[[fault]]\nkind = 'no-done'\nafter-tokens = 3", Class::CutOff, ["without its end marker"; 2]),
 ];
 
@@ -83,7 +83,7 @@ async fn each_fault_is_a_failure_of_its_class() {
     }
 }
 
-/// On every route that streams otherwise, too.
+/// The same on every route that streams differently.
 #[tokio::test(start_paused = true)]
 async fn each_dialect_knows_a_broken_reply() {
     for (plugin, config, script) in [
@@ -131,7 +131,7 @@ async fn what_was_seen_before_stays() {
     assert_eq!(cut.ended.unwrap().since(sent).as_millis_f64(), 180.0);
 }
 
-/// A second of nothing, counted from the last byte.
+/// A second without data, counted from the last byte.
 #[tokio::test(start_paused = true)]
 async fn a_stall_ends_after_the_time_allowed_between_tokens() {
     let ran = faulty("kind = 'stall'\nafter-tokens = 3").run().await;
@@ -149,7 +149,7 @@ async fn a_stall_ends_after_the_time_allowed_between_tokens() {
     }
 }
 
-/// Stalls and late headers within the time allowed are slowness, and no failure.
+/// Stalls and late headers within the timeouts are slowness, not failures.
 #[tokio::test(start_paused = true)]
 async fn slowness_is_no_failure() {
     let ran = faulty("kind = 'stall'\nafter-tokens = 3\nfor = '500ms'")
@@ -167,7 +167,7 @@ async fn slowness_is_no_failure() {
     assert_eq!((e2e.min, e2e.max), (320.0, 320.0));
 }
 
-/// An answer that ends early is an answer; that it was to be longer is a finding.
+/// An answer that ends early is an answer; that it should have been longer is a finding.
 #[tokio::test(start_paused = true)]
 async fn short_answers_are_found() {
     let ran = base()

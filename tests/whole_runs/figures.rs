@@ -1,5 +1,5 @@
-//! What is made of a run's records: goodput, the steady state, intervals, and which metrics come
-//! from what.
+//! What is computed from a run's records: goodput, the steady state, intervals, and the sources of
+//! metrics.
 
 use model::exchange::FailureClass;
 use result::summary::{Basis, SteadyState, Window};
@@ -76,7 +76,7 @@ async fn the_steady_state_of_a_closed_loop() {
     assert!(short.text.contains("\nnone: "), "{}", short.text);
 }
 
-/// Every figure says what it comes from; those of tokens are counted.
+/// Every figure states its source; those of tokens are counted.
 #[tokio::test(start_paused = true)]
 async fn requests_are_sampled_and_tokens_are_counted() {
     let ran = base().run().await;

@@ -1,4 +1,4 @@
-//! When requests go out, and what is made of it: arrivals, caps, closed loops, durations, warm-up.
+//! When requests are sent, and the results: arrivals, caps, closed loops, durations, warmup.
 
 use std::collections::BTreeSet;
 
@@ -110,7 +110,7 @@ async fn the_servers_own_account_agrees() {
     }
 }
 
-/// In runs of a second and more, the busiest second is told. Answers of 101 tokens take 2120 ms:
+/// In runs of a second and more, the busiest second is reported. Answers of 101 tokens take 2120 ms:
 /// in the second from 1 to 2 s the first and the second have 50 tokens each, the third, whose first
 /// token comes at 1120 ms, has 44, and the fourth, at 1620 ms, has 19.
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,7 @@ async fn a_closed_loop() {
     assert_eq!(ran.connections, 2, "a connection a user, kept alive");
 }
 
-/// NumPy's instants. Timers of the runtime tick in milliseconds, so a request leaves at the next
+/// NumPy's times. Timers of the runtime tick in milliseconds, so a request is sent at the next
 /// whole one, and how late that is, is on record.
 #[tokio::test(start_paused = true)]
 async fn poisson_arrivals() {
@@ -233,7 +233,7 @@ async fn a_duration() {
     );
 }
 
-/// One at a time and a second's time: whatever was due and found no place is on record.
+/// One at a time for one second: whatever was due and found no slot is on record.
 #[tokio::test(start_paused = true)]
 async fn what_was_not_sent_is_on_record() {
     let over = "load.duration = '1s'\nload.max-in-flight = 1";

@@ -1,4 +1,4 @@
-//! How long is waited for what, and from when.
+//! The timeouts, and when each of them starts.
 
 use model::exchange::{FailureClass as Class, Kind};
 use model::units::Nanos;
@@ -14,7 +14,7 @@ fn lasted(ran: &Ran, index: usize) -> f64 {
     since.as_millis_f64()
 }
 
-/// A chat whose role comes at once and whose tokens stop for ever after so many.
+/// A chat whose role arrives at once and whose tokens stop forever after this many.
 fn stalled(after: u32, timeouts: &str) -> Trial {
     base()
         .with("backend.config.route = 'chat'")
@@ -25,7 +25,7 @@ fn stalled(after: u32, timeouts: &str) -> Trial {
         ))
 }
 
-/// A role is no token: what is waited for after it is the first token, and that from the sending on.
+/// A role is no token: after it, the first-token timeout still runs, counted from the sending.
 #[tokio::test(start_paused = true)]
 async fn a_role_is_no_token() {
     for (first, gap) in [("400ms", "5s"), ("400ms", "100ms"), ("3s", "500ms")] {
@@ -43,7 +43,7 @@ async fn a_role_is_no_token() {
     }
 }
 
-/// After the first token, the time for the first one is no matter, be it shorter or longer.
+/// After the first token, its timeout no longer matters, whether it is shorter or longer.
 #[tokio::test(start_paused = true)]
 async fn the_gap_counts_from_the_last_token() {
     for (first, gap, limit) in [
@@ -59,7 +59,7 @@ async fn the_gap_counts_from_the_last_token() {
     }
 }
 
-/// Where no time is given for the first token, only that for the whole request holds for it.
+/// If no timeout is set for the first token, only that of the whole request applies to it.
 #[tokio::test(start_paused = true)]
 async fn without_a_time_for_the_first_token_the_request_has_it() {
     let ran = stalled(0, "token-gap = '1s', request = '20s'").run().await;
@@ -69,7 +69,7 @@ async fn without_a_time_for_the_first_token_the_request_has_it() {
     assert_eq!(ran.failures(), [(1, Class::TokenGapTimeout)]);
 }
 
-/// A reply of any length is given no more than the time for a request.
+/// A reply of any length gets no more than the request timeout.
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_never_ends_is_ended() {
     let mut drip = vec![say(CHUNKED)];
@@ -84,7 +84,7 @@ async fn a_reply_that_never_ends_is_ended() {
     assert_eq!(ran.exchanges[1].output.len(), 31);
 }
 
-/// Replies that are not streamed have no tokens to wait for.
+/// Replies that are not streamed have no tokens with timeouts.
 #[tokio::test(start_paused = true)]
 async fn a_whole_reply_is_waited_for_as_a_whole() {
     let timeouts = "timeouts = { first-token = '10ms', token-gap = '10ms' }";

@@ -1,4 +1,4 @@
-//! Every scenario that ships, whole, in its own numbers: as many requests as it says, each as long
+//! Every built-in scenario, run as a whole, with its own numbers: as many requests as it says, each as long
 //! as it says. Answers come 500 tokens an event, so that millions of tokens take seconds here.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ fn conversations() -> &'static NamedTempFile {
     FILE.get_or_init(|| sharegpt::file(CONVERSATIONS))
 }
 
-/// The scenarios that are run below. That none is missing is a test.
+/// The scenarios that are run below. A test checks that none is missing.
 const RUN: [&str; 9] = [
     "scenarios/gpustack/generation-heavy.toml",
     "scenarios/gpustack/long-context.toml",
@@ -36,7 +36,7 @@ fn every_scenario_that_ships_is_run() {
     assert_eq!(shipped, BTreeSet::from(RUN));
 }
 
-/// Runs a scenario whole and checks what holds for all: every request is answered, on time, at
+/// Runs a whole scenario and checks what holds for all: every request is answered, on time, at
 /// the server's pace, with as many tokens as asked for, by both sides' count.
 async fn run(name: &str, requests: u64) -> Ran {
     assert!(RUN.contains(&name));

@@ -1,5 +1,5 @@
-//! Replies that no HTTP library writes, byte by byte: what is wrong with one is a failure of that
-//! request alone, and what is merely odd is none.
+//! Replies that no HTTP library writes, byte by byte: an error in one is a failure of that
+//! request alone, and an oddity is no failure.
 
 use model::exchange::{FailureClass as Class, Outcome};
 
@@ -7,7 +7,7 @@ use super::BASE;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, sound, text, wait};
 use crate::support::trial::{Ran, Trial};
 
-/// Five requests, each when the one before it is over, the second of them answered like this.
+/// Five requests, each after the one before it has ended, the second of them answered like this.
 async fn second(reply: Vec<Act>) -> Ran {
     let raw = Raw::with([(1, reply)]);
     let one_by_one = "arrival = \"closed\"\nconcurrency = 1";
@@ -64,7 +64,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             "gzip that nobody asked for",
             with_fields("content-encoding: gzip", GZIPPED),
             Class::Protocol,
-            "the reply is compressed (`content-encoding: gzip`), which was not asked for; is a proxy in between?",
+            "the reply is compressed (`content-encoding: gzip`), but compression was not requested; is there a proxy in between?",
         ),
         (
             "a transfer coding that nobody asked for",
@@ -74,7 +74,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(LAST_CHUNK),
             ],
             Class::Send,
-            "the transfer coding `gzip, chunked`, which was not asked for",
+            "the transfer coding `gzip, chunked`, which was not requested",
         ),
         (
             "a document instead of a stream",
@@ -122,7 +122,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(DONE),
             ],
             Class::CutOff,
-            "a chunk of the reply does not say its size",
+            "a chunk of the reply has no valid size",
         ),
         (
             "a stated length that is not reached",
@@ -168,7 +168,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             "nothing",
             vec![Act::Close],
             Class::Send,
-            "closed before a reply came",
+            "closed before a reply arrived",
         ),
         (
             "an error whose body stops",
@@ -193,7 +193,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(LAST_CHUNK),
             ],
             Class::FirstTokenTimeout,
-            "nothing of the answer came within 1s",
+            "nothing of the answer arrived within 1s",
         ),
         (
             "a pause between tokens, however many pings come",
@@ -207,7 +207,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(LAST_CHUNK),
             ],
             Class::TokenGapTimeout,
-            "no more of the answer came for 1s",
+            "no more of the answer arrived for 1s",
         ),
     ] {
         let ran = second(reply).await;
@@ -224,7 +224,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
     }
 }
 
-/// Whatever HTTP allows, and what comes after the answer, is an answer all the same.
+/// Whatever HTTP allows, and whatever comes after the answer, still counts as an answer.
 #[tokio::test(start_paused = true)]
 async fn what_is_odd_on_the_wire_is_no_failure() {
     let event_by_event = |cut: usize| -> Vec<Act> {
@@ -340,7 +340,7 @@ async fn what_is_odd_on_the_wire_is_no_failure() {
     }
 }
 
-/// What is left of a reply is not taken for the next one.
+/// The rest of a reply is not taken for the next one.
 #[tokio::test(start_paused = true)]
 async fn a_connection_with_half_a_reply_on_it_is_not_used_again() {
     let half = vec![

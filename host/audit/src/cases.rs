@@ -1,12 +1,12 @@
-//! Files as the real tools wrote them, or pages as they stand, in `tests/audit`: each folder has one, and
-//! beside it what its audit says. `BLESS=1` writes that anew.
+//! Files as the real tools wrote them, or pages as published, in `tests/audit`: each folder has one,
+//! together with its expected audit. `BLESS=1` rewrites the expectation.
 
 use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::claim;
 
-/// The audit as text, or what is wrong with the file.
+/// The audit as text, or the errors of the file.
 fn told(input: &Path) -> String {
     let content = std::fs::read(input).unwrap();
     let name = input.file_name().unwrap().to_str().unwrap();
@@ -58,8 +58,8 @@ fn every_case_is_told_as_it_is_kept() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What the real tools wrote of a sound engine: none of it is called invalid, and what the mock's own text
-/// (other tokens than it counts) or a tool's way of counting brings about is all that is doubted.
+/// Files that real tools wrote about a sound engine: none of them is invalid, and the only doubts come from
+/// the mock's own text (its tokens differ from its counts) or from a tool's way of counting.
 #[test]
 fn real_files_of_sound_runs_are_not_called_invalid() {
     for name in [
@@ -96,7 +96,7 @@ fn real_files_of_sound_runs_are_not_called_invalid() {
     }
 }
 
-/// The schema of the audit holds for what it prints.
+/// The audit's JSON conforms to its schema.
 #[test]
 fn the_json_is_as_its_schema_says() {
     let schema = schemars::schema_for!(Report);

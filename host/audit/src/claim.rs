@@ -1,9 +1,9 @@
 //! Results as other tools stated them: a text block on a page, a file of `vllm bench serve`, a line of
-//! SGLang's JSONL. What a tool means by a name is kept beside the figure, for one name covers
+//! SGLang's JSONL. The tool's definition is kept together with the figure, because one name covers
 //! several metrics.
 //!
-//! A claim is what was said, never what is thought of it: that is `audit`'s. Nothing is filled in that the
-//! source does not say.
+//! A claim is what the source states, without judgement: `audit` judges it. Nothing is filled in that the
+//! source does not state.
 
 mod aiperf;
 mod block;
@@ -38,7 +38,7 @@ pub struct Claim {
     pub source: Source,
     /// Which tool wrote it.
     pub tool: Tool,
-    /// Engine, version, hardware and launch command, as far as the source says.
+    /// Engine, version, hardware and launch command, as far as the source states them.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
     /// The model, as named there.
@@ -47,14 +47,14 @@ pub struct Claim {
     /// The scenario: `sharegpt`, `random 1024/1024`, or a profile's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// What was asked of the tool.
+    /// The settings of the tool.
     pub asked: Asked,
-    /// What it states, by the names of our figures, in our units. `ttft`, `tpot`, `itl` and `e2e` are
-    /// what the tool calls so; `definitions` says what they are.
+    /// The stated figures, under our names and in our units. `ttft`, `tpot`, `itl` and `e2e` are the
+    /// tool's own; `definitions` has their meaning.
     pub figures: BTreeMap<String, Stated>,
-    /// Which metric of our catalogue each of its latencies is.
+    /// The definition of each of its latencies, and the equivalent metric of our catalogue.
     pub definitions: BTreeMap<String, Definition>,
-    /// What it says of each request; not part of the JSON.
+    /// What it states about each request; not part of the JSON.
     #[serde(skip)]
     pub samples: Vec<Sample>,
 }
@@ -72,13 +72,13 @@ pub struct Source {
     /// blocks on a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
-    /// Which of several in a JSON file: `benchmarks[2]`.
+    /// Its place among several in a JSON file: `benchmarks[2]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The headings above it, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headings: Vec<String>,
-    /// What the page says just above it: `Optimized benchmark result`.
+    /// The text just above it on the page: `Optimized benchmark result`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
     /// Where it was published.
@@ -92,7 +92,7 @@ pub struct Source {
 pub enum Tool {
     /// This program's own text block.
     Runner,
-    /// LMDeploy's `profile_restful_api.py`, and the suite made of it.
+    /// LMDeploy's `profile_restful_api.py`, and the suite built on it.
     Lmdeploy,
     /// SGLang's `bench_serving`.
     Sglang,
@@ -106,7 +106,7 @@ pub enum Tool {
     Aiperf,
     /// NVIDIA's GenAI-Perf.
     GenaiPerf,
-    /// A block of that family which none of them writes.
+    /// A block of that family that none of these tools writes.
     Unknown,
 }
 
@@ -142,24 +142,24 @@ impl Tool {
     }
 }
 
-/// What was asked of a tool. What the source does not say is absent.
+/// The settings of a tool. What the source does not state is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Asked {
     /// How many requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Requests a second; infinite where all were to be sent at once, `"inf"` in JSON.
+    /// Requests per second; infinite if all were to be sent at once, `"inf"` in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub request_rate: Option<f64>,
     /// The cap on requests in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u64>,
-    /// Tokens of each prompt, where all were to be of one length.
+    /// Tokens of each prompt, if all were to have the same length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens of each answer, where all were to be of one length.
+    /// Tokens of each answer, if all were to have the same length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// The dataset.
@@ -188,12 +188,12 @@ fn rate<S: Serializer>(rate: &Option<f64>, serializer: S) -> Result<S::Ok, S::Er
 pub struct Stated {
     /// The figure, in our unit.
     pub value: f64,
-    /// How far rounding may have moved it, in our unit: half of its last digit. 0 where it was
-    /// written in full.
+    /// The largest rounding error, in our unit: half of its last digit. 0 if it was written in
+    /// full.
     pub rounding: f64,
 }
 
-/// What a tool says of one request.
+/// What a tool states about one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// When it was sent, in seconds from an origin of the tool's.
@@ -210,12 +210,12 @@ pub struct Sample {
     pub tpot_ms: Option<f64>,
     /// The gaps between its pieces, in milliseconds.
     pub gaps_ms: Vec<f64>,
-    /// Why it failed, where it did.
+    /// Why it failed, if it did.
     pub error: Option<String>,
 }
 
 impl Claim {
-    /// A claim of that tool that says nothing yet but where it was found.
+    /// A claim of that tool that so far has only its source.
     pub fn of(tool: Tool, source: Source) -> Self {
         Claim {
             source,
@@ -230,8 +230,8 @@ impl Claim {
         }
     }
 
-    /// A figure by the name that the tool itself would give it: `ttft` is what it calls TTFT,
-    /// whichever metric that is.
+    /// A figure under the tool's own name: `ttft` is what the tool calls TTFT, whichever metric that
+    /// is.
     pub fn stated(&self, figure: &str) -> Option<Stated> {
         self.figures.get(figure).copied()
     }
@@ -241,8 +241,8 @@ impl Claim {
         self.stated(figure).map(|stated| stated.value)
     }
 
-    /// A figure by our definition: that of `ttft-any` is what vLLM calls TTFT, and its claims have
-    /// none of `ttft`.
+    /// A figure by our definition: `ttft-any` is what vLLM calls TTFT, and claims of vLLM have no
+    /// `ttft`.
     pub fn figure(&self, figure: &Figure) -> Option<Stated> {
         match figure {
             Figure::Whole(_) => self.stated(&figure.to_string()),
@@ -264,8 +264,8 @@ impl Claim {
         stated.collect()
     }
 
-    /// The values of a latency a request, in milliseconds, where the source has them, by the tool's
-    /// name for it; of `itl` all gaps of all requests. Requests that failed have none.
+    /// The values of a latency per request in milliseconds, if the source has them, under the tool's
+    /// name; for `itl`, all gaps of all requests. Requests that failed have none.
     pub fn values(&self, theirs: &str) -> Vec<f64> {
         let answered = self.samples.iter().filter(|sample| sample.error.is_none());
         match theirs {
@@ -287,8 +287,8 @@ impl Claim {
 }
 
 impl Sample {
-    /// Time per output token in milliseconds: as stated, else after the first, where there are two tokens
-    /// or more.
+    /// Time per output token in milliseconds: as stated, else computed after the first token, if there are at
+    /// least two.
     pub fn tpot(&self) -> Option<f64> {
         if self.tpot_ms.is_some() {
             return self.tpot_ms;
@@ -298,7 +298,7 @@ impl Sample {
     }
 }
 
-/// A figure from its digits; nothing where they are none, or say that there is none.
+/// Parses a figure; `None` if the text is not a number, or states that there is none.
 pub(crate) fn stated(digits: &str) -> Option<Stated> {
     number::read(digits).ok().flatten()
 }

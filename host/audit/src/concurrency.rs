@@ -9,7 +9,7 @@ use result::finding::Severity;
 /// Duration and latencies are taken from clocks read a moment apart.
 const MOMENT: f64 = 0.01;
 
-/// Requests in flight in the mean: the sum of latencies over the duration.
+/// Mean number of requests in flight: the sum of latencies over the duration.
 pub(super) fn mean(figures: &Figures<'_>) -> Option<Range> {
     let e2e = figures.positive("e2e.mean")? / Range::exact(1e3);
     Some(e2e * Range::exact(figures.answered()?) / figures.duration()?)
@@ -24,7 +24,7 @@ pub(super) fn cap(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let seen = format!(
-        "latencies over the duration make {} requests in flight in the mean, and the cap is {}",
+        "latencies over the duration give {} requests in flight on average, but the cap is {}",
         shown(mean.mid()),
         shown(cap)
     );
@@ -40,7 +40,7 @@ pub(super) fn little(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let seen = format!(
-        "latencies over the duration make {} requests in flight in the mean, and {} is stated ({} apart)",
+        "latencies over the duration give {} requests in flight on average, but {} is stated ({} apart)",
         shown(mean.mid()),
         shown(stated.mid()),
         percent(apart),
@@ -61,7 +61,7 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
         && peak.wider(MOMENT).below(mean)
     {
         let seen = format!(
-            "latencies over the duration make {} requests in flight in the mean, and the peak is {}",
+            "latencies over the duration give {} requests in flight on average, but the peak is {}",
             shown(mean.mid()),
             shown(peak.mid())
         );
@@ -74,7 +74,7 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
     let cap = figures.claim.asked.max_concurrency.map(|cap| cap as f64);
     if let Some(cap) = cap.filter(|cap| peak.low > *cap) {
         let seen = format!(
-            "{} requests in flight at the peak, and the cap is {}",
+            "{} requests in flight at the peak, but the cap is {}",
             shown(peak.mid()),
             shown(cap)
         );
@@ -82,7 +82,7 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
         let (severity, formula) = match figures.claim.tool {
             Tool::Vllm | Tool::Sglang => (
                 Severity::Note,
-                Some("requests that touch the same second, those that follow one another counted too".to_owned()),
+                Some("requests that touch the same second, including those that only follow one another".to_owned()),
             ),
             _ => (Severity::Suspect, None),
         };

@@ -1,4 +1,4 @@
-//! Rules on requests and on the tokens that were asked for.
+//! Rules on the numbers of requests and of requested tokens.
 
 use super::figures::{Figures, percent, shown};
 use super::{Finding, Id};
@@ -7,8 +7,8 @@ use result::finding::Severity;
 /// Share of requests beyond which failures are more than an accident, as for runs of our own.
 const ACCIDENT: f64 = 0.01;
 
-/// Answers are cut to the length asked for, so that every token less is missing; tokenizers count the same text
-/// differently by less than this share.
+/// Answers are cut to the requested length, so every token less is missing; tokenizers differ by less than
+/// this share on the same text.
 const SHORT: f64 = 0.99;
 
 pub(super) fn nothing_answered(figures: &Figures<'_>) -> Option<Finding> {
@@ -42,7 +42,7 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
     };
     let how = match told >= missing {
         true => "failed",
-        false => "are missing, and the result does not say so",
+        false => "are missing, and the result does not mention them",
     };
     let seen = format!(
         "{} of {} requests {how} ({})",
@@ -62,7 +62,7 @@ pub(super) fn short_answers(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let seen = format!(
-        "answers have {} tokens in the mean, and {asked} were asked for",
+        "answers have {} tokens on average, but {asked} were requested",
         shown(each)
     );
     vec![Finding::new(Id::ShortAnswers, Severity::Suspect, seen)]

@@ -1,4 +1,4 @@
-//! The figures of a claim as the rules need them: with their rounding, and what follows from them.
+//! The figures of a claim as the rules need them: with their rounding, and with derived figures.
 
 use super::range::Range;
 use crate::claim::{Claim, Tool};
@@ -8,7 +8,7 @@ pub struct Figures<'a> {
     pub(super) claim: &'a Claim,
 }
 
-/// A number as findings show it: two decimals where they say something.
+/// A number as findings show it: with two decimals if they are significant.
 pub fn shown(value: f64) -> String {
     let text = if value.abs() >= 100_000.0 {
         format!("{value:.0}")
@@ -43,7 +43,7 @@ impl<'a> Figures<'a> {
         self.claim.stated(name).map(Range::from)
     }
 
-    /// One that says something: a zero may be there for want of a measurement.
+    /// A figure above zero: a zero may stand for a missing measurement.
     pub(super) fn positive(&self, name: &str) -> Option<Range> {
         self.get(name)
             .filter(|range| range.high > 0.0 && range.mid() > 0.0)
@@ -61,7 +61,7 @@ impl<'a> Figures<'a> {
         self.positive("throughput.duration-s")
     }
 
-    /// Output tokens of a request in the mean, as the result counts them.
+    /// Mean output tokens of a request, as the result counts them.
     pub(super) fn tokens_each(&self) -> Option<f64> {
         Some(self.claim.value("tokens.output")? / self.answered()?).filter(|tokens| *tokens > 0.0)
     }
@@ -78,7 +78,7 @@ impl<'a> Figures<'a> {
         self.claim.definitions.get(theirs)?.metric.as_deref()
     }
 
-    /// Whether TPOT is said to leave the time to the first token out.
+    /// Whether the tool defines TPOT without the time to the first token.
     pub(super) fn tpot_is_after_first(&self) -> bool {
         matches!(self.metric("tpot"), Some("tpot" | "tpot-last-token"))
     }
@@ -93,8 +93,8 @@ impl<'a> Figures<'a> {
         self.metric("itl") == Some("itl")
     }
 
-    /// Whether the tool times first and last token of a request only, and takes means over all requests'
-    /// tokens together: guidellm and what wraps it, since its files name its version.
+    /// Whether the tool times only the first and the last token of a request, and computes means over all
+    /// requests' tokens together: guidellm and its wrappers, since the version whose files name it.
     pub(super) fn first_and_last(&self) -> bool {
         let of_it = matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack);
         of_it && self.tpot_is_with_first()
@@ -111,7 +111,7 @@ impl<'a> Figures<'a> {
         self.claim.tool == Tool::Aiperf
     }
 
-    /// Time from the first token to the end in milliseconds, in the mean.
+    /// Mean time from the first token to the end in milliseconds.
     pub(super) fn decode(&self) -> Option<Range> {
         let decode = self.positive("e2e.mean")? - self.positive("ttft.mean")?;
         (decode.low > 0.0).then_some(decode)

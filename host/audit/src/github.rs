@@ -1,4 +1,4 @@
-//! An audit as annotations in a log of GitHub's: a line a finding, tied to the file and line it is of.
+//! An audit as annotations in a GitHub log: one line per finding, linked to its file and line.
 
 use std::fmt::Write;
 

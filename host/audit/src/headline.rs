@@ -1,4 +1,4 @@
-//! What a page says outside of its results, tied to the results that it rests on.
+//! What a page states outside of its results, linked to the results that it rests on.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,21 +8,21 @@ use super::{Audited, Id};
 use crate::claim::{Claim, Document, Quote};
 use result::finding::Verdict;
 
-/// A place that repeats figures of doubtful results, or of none.
+/// A place that repeats figures of doubtful results, or figures that no result has.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Headline {
     /// The file.
     pub file: String,
-    /// What it says, and where.
+    /// The quoted text and its place.
     pub quote: Quote,
-    /// The results that have these figures, by their place in the list of results.
+    /// The results that have these figures, by their index in the list of results.
     pub rests_on: Vec<usize>,
-    /// The best verdict of them; invalid where there are none.
+    /// The best verdict among them; invalid if there are none.
     pub verdict: Verdict,
-    /// What was found of that one, notes left out.
+    /// The findings of that result, without notes.
     pub findings: Vec<Id>,
-    /// What else is odd of it.
+    /// Anything else that is odd about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
 }
@@ -85,7 +85,7 @@ fn resting(file: &str, quote: &Quote, results: &[Audited]) -> Vec<usize> {
         .collect()
 }
 
-/// What a change in throughput is by tokens over duration, where that is another.
+/// A change in throughput recomputed as tokens over duration, if it differs.
 fn change(
     quote: &Quote,
     own: usize,
@@ -119,7 +119,7 @@ fn change(
         };
         let sign = if by_counts > 0.0 { "+" } else { "" };
         format!(
-            "by tokens over duration the change is {sign}{}, not {told:+} %",
+            "computed as tokens over duration, the change is {sign}{}, not {told:+} %",
             percent(by_counts / 100.0)
         )
     })

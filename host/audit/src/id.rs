@@ -13,11 +13,11 @@ pub enum Id {
     NothingAnswered,
     /// Requests failed, or are missing from the result.
     Failures,
-    /// Fewer tokens came than were asked for.
+    /// Answers have fewer tokens than requested.
     ShortAnswers,
-    /// The answers' text has other tokens than the result counts.
+    /// The text of the answers has a different number of tokens than the result.
     RetokenizedDiffers,
-    /// A request's own figures do not give those of the whole.
+    /// The figures of the requests do not add up to those of the whole.
     SamplesDisagree,
     /// The request throughput is not requests over duration.
     RequestRateDisagrees,
@@ -25,47 +25,47 @@ pub enum Id {
     TokenRateDisagrees,
     /// The total throughput is not the sum of its parts.
     TotalDisagrees,
-    /// The peak is more than can have been generated.
+    /// The peak is more than the server can have generated.
     PeakImpossible,
     /// The peak is far above what the requests in flight were generating.
     PeakImplausible,
     /// The peak is below the mean.
     PeakBelowMean,
-    /// The server did not keep up with the rate that was asked for.
+    /// The server did not keep up with the requested rate.
     RateNotReached,
-    /// Requests came faster than they were asked for.
+    /// Requests were sent faster than the requested rate.
     RateExceeded,
-    /// More were in flight than the cap allowed.
+    /// More requests were in flight than the cap allows.
     OverCap,
-    /// What was in flight does not agree with Little's law.
+    /// The requests in flight contradict Little's law.
     ConcurrencyDisagrees,
     /// A latency is longer than the whole run.
     LatencyOverDuration,
-    /// A latency to the first token is longer than that to the last.
+    /// A time to the first token is longer than the time to the last.
     TtftOverE2e,
-    /// A zero stands where nothing was measured.
+    /// The tool wrote zero where it measured nothing.
     ZeroMeansAbsent,
-    /// Half of the gaps or more are nothing: tokens came together.
+    /// At least half of the gaps are zero: tokens arrived together.
     ZeroGaps,
-    /// TTFT, TPOT and the number of tokens do not give the end-to-end latency.
+    /// TTFT, TPOT and the number of tokens do not add up to the end-to-end latency.
     LatencyDisagrees,
-    /// TPOT is not what it is called: the time to the first token is in it.
+    /// TPOT includes the time to the first token, unlike its name.
     TpotWithFirst,
-    /// The last token that was timed came long before the end.
+    /// The last timed token came long before the end.
     LastTokenEarly,
     /// The gaps do not add up to the time between first and last token.
     GapsDisagree,
-    /// A gap stands for several tokens.
+    /// A gap covers several tokens.
     TokensPerGap,
     /// Percentiles are not in order.
     Disordered,
-    /// A mean or deviation is outside of what the percentiles allow.
+    /// The percentiles rule out a mean or deviation.
     MeanImpossible,
-    /// Another result has the same figures to the digit.
+    /// Another result has exactly the same figures.
     SameTwice,
-    /// The prompts are others than those of the results it stands beside.
+    /// The prompts differ from those of the other results of the scenario.
     OtherPrompts,
-    /// A headline rests on a result that is not there, or on doubtful ones.
+    /// A headline rests on a missing result or on doubtful ones.
     Headline,
 }
 
@@ -90,148 +90,148 @@ impl Id {
         match self {
             Id::NothingAnswered => (
                 "nothing-answered",
-                "latency and throughput are of answered requests; zeros stand in their place",
-                "see the tool's log for why requests failed",
+                "latency and throughput need answered requests; the tool wrote zeros instead",
+                "look in the tool's log for why requests failed",
             ),
             Id::Failures => (
                 "failures",
-                "latency and throughput are of answered requests only; what failed or went missing, often the slowest, is left out, and took load off the server",
-                "find out why they failed and measure again; do not compare it with a result that answered all",
+                "latency and throughput cover answered requests only: requests that failed or went missing, often the slowest, are left out, and each took load off the server",
+                "find out why they failed and measure again; do not compare with a result in which all requests were answered",
             ),
             Id::ShortAnswers => (
                 "short-answers",
-                "shorter answers are less work: throughput in requests and end-to-end latency look better",
-                "have the server ignore the end token, or compare with results of the same length",
+                "shorter answers are less work, so request throughput and end-to-end latency look better",
+                "make the server ignore the end token, or compare with results of the same answer length",
             ),
             Id::RetokenizedDiffers => (
                 "retokenized-differs",
-                "the count is of tokens asked for or claimed, and the text that came has others; each figure a token is off by as much",
-                "count by the server's usage; look whether special tokens or a reasoning channel were left out of the text",
+                "the tool counted requested or claimed tokens, but the text it received has a different number; every per-token figure is off by the same factor",
+                "count by the server's usage; check whether the text leaves out special tokens or a reasoning channel",
             ),
             Id::SamplesDisagree => (
                 "samples-disagree",
-                "the file holds the requests and figures of them, and one does not follow from the other",
-                "work the figures out again from the requests, and ask where the file was changed",
+                "the file contains requests and figures computed from them, and the two do not agree",
+                "recompute the figures from the requests, and ask where the file was changed",
             ),
             Id::RequestRateDisagrees => (
                 "request-rate-disagrees",
-                "requests, duration and rate say the same thing thrice; one of them is of something else",
-                "trust the counts and the duration, and ask what the rate was taken over",
+                "any two of requests, duration and rate determine the third; one of them measures something else",
+                "trust the counts and the duration, and ask what time span the rate covers",
             ),
             Id::TokenRateDisagrees => (
                 "token-rate-disagrees",
-                "a throughput over another time than the run's duration is not comparable with those of other tools",
-                "divide the tokens by the duration, and compare that",
+                "a throughput over a time span other than the run's duration is not comparable with other tools",
+                "divide the tokens by the duration, and compare the result",
             ),
             Id::TotalDisagrees => (
                 "total-disagrees",
-                "input, output and total throughput are of the same run, so the parts must give the whole",
-                "trust the token counts over the duration",
+                "input, output and total throughput describe the same run, so the parts must add up to the total",
+                "compute throughput from the token counts and the duration",
             ),
             Id::PeakImpossible => (
                 "peak-impossible",
-                "a peak is tokens in a second; there are not that many, so it is the inverse of a tiny gap",
-                "leave the peak out of any comparison, and do not size anything by it",
+                "a peak is the tokens of one second; there were not that many tokens, so it is the inverse of a tiny gap",
+                "ignore the peak in comparisons, and do not use it for sizing",
             ),
             Id::PeakImplausible => (
                 "peak-implausible",
-                "requests in flight at their mean speed do not come near it; a few were far faster than the rest, or tokens that came together were taken for speed",
-                "leave the peak out of any comparison",
+                "requests in flight at their mean speed do not come near it: a few were far faster than the rest, or tokens that arrived together were mistaken for speed",
+                "ignore the peak in comparisons",
             ),
             Id::PeakBelowMean => (
                 "peak-below-mean",
-                "the busiest second cannot have less than the mean; the tool counts events there, and an event holds several tokens",
-                "leave the peak out of any comparison",
+                "the busiest second cannot be below the mean; the tool counts events for the peak, and an event holds several tokens",
+                "ignore the peak in comparisons",
             ),
             Id::RateNotReached => (
                 "rate-not-reached",
-                "the figures are of a server that is behind, or of the cap on requests in flight, not of the rate that is named",
-                "name the throughput that was reached; lower the rate to learn the latency under it",
+                "the figures describe an overloaded server, or the cap on requests in flight, not the stated rate",
+                "state the throughput that was reached; lower the rate to measure latency without overload",
             ),
             Id::RateExceeded => (
                 "rate-exceeded",
-                "the load was another than the one that is named",
+                "the load differed from the stated one",
                 "ask how the requests were sent",
             ),
             Id::OverCap => (
                 "over-cap",
-                "the cap bounds how many are in flight, at any time and so in the mean",
-                "ask whether latency counts waiting before the request was sent, or failed requests are missing",
+                "the cap limits the requests in flight at any time, and so on average too",
+                "ask whether latency includes waiting before the request was sent, or whether failed requests are missing",
             ),
             Id::ConcurrencyDisagrees => (
                 "concurrency-disagrees",
-                "requests in flight in the mean are the sum of latencies over the duration, whatever the load",
-                "ask what duration and latency were taken over",
+                "the mean number of requests in flight is the sum of latencies over the duration, whatever the load",
+                "ask what time span the duration covers and which requests the latency covers",
             ),
             Id::LatencyOverDuration => (
                 "latency-over-duration",
-                "no request of a run lasts longer than the run",
-                "look for a wrong unit, or figures of two runs in one result",
+                "no request can take longer than the whole run",
+                "check for a wrong unit, or for figures of two runs in one result",
             ),
             Id::TtftOverE2e => (
                 "ttft-over-e2e",
-                "the first token cannot come after the last, for any request and so for no statistic of them",
-                "look for a wrong unit, or requests that one of the two leaves out",
+                "no request gets its first token after its last, so no statistic can show that",
+                "check for a wrong unit, or for requests that one of the two leaves out",
             ),
             Id::ZeroMeansAbsent => (
                 "zero-means-absent",
-                "nothing takes no time: the tool writes 0 where it saw nothing, and takes it into the mean",
-                "read it as not measured; look whether the client knew the server's chunks (reasoning, tool calls, a whole reply)",
+                "nothing takes zero time: the tool writes 0 where it measured nothing, and includes it in the mean",
+                "treat it as not measured; check whether the client recognised the server's chunks (reasoning, tool calls, a whole reply)",
             ),
             Id::ZeroGaps => (
                 "zero-gaps",
-                "tokens that came together have no time between them; percentiles of such gaps say nothing of how a user sees the text come",
-                "compare TPOT, or gaps between events; ask whether the client was too slow to read, or the server sends several tokens an event",
+                "tokens that arrive together have no time between them; percentiles of such gaps do not show how text reaches a user",
+                "compare TPOT, or gaps between events; ask whether the client read too slowly, or whether the server sends several tokens per event",
             ),
             Id::LatencyDisagrees => (
                 "latency-disagrees",
-                "the end-to-end latency is the time to the first token and that of all others; a figure that does not fit is of something else",
-                "trust the end-to-end latency, and work the time per token out from it",
+                "the end-to-end latency is the time to the first token plus the time for all others; a figure that does not fit measures something else",
+                "trust the end-to-end latency, and compute the time per token from it",
             ),
             Id::TpotWithFirst => (
                 "tpot-with-first",
-                "other tools' TPOT leaves the first token's time out; this one is larger by TTFT / n, and says more of queueing than of decoding",
-                "work out (E2E - TTFT) / (n - 1), and compare that",
+                "the TPOT of other tools excludes the time to the first token; this one is larger by TTFT / n, and reflects queueing more than decoding",
+                "compute (E2E - TTFT) / (n - 1), and compare that",
             ),
             Id::LastTokenEarly => (
                 "last-token-early",
-                "time per token and gaps cover only the part of the answers whose chunks the tool knew; the rest of the time is nobody's, so both are far too small",
-                "do not use TPOT or ITL of it; (E2E - TTFT) / (n - 1) is what a token took, if TTFT is right",
+                "time per token and gaps cover only the part of the answers whose chunks the tool recognised; the rest of the time is missing, so both are far too small",
+                "do not use its TPOT or ITL; (E2E - TTFT) / (n - 1) is the time per token, if TTFT is correct",
             ),
             Id::GapsDisagree => (
                 "gaps-disagree",
-                "the gaps of a request add up to the time between its first and last token; these leave most of it out",
-                "do not use ITL of it; look for chunks that the client did not know",
+                "the gaps of a request add up to the time between its first and last token; these leave out most of it",
+                "do not use its ITL; look for chunks that the client did not recognise",
             ),
             Id::TokensPerGap => (
                 "tokens-per-gap",
-                "gaps are between events, not tokens: ITL is larger than the time of a token, and its percentiles are of bursts",
-                "compare TPOT rather than ITL with servers that send a token an event",
+                "gaps are between events, not tokens: ITL is larger than the time per token, and its percentiles describe bursts",
+                "compare TPOT instead of ITL with servers that send one token per event",
             ),
             Id::Disordered => (
                 "disordered",
-                "a higher percentile is never less than a lower one",
-                "look for figures of two results in one, or percentiles of different samples",
+                "a higher percentile is never smaller than a lower one",
+                "check for figures of two results in one, or for percentiles of different samples",
             ),
             Id::MeanImpossible => (
                 "mean-impossible",
-                "no samples have this mean and these percentiles",
-                "look for figures of two results in one, or a mean of other samples than the percentiles",
+                "no set of samples has this mean and these percentiles",
+                "check for figures of two results in one, or for a mean over other samples than the percentiles",
             ),
             Id::SameTwice => (
                 "same-twice",
-                "two measurements never agree to the digit: it is one, shown twice, and says nothing of the spread between runs",
-                "count it once; ask which of two different set-ups it was of",
+                "two measurements never agree to the last digit: this is one measurement shown twice, and it does not show how runs vary",
+                "count it once; ask which of the two setups it belongs to",
             ),
             Id::OtherPrompts => (
                 "other-prompts",
-                "results of one scenario are compared as if of the same work; shorter prompts are less of it",
+                "results of one scenario are compared as if the work were the same; shorter prompts are less work",
                 "do not compare it with the others",
             ),
             Id::Headline => (
                 "headline",
-                "readers take a page's tables and summaries for what was measured",
-                "read them with the findings of the results they rest on",
+                "readers take a page's tables and summaries to be what was measured",
+                "read them together with the findings of the results they rest on",
             ),
         }
     }

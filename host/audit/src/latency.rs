@@ -1,12 +1,12 @@
-//! Rules on latencies against each other: the end-to-end latency is the time to the first token and that of
-//! all others.
+//! Rules on latencies against each other: the end-to-end latency is the time to the first token plus the time
+//! for all others.
 //!
-//! Where a tool's TPOT is (E2E - TTFT) / (n - 1), a mean of it over requests gives the mean E2E exactly when all
-//! answers have one length. Else E2E - TTFT = mean(TPOT * (n - 1)), which is mean(TPOT) * mean(n - 1) and the
-//! covariance of the two, and that is not known: short answers that wait for others' prompts have large
-//! TPOTs. LMDeploy's ShareGPT results are within 7 % of their decode time. What can be said for certain
-//! comes from a percentile: no more than 1 % of the requests are above the 99th, and none of those
-//! lasts longer than the run.
+//! If a tool's TPOT is (E2E - TTFT) / (n - 1), its mean over requests gives the mean E2E exactly when all
+//! answers have the same length. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is mean(TPOT) * mean(n - 1)
+//! plus the covariance of the two, and that is unknown: short answers that wait for others' prompts have
+//! large TPOTs. LMDeploy's ShareGPT results are within 7 % of their decode time. Only a percentile gives
+//! certainty: no more than 1 % of the requests are above the 99th, and none of those lasts longer than
+//! the run.
 
 use super::figures::{Figures, percent, shown};
 use super::range::Range;
@@ -67,7 +67,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Time after the first token, in the mean.
+    /// Mean time after the first token.
     fn decode(&self) -> Range {
         self.e2e - self.ttft
     }
@@ -88,7 +88,7 @@ fn fixed(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
         false => Severity::Suspect,
     };
     let seen = format!(
-        "TTFT + TPOT * (n - 1) is {} + {} * {} = {} ms, and E2E is {} ms, though all answers have {} tokens",
+        "TTFT + TPOT * (n - 1) is {} + {} * {} = {} ms, but E2E is {} ms, although all answers have {} tokens",
         shown(parts.ttft.mid()),
         shown(parts.tpot.mid()),
         shown(parts.tokens - 1.0),
@@ -105,7 +105,7 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     let times = each / parts.tpot;
     let of = |words: String| {
         format!(
-            "(E2E - TTFT) / (n - 1) is ({} - {}) / {} = {} ms, and mean TPOT is {} ms{words}",
+            "(E2E - TTFT) / (n - 1) is ({} - {}) / {} = {} ms, but mean TPOT is {} ms{words}",
             shown(parts.e2e.mid()),
             shown(parts.ttft.mid()),
             shown(parts.tokens - 1.0),
@@ -116,8 +116,8 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     if let Some(most) = most(figures, parts)
         && most.below(decode)
     {
-        let words = ": even with the slowest hundredth taking the whole run, its P99 allows less"
-            .to_owned();
+        let words =
+            ": its P99 allows less, even if the slowest hundredth took the whole run".to_owned();
         let finding = Finding::new(Id::LatencyDisagrees, Severity::Invalid, of(words));
         return vec![finding.by(formula(figures, parts))];
     }
@@ -129,9 +129,9 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
         _ => return Vec::new(),
     };
     let words = match severity {
-        Severity::Note => ": short answers have by far the longest times per token".to_owned(),
+        Severity::Note => ": short answers have by far the longest time per token".to_owned(),
         _ => format!(
-            ": long answers would have to be {} times as slow a token as the mean",
+            ": long answers would have to take {} times the mean time per token",
             shown(times.mid())
         ),
     };
@@ -167,7 +167,7 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
             return Vec::new();
         }
         let seen = format!(
-            "TTFT + ITL * (n - 1) is {} + {} * {} = {} ms, and E2E is {} ms",
+            "TTFT + ITL * (n - 1) is {} + {} * {} = {} ms, but E2E is {} ms",
             shown(parts.ttft.mid()),
             shown(itl.mid()),
             shown(parts.tokens - 1.0),
@@ -179,7 +179,7 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     if last.high < parts.e2e.low * COVERED {
         let share = last.mid() / parts.e2e.mid();
         let seen = format!(
-            "TPOT * n is {} * {} = {} ms: the last token that was timed came after {} of the {} ms that requests took",
+            "TPOT * n is {} * {} = {} ms: the last timed token came after {} of the {} ms that requests took",
             shown(parts.tpot.mid()),
             shown(parts.tokens),
             shown(last.mid()),
@@ -192,13 +192,13 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     with_first(figures, parts)
 }
 
-/// What gives TPOT and ITL where the last token was timed long before the end.
+/// The formula behind TPOT and ITL if the last token was timed long before the end.
 fn early(parts: &Parts, itl: Range) -> String {
     let each = parts.decode() / parts.further();
     let instead = format!("(E2E - TTFT) / (n - 1) is {} ms", shown(each.mid()));
     match itl.high < 0.01 && itl.mid() == 0.0 {
         true => format!(
-            "TPOT = TTFT / n, {} / {} = {}: one chunk of each reply was counted, and it was first and last; {instead}",
+            "TPOT = TTFT / n, {} / {} = {}: the tool counted one chunk of each reply, as first and as last; {instead}",
             shown(parts.ttft.mid()),
             shown(parts.tokens),
             shown(parts.ttft.mid() / parts.tokens),
@@ -221,7 +221,7 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
         return Vec::new();
     }
     let seen = format!(
-        "TPOT (excl. 1st token) is {} ms, and (E2E - TTFT) / (n - 1) is {} ms",
+        "TPOT (excl. 1st token) is {} ms, but (E2E - TTFT) / (n - 1) is {} ms",
         shown(parts.tpot.mid()),
         shown(after.mid())
     );
@@ -234,7 +234,7 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     vec![Finding::new(Id::TpotWithFirst, Severity::Suspect, seen).by(Some(formula))]
 }
 
-/// The formula that gives the TPOT of a result whose own does not, as far as means can tell.
+/// The formula that reproduces a result's TPOT when the tool's own does not, as far as means can show.
 fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     let tokens = Range::exact(parts.tokens);
     let decode = parts.decode();
@@ -253,23 +253,23 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
         .filter(|again| *again > 1.0);
     let candidates = [
         (
-            "TTFT / n: one chunk of each reply was counted",
+            "TTFT / n: the tool counted one chunk of each reply",
             Some(parts.ttft / tokens),
         ),
         (
-            "E2E / n: the time to the first token is in it",
+            "E2E / n: it includes the time to the first token",
             Some(parts.e2e / tokens),
         ),
         (
-            "(E2E - TTFT) / n: the first token is counted and its time is not",
+            "(E2E - TTFT) / n: it counts the first token but not its time",
             Some(decode / tokens),
         ),
         (
-            "E2E / (n - 1): the time to the first token is in it",
+            "E2E / (n - 1): it includes the time to the first token",
             Some(parts.e2e / parts.further()),
         ),
         (
-            "(E2E - TTFT) / (length asked for - 1), and fewer came",
+            "(E2E - TTFT) / (requested length - 1), but fewer tokens came",
             asked.map(|asked| decode / Range::exact(asked - 1.0)),
         ),
         (
@@ -286,8 +286,8 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     })
 }
 
-/// The gaps of a request are what lies between its first and last chunk, and there are at most as many as
-/// tokens after the first, but for chunks without any.
+/// The gaps of a request span its first to last chunk, and there are at most as many as tokens after the
+/// first, except for chunks without tokens.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     let (Some(decode), Some(itl), Some(tokens)) = (
         figures.decode(),
@@ -306,7 +306,7 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
             false => Severity::Suspect,
         };
         let seen = format!(
-            "{} gaps of {} ms are {} ms, and E2E - TTFT is {} ms",
+            "{} gaps of {} ms add up to {} ms, but E2E - TTFT is {} ms",
             shown(tokens - 1.0),
             shown(itl.mid()),
             shown(itl.mid() * (tokens - 1.0)),
@@ -319,7 +319,7 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let seen = format!(
-        "mean ITL is {} ms, and (E2E - TTFT) / (n - 1) is {} ms: a gap stands for about {} tokens",
+        "mean ITL is {} ms, but (E2E - TTFT) / (n - 1) is {} ms: a gap covers about {} tokens",
         shown(itl.mid()),
         shown(decode.mid() / (tokens - 1.0)),
         shown((to_a_gap * 10.0).round() / 10.0),
@@ -382,7 +382,7 @@ pub(super) fn over_duration(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let seen = format!(
-        "{}, and the run took {} ms",
+        "{}, but the run took {} ms",
         over.join(", "),
         shown(whole.mid())
     );

@@ -1,15 +1,15 @@
-//! What any honest measurement satisfies, held against what other tools claim: figures of one result
-//! against each other, results of one page against each other, and a page's headlines against the
-//! results they rest on.
+//! Checks the claims of other tools against rules that any honest measurement satisfies: figures of one
+//! result against each other, results of one page against each other, and a page's headlines against
+//! the results they rest on.
 //!
-//! How grave a finding is follows one line. *Invalid*: the figures contradict each other beyond rounding, so
-//! that no measurement gives them, or they are not of the work that was asked. *Suspect*: a figure
-//! is another formula's than its name says, or stands on a part of what was asked. *Note*: a trait
-//! of the tool or the run, to know when reading. Where only means are known, a rule speaks up beyond what any
-//! distribution allows, never beyond what is usual.
+//! Severities follow one line. *Invalid*: the figures contradict each other beyond rounding, so that no
+//! measurement gives them, or they do not describe the requested work. *Suspect*: a figure follows a
+//! different formula than its name says, or covers only part of the requested work. *Note*: a trait of
+//! the tool or the run that readers should know. If only means are known, a rule reports what no
+//! distribution allows, never what is merely unusual.
 //!
 //! This crate owns these rules and the reading of what other tools publish. It leaves the definitions of metrics to
-//! `result`, and the drawing of a check to the command line.
+//! `result`, and the output to the command line.
 
 pub mod claim;
 mod concurrency;
@@ -49,11 +49,11 @@ pub use id::Id;
 pub struct Finding {
     /// What was found.
     pub id: Id,
-    /// How much it takes from the claim.
+    /// How serious it is for the claim.
     pub severity: Severity,
-    /// What was seen, with its figures.
+    /// What was observed, with its figures.
     pub seen: String,
-    /// Which formula would have given the odd figure, where one does.
+    /// A formula that would produce the odd figure, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<String>,
     /// Why it matters.
@@ -80,13 +80,13 @@ impl Finding {
     }
 }
 
-/// A claim and what was found of it.
+/// A claim and its findings.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Audited {
     /// The claim.
     pub claim: Claim,
-    /// Whether it can be believed.
+    /// Whether it can be trusted.
     pub verdict: Verdict,
     /// The findings, the worst first.
     pub findings: Vec<Finding>,
@@ -100,13 +100,13 @@ pub struct Report {
     pub totals: Totals,
     /// Every claim, in the order of the files.
     pub results: Vec<Audited>,
-    /// Figures that the files repeat elsewhere, where they rest on doubtful results.
+    /// Figures that the files repeat elsewhere and that rest on doubtful results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headlines: Vec<Headline>,
 }
 
 impl Report {
-    /// Leaves out the results that are not to be kept, and headlines, which count results by their place.
+    /// Removes the results that `keep` rejects, and the headlines, which refer to results by index.
     pub fn keep(&mut self, keep: impl Fn(&Audited) -> bool) {
         self.results.retain(keep);
         self.headlines.clear();
@@ -134,11 +134,11 @@ impl Totals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Totals {
-    /// Nothing speaks against them.
+    /// No check found a reason to doubt them.
     pub valid: usize,
     /// Some figures may not be what they seem.
     pub suspect: usize,
-    /// They do not say what they were to measure.
+    /// They did not measure what they were meant to measure.
     pub invalid: usize,
 }
 
@@ -169,7 +169,7 @@ const RULES: [Rule; 20] = [
     order::means,
 ];
 
-/// What is found of claims that are looked at together.
+/// Audits claims together.
 pub fn claims(claims: &[Claim]) -> Vec<Audited> {
     let mut found: Vec<Vec<Finding>> = claims.iter().map(alone).collect();
     for (index, finding) in peers::compare(claims) {
@@ -189,7 +189,7 @@ pub fn claims(claims: &[Claim]) -> Vec<Audited> {
         .collect()
 }
 
-/// What is found of a claim by itself.
+/// The findings of a claim by itself.
 fn alone(claim: &Claim) -> Vec<Finding> {
     let figures = Figures::of(claim);
     if let Some(nothing) = counts::nothing_answered(&figures) {
@@ -207,7 +207,7 @@ fn verdict(findings: &[Finding]) -> Verdict {
     }
 }
 
-/// The audit of files, all looked at together.
+/// Audits files together.
 pub fn documents(documents: &[Document]) -> Report {
     let all: Vec<Claim> = documents
         .iter()

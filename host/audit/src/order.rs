@@ -1,8 +1,8 @@
-//! Rules on the statistics of one latency: percentiles are in order, and a mean lies where they allow.
+//! Rules on the statistics of one latency: percentiles are in order, and the mean is consistent with them.
 //!
 //! With samples sorted from 0 to N - 1, the p-th percentile lies between those at floor(p (N - 1)) and the next,
-//! whichever way of interpolating is taken; a tool that takes the nearest rank is off by one. So of N
-//! samples all but that many are at least, or at most, the percentile, and bound the mean.
+//! whatever the interpolation; a tool that takes the nearest rank is off by one. So all but that many of
+//! the N samples are at least, or at most, the percentile, which bounds the mean.
 
 use super::figures::{Figures, shown};
 use super::range::Range;
@@ -92,14 +92,14 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
             let least = least(&points, samples);
             if mean.below(Range::exact(least)) {
                 return told(format!(
-                    "and the percentiles allow no less than {}",
+                    "but the percentiles allow no less than {}",
                     shown(least)
                 ));
             }
             let greatest = greatest(&points, samples, most)?;
             if Range::exact(greatest).below(mean) && mean.low > greatest * 1.001 {
                 return told(format!(
-                    "and the percentiles allow no more than {}",
+                    "but the percentiles allow no more than {}",
                     shown(greatest)
                 ));
             }
@@ -116,8 +116,8 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
     }
 }
 
-/// How many samples a latency has; nothing where that is not known well, or where samples count by their tokens,
-/// so that one may be most of all.
+/// The number of samples of a latency; `None` if it is not known well, or if samples are weighted by their
+/// tokens, so that one may dominate.
 fn samples(figures: &Figures<'_>, theirs: &str) -> Option<f64> {
     let answered = figures.answered()?;
     match theirs {
@@ -191,7 +191,7 @@ fn strays(
     let away = (mean - *median).low.max((*median - mean).low);
     (away > std.high * 1.001 + 1e-9).then(|| {
         format!(
-            "the median {} ms and the deviation {} ms: no median is further from its mean than that",
+            "the median {} ms and the deviation {} ms: a median cannot be further from its mean than that",
             shown(median.mid()),
             shown(std.mid())
         )

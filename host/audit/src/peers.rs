@@ -1,4 +1,4 @@
-//! Rules on results that stand beside each other: the same figures twice, and prompts that are others than the rest's.
+//! Rules on results side by side: the same figures twice, and prompts that differ from the rest.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use result::finding::Severity;
 /// Figures that two results may share by being of the same requests; as many others make chance no answer.
 const FEW: usize = 6;
 
-/// Prompts of one scenario differ by less than this share where the same requests were answered, or nearly.
+/// Prompts of one scenario differ by less than this share if nearly the same requests were answered.
 const ALIKE: f64 = 0.05;
 
-/// What is found of each claim beside the others, by its place.
+/// The findings of each claim compared with the others, by its index.
 pub(super) fn compare(claims: &[Claim]) -> Vec<(usize, Finding)> {
     let mut found = twice(claims);
     found.extend(prompts(claims));
@@ -64,7 +64,7 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
                 true => (Severity::Note, ""),
                 false => (Severity::Invalid, ", which was started with other settings"),
             };
-            let seen = format!("every figure is that of {}{of}", places.join(" and "));
+            let seen = format!("every figure equals that of {}{of}", places.join(" and "));
             (index, Finding::new(Id::SameTwice, severity, seen))
         })
         .collect()
@@ -117,7 +117,7 @@ fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {
                 continue;
             };
             let seen = format!(
-                "prompts have {} tokens in the mean, and {} in {times} other results of the same scenario ({})",
+                "prompts have {} tokens on average, but {} in {times} other results of the same scenario ({})",
                 shown(own),
                 shown(theirs),
                 percent(own / theirs - 1.0),

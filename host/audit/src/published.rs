@@ -1,8 +1,8 @@
-//! Published results that ship inside the runner: facts of public pages, each with where it was published, as
-//! claims that comparisons and the audit take like any other.
+//! Published results that ship inside the runner: figures of public pages, each with its source, as claims
+//! that comparisons and the audit accept like any other.
 //!
-//! A name says engine and version, hardware, model and scenario: `lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt`;
-//! where a page has more than one of those, how the engine was started.
+//! A name consists of engine and version, hardware, model and scenario, such as
+//! `lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt`; if a page has several of the same, also of how the engine was started.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use crate::claim::{Asked, Claim, Source, Tool, stated};
 use model::about::About;
 use model::nearest;
 
-/// What stands before a name where a file could stand as well.
+/// The prefix of a name in places that accept a file as well.
 pub const PREFIX: &str = "published:";
 
 /// The pages, a file each.
@@ -37,7 +37,7 @@ struct Page {
     results: Vec<Entry>,
 }
 
-/// A result as a page's file has it. Figures are the page's digits, so that it shows how they were rounded;
+/// A result in a page's file. Figures keep the page's digits, which show how they were rounded;
 /// end-to-end latency under `e2e-s` is in seconds.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -71,7 +71,7 @@ struct Entry {
 /// Every published result, page by page, in the order of the page.
 ///
 /// # Panics
-/// Where a file that ships is wrong; a test reads all.
+/// If a shipped file is malformed; a test reads all of them.
 pub fn all() -> Vec<Claim> {
     static ALL: OnceLock<Vec<Claim>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -83,11 +83,11 @@ pub fn all() -> Vec<Claim> {
     .clone()
 }
 
-/// The published results whose name is the pattern, or fits it: `*` stands for any letters, and without one a part
-/// of a name is enough. Nothing asked for is all.
+/// The published results whose name equals or matches the pattern: `*` matches any characters, and without one a
+/// part of a name is enough. An empty pattern matches all.
 ///
 /// # Errors
-/// That there is none, in words, with the nearest name.
+/// A message that there is none, with the most similar name.
 pub fn find(pattern: &str) -> Result<Vec<Claim>, String> {
     let all = all();
     let name = |claim: &Claim| claim.source.file[PREFIX.len()..].to_owned();
@@ -112,7 +112,7 @@ pub fn find(pattern: &str) -> Result<Vec<Claim>, String> {
     ))
 }
 
-/// Whether a name fits a pattern, letters' size aside.
+/// Whether a name matches a pattern, ignoring case.
 fn fits(name: &str, pattern: &str) -> bool {
     let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
     if !pattern.contains('*') {

@@ -1,4 +1,4 @@
-//! Numbers that are known up to rounding, and what follows for numbers made of them.
+//! Numbers that are known up to rounding, and arithmetic on them.
 
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -27,7 +27,7 @@ impl Range {
         f64::midpoint(self.low, self.high)
     }
 
-    /// Up to a share of itself wider on both sides.
+    /// Widened by a share of itself on both sides.
     pub fn wider(self, share: f64) -> Self {
         Range {
             low: self.low - self.low.abs() * share,
@@ -41,7 +41,7 @@ impl Range {
             && other.wider(FLOAT).low <= self.wider(FLOAT).high
     }
 
-    /// How far apart they are at the least, as a share of the other; 0 where they meet.
+    /// The smallest possible distance between them, as a share of the other; 0 if they meet.
     pub fn apart(self, other: Range) -> f64 {
         if self.meets(other) {
             return 0.0;
@@ -106,7 +106,7 @@ impl Mul for Range {
 
 impl Div for Range {
     type Output = Range;
-    /// Nothing is known of a quotient by what may be zero.
+    /// The quotient is unbounded if the divisor may be zero.
     fn div(self, other: Range) -> Range {
         if other.low <= 0.0 {
             return Range {

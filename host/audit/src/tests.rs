@@ -1,4 +1,4 @@
-//! Honest measurements pass, whatever they measured; each dishonest figure is told by its own rule.
+//! Honest measurements pass, whatever they measured; each dishonest figure is found by its own rule.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! An audit as text for people: what was found of each result, and at the end what each kind of finding means.
+//! An audit as text for people: the findings of each result, and at the end what each kind of finding means.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -60,7 +60,7 @@ fn of_result(out: &mut String, result: &Audited) {
     out.push('\n');
 }
 
-/// What a claim is of, on a line: the tool, the last headings, what was asked.
+/// A claim described on one line: the tool, the last headings, the settings.
 pub fn described(claim: &Claim) -> String {
     let mut parts = vec![claim.tool.label().to_owned()];
     let skip = claim.source.headings.len().saturating_sub(2);
@@ -81,7 +81,7 @@ pub fn described(claim: &Claim) -> String {
         parts.push(counted(requests as usize, "request"));
     }
     match claim.asked.request_rate {
-        Some(rate) if rate.is_finite() => parts.push(format!("{rate} a second")),
+        Some(rate) if rate.is_finite() => parts.push(format!("{rate} req/s")),
         Some(_) => parts.push("all at once".into()),
         None => {}
     }
@@ -114,7 +114,7 @@ fn of_headline(out: &mut String, headline: &Headline, results: &[Audited]) {
     }
 }
 
-/// Why each kind that was found matters, and what to do, once.
+/// Why each kind of finding matters and what to do, once for each kind found.
 fn meanings(out: &mut String, report: &Report) {
     let findings = report.results.iter().flat_map(|result| &result.findings);
     let ids: BTreeSet<Id> = findings.map(|finding| finding.id).collect();

@@ -1,4 +1,4 @@
-//! Rules on throughput: counts over the duration, the sum of parts, a peak, and the rate that was asked for.
+//! Rules on throughput: counts over the duration, the sum of parts, a peak, and the requested rate.
 
 use super::figures::{Figures, percent, shown};
 use super::range::Range;
@@ -6,20 +6,20 @@ use super::{Finding, Id, concurrency};
 use crate::claim::Tool;
 use result::finding::Severity;
 
-/// Below this share, two clocks were read a moment apart.
+/// Below this share, a difference is explained by reading two clocks a moment apart.
 const NOTHING: f64 = 0.001;
 
-/// Beyond this share, a figure is of something else.
+/// Beyond this share, a figure measures something else.
 const MUCH: f64 = 0.05;
 
 /// Share of the cap from which on it is full most of the time.
 const FULL: f64 = 0.75;
 
-/// No engine gives one request as many tokens a second.
+/// No engine generates this many tokens per second for one request.
 const FASTEST: f64 = 10_000.0;
 
-/// How many times the requests in flight at their mean speed a second of them may give: a second without
-/// prompts beside a run full of them is faster by a few times.
+/// How many times the throughput of the requests in flight at their mean speed one second may reach: a second
+/// without prompts is a few times faster than a run full of them.
 const TIMES: f64 = 10.0;
 
 fn graded(apart: f64) -> Severity {
@@ -42,7 +42,7 @@ pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
     }
     let over = answered / rate.mid();
     let seen = format!(
-        "{} requests over {} s are {} a second, and {} is stated",
+        "{} requests over {} s are {} per second, but {} is stated",
         shown(answered),
         shown(duration.mid()),
         shown(answered / duration.mid()),
@@ -101,7 +101,7 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
         false => format!("; so is the {}", others.join(" and the ")),
     };
     let seen = format!(
-        "{label} throughput {} tok/s is {} tokens over {} s, and the run took {} s, which gives {} ({}{}){others}",
+        "{label} throughput {} tok/s is {} tokens over {} s, but the run took {} s, which gives {} ({}{}){others}",
         shown(rate.mid()),
         shown(tokens),
         shown(over),
@@ -120,7 +120,7 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
                 Severity::Note
             };
             let formula = format!(
-                "tokens over the {} s from the first token that was timed to the last",
+                "tokens over the {} s from the first timed token to the last",
                 shown(over)
             );
             (severity, Some(formula))
@@ -156,7 +156,7 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
     };
     let expected = sum.or(by_tokens).map_or(0.0, Range::mid);
     let seen = format!(
-        "input and output throughput are {} tok/s together, and {} is stated as the total",
+        "input and output throughput add up to {} tok/s, but {} is stated as the total",
         shown(expected),
         shown(total.mid()),
     );
@@ -184,13 +184,13 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
         .or(figures.answered());
     let each = in_flight.map(|in_flight| peak.low / in_flight);
     let gap = format!(
-        "the inverse of the {} ns between two tokens, of which one read of the socket held both",
+        "the inverse of the {} ns between two tokens that came with one read of the socket",
         shown(1e9 / peak.mid())
     );
     let gap = (figures.claim.tool == Tool::Gpustack).then_some(gap);
     if let Some(output) = output.filter(|output| long && peak.low > *output) {
         let seen = format!(
-            "the peak is {} tok/s, and the whole run generated {} tokens",
+            "the peak is {} tok/s, but the whole run generated only {} tokens",
             shown(peak.mid()),
             shown(output)
         );
@@ -222,7 +222,7 @@ fn implausible(figures: &Figures<'_>, peak: Range, each: Option<f64>) -> Option<
     let each = each?;
     (speed > 0.0 && each > speed * TIMES).then(|| {
         format!(
-            "the peak is {} tok/s, {} for each request in flight, and in the mean they were at {} after the first token",
+            "the peak is {} tok/s, {} for each request in flight, but their mean was {} after the first token",
             shown(peak.mid()),
             shown(each),
             shown(speed),
@@ -230,7 +230,7 @@ fn implausible(figures: &Figures<'_>, peak: Range, each: Option<f64>) -> Option<
     })
 }
 
-/// The busiest of whole seconds has at least the mean, where there are a few of them.
+/// The busiest whole second has at least the mean, if there are a few of them.
 fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
     let (Some(duration), Some(output)) = (figures.duration(), figures.claim.value("tokens.output"))
     else {
@@ -245,19 +245,19 @@ fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
         .get("throughput.output-tokens-per-s")
         .map_or(least, Range::mid);
     let seen = format!(
-        "the peak is {} tok/s, and the mean {}",
+        "the peak is {} tok/s, but the mean is {}",
         shown(peak.mid()),
         shown(mean)
     );
     let formula = format!(
-        "events a second instead of tokens, of about {} tokens each",
+        "events per second instead of tokens, with about {} tokens each",
         shown((mean / peak.mid() * 10.0).round() / 10.0)
     );
     vec![Finding::new(Id::PeakBelowMean, Severity::Suspect, seen).by(Some(formula))]
 }
 
-/// The rate that was asked for against the one that was reached. Requests come at random: the time for n of them
-/// strays by its square root, and the last still has to be answered.
+/// The requested rate against the one that was reached. Requests arrive at random: the time for n of them
+/// varies by its square root, and the last one still has to be answered.
 pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     let rate = figures
         .claim
@@ -292,7 +292,7 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
         let held = match (cap, in_flight) {
             (Some(cap), Some(in_flight)) if full => {
                 format!(
-                    ": the cap held them back, {} of at most {} were in flight in the mean",
+                    ": the cap held them back, {} of at most {} were in flight on average",
                     shown(in_flight),
                     shown(cap)
                 )
@@ -300,7 +300,7 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
             _ => String::new(),
         };
         let seen = format!(
-            "{} requests a second were asked for, and {} went through{held}",
+            "the requested rate is {} requests per second, but {} went through{held}",
             shown(rate),
             shown(reached)
         );
@@ -308,7 +308,7 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     }
     if longest.is_some() && duration.high < planned * (1.0 - stray) - 1.0 / rate {
         let seen = format!(
-            "{} requests a second were asked for, and {} went through",
+            "the requested rate is {} requests per second, but {} went through",
             shown(rate),
             shown(reached)
         );

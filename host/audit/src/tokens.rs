@@ -9,8 +9,8 @@ use result::finding::Severity;
 /// are off by this share at most.
 const AGAIN: f64 = 0.003;
 
-/// An end token is counted and has no text, a beginning token is added: one a request, and merges at
-/// the seams beside it.
+/// An end token is counted but has no text, a beginning token is added: one per request, plus merges at the
+/// seams.
 const SEAMS: f64 = 0.001;
 
 /// Beyond this share, figures a token are off by more than runs differ.
@@ -38,7 +38,7 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
     };
     let way = if again < counted { "fewer" } else { "more" };
     let seen = format!(
-        "the answers' text has {} tokens, {} {way} than the {} that are counted",
+        "the text of the answers has {} tokens, {} {way} than the {} in the result",
         shown(again),
         percent(share),
         shown(counted)
@@ -49,7 +49,7 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
         let tpot = figures.positive("tpot.mean")?;
         (each > 0.0 && decode > 0.0 && figures.tpot_is_after_first()).then(|| {
             format!(
-                "with the text's tokens TPOT is about {} ms, not {}, and the output {} tok/s",
+                "with the tokens of the text, TPOT is about {} ms, not {}, and output throughput is {} tok/s",
                 shown(decode / each),
                 shown(tpot.mid()),
                 figures
@@ -61,7 +61,7 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
     vec![Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula)]
 }
 
-/// A file that holds its requests is held against them.
+/// Checks the figures of a file that contains its requests against them.
 pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
     let claim = figures.claim;
     let answered = claim.samples.iter().filter(|sample| sample.error.is_none());
@@ -73,7 +73,9 @@ pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
     if let (Some(sum), Some(told)) = (tokens, claim.value("tokens.output"))
         && sum as f64 != told
     {
-        wrong.push(format!("output tokens are {told} and sum up to {sum}"));
+        wrong.push(format!(
+            "the total states {told} output tokens, but the requests sum to {sum}"
+        ));
     }
     for (theirs, label) in [("ttft", "TTFT"), ("itl", "ITL")] {
         let values = claim.values(theirs);
@@ -86,7 +88,7 @@ pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         if Range::exact(mean).wider(1e-3).apart(told) > 0.0 {
             wrong.push(format!(
-                "mean {label} is {} ms and that of the requests {}",
+                "mean {label} is {} ms, but that of the requests is {}",
                 shown(told.mid()),
                 shown(mean)
             ));

@@ -1,5 +1,5 @@
-//! Rules on zeros: nothing takes no time, so a latency of zero is one that was not measured, or not a
-//! latency of what its name says.
+//! Rules on zeros: nothing takes zero time, so a latency of zero was not measured, or does not measure
+//! what its name says.
 
 use super::figures::{Figures, shown};
 use super::{Finding, Id};
@@ -38,8 +38,9 @@ pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
             invalid.push(words);
         }
     }
-    let whole = "TTFT is E2E: the replies came whole, so there was nothing between tokens to time";
-    let single = "no answer had a second token to time, and the tool writes 0 where it saw none";
+    let whole =
+        "TTFT equals E2E: replies arrived whole, so there were no gaps between tokens to measure";
+    let single = "no answer had a second token to time, and the tool writes 0 in that case";
     [
         (Severity::Invalid, invalid, formula_of_zero(figures)),
         (Severity::Suspect, suspect, Some(whole.to_owned())),
@@ -64,7 +65,7 @@ pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
     .collect()
 }
 
-/// Whether the first token came with the last, as where replies are not streamed.
+/// Whether the first token came together with the last, as in replies that are not streamed.
 fn came_whole(figures: &Figures<'_>) -> bool {
     let (Some(first), Some(last)) = (figures.positive("ttft.mean"), figures.positive("e2e.mean"))
     else {
@@ -77,17 +78,17 @@ fn formula_of_zero(figures: &Figures<'_>) -> Option<String> {
     let zero = |name: &str| figures.claim.value(name) == Some(0.0);
     if zero("itl.mean") {
         let last = match zero("ttft.median") {
-            true => "for half of the requests no chunk was counted at all",
-            false => "the last token is then the first",
+            true => "for half of the requests it counted no chunk at all",
+            false => "so the last token is also the first",
         };
         return Some(format!(
-            "ITL is 0 where one chunk a request was counted: {last}"
+            "ITL is 0 if the tool counted one chunk per request: {last}"
         ));
     }
-    zero("ttft.median").then(|| "TTFT is 0 where no first token was seen".to_owned())
+    zero("ttft.median").then(|| "TTFT is 0 if the tool saw no first token".to_owned())
 }
 
-/// Gaps of which half or more are zero, beside others that are not.
+/// Gaps of which at least half are zero, while others are not.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     if !figures
         .positive("itl.mean")
@@ -116,9 +117,9 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     let seen = format!("{which} ITL is 0 at a mean of {} ms", shown(mean));
     let formula = match figures.first_and_last() {
         true => {
-            "gaps are taken from first and last counted chunk of a request: they are 0 where all were counted in one"
+            "gaps are computed from the first and last counted chunk of a request: they are 0 if all tokens were counted in one"
         }
-        false => "several tokens lay in one read of the socket, and each was given that instant",
+        false => "one read of the socket returned several tokens, and all got the same timestamp",
     };
     vec![Finding::new(Id::ZeroGaps, Severity::Suspect, seen).by(Some(formula.to_owned()))]
 }

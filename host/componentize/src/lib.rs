@@ -1,12 +1,10 @@
-//! From a crate's sources to a component: which Rust of this machine compiles for WebAssembly, and what makes
-//! its module a component.
+//! Turns what a compiler wrote into a component.
 //!
-//! This crate owns that path and prints nothing. It leaves what a plugin is to `plugins`. `xtask` builds with it what ships, `runner plugin build` what
-//! others write, so that both are built the same way.
+//! This crate owns the encoding, and reading back what a component imports and exports. It does not depend on the
+//! kind of plugin and prints nothing. It leaves finding the compiler to `toolchain`. `xtask` runs the binary, because it has
+//! no other use for these dependencies; `runner plugin build` calls the library, so that both build in the same way.
 #![forbid(unsafe_code)]
 
 mod encode;
-mod toolchain;
 
 pub use encode::{EncodeError, encode, exports, imports};
-pub use toolchain::{Build, Chosen, Target, Toolchain, ToolchainError, Wanted, has_target};

@@ -2,8 +2,8 @@
 //! reads their replies and cuts them into frames.
 //!
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
-//! reports go out to the decode threads. No plugin code runs here. Which connection a request takes
-//! is [`pool`]'s business, how a reply is read and when that is given up [`reading`]'s.
+//! reports go out to the decode threads. No plugin code runs here. [`pool`] chooses the connection for
+//! a request; [`reading`] reads the reply and applies the timeouts.
 
 pub mod desk;
 mod pool;
@@ -35,13 +35,13 @@ use pool::Pool;
 use quiet::Quiet;
 use reading::{NoHead, Reading};
 
-/// What a worker is told.
+/// An order to a worker.
 pub enum Order {
-    /// Have so many connections open and idle.
+    /// Have this many connections open and idle.
     Open(usize),
     /// Send this now.
     Send(Box<Job>),
-    /// Ask this, beside all requests.
+    /// Ask this question, outside of all requests.
     Ask(Box<Question>),
     /// Give up what is in flight.
     Abort,
@@ -57,7 +57,7 @@ pub struct Job {
     pub request: Request,
     /// How to cut the reply.
     pub framing: Framing,
-    /// The conversation it belongs to, where connections are kept for conversations.
+    /// The conversation it belongs to, if connections are reserved for conversations.
     pub session: Option<Arc<str>>,
 }
 
@@ -69,12 +69,12 @@ pub enum Report {
         key: u64,
         /// The frames.
         frames: Frames,
-        /// When they were handed on.
+        /// When they were passed on.
         handed_on: Nanos,
-        /// Where the decode thread says how far it is.
+        /// Where the decode thread reports its progress.
         heard: Arc<Heard>,
     },
-    /// It is over.
+    /// The request ended.
     Closed {
         /// The request's number.
         key: u64,
@@ -85,13 +85,13 @@ pub enum Report {
     },
 }
 
-/// How far the decoding of a reply is, for the reader that times its tokens. Instants in nanoseconds; 0
-/// where there is none.
+/// How far the decoding of a reply is, for the reader that applies token timeouts. Times in nanoseconds; 0
+/// if there is none.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// When the last frame came that is decoded.
+    /// When the last decoded frame arrived.
     pub decoded: AtomicU64,
-    /// When the last output came that is decoded.
+    /// When the last decoded output arrived.
     pub output: AtomicU64,
 }
 
@@ -100,7 +100,7 @@ pub struct Heard {
 pub enum End {
     /// A successful status, and the body came to its proper end.
     Whole {
-        /// Whether that is the answer's end too, as where a reply is not streamed; else the
+        /// Whether that is also the end of the answer, as in a reply that is not streamed; otherwise the
         /// backend says where the answer ends.
         ends_answer: bool,
     },
@@ -108,7 +108,7 @@ pub enum End {
     Status {
         /// The beginning of the body.
         body: Vec<u8>,
-        /// When the server says to come again, in its own words.
+        /// The server's retry-after, in its own words.
         retry_after: Option<String>,
     },
     /// It did not.
@@ -132,7 +132,7 @@ pub struct Worker<C> {
     pub reports: Vec<Sender<Report>>,
     /// How long to wait for what.
     pub timeouts: Timeouts,
-    /// Idle connections to have at hand beyond those opened by order, so that a request that is due
+    /// The number of idle connections to keep ready in addition to those opened by order, so that a request that is due
     /// finds one; replaced in the background.
     pub spare: usize,
     /// Counts connections that were opened ahead, or could not be.
@@ -221,7 +221,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                     biased;
                     () = abort.notified() => End::Broke(
                         FailureClass::Interrupted,
-                        "the run was stopped while the reply was under way".to_owned(),
+                        "the run was stopped while the reply was arriving".to_owned(),
                     ),
                     () = tokio::time::sleep(limit) => End::Broke(
                         FailureClass::RequestTimeout,
@@ -267,7 +267,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             match reading.head(connection.send(request, marks)).await {
                 Ok(head) => break (connection, reading, head),
                 Err(NoHead::GivenUp(class, cause)) => return End::Broke(class, cause),
-                // Nothing of it was sent, so that another connection is no second attempt.
+                // Nothing of it was sent, so using another connection is not a second attempt.
                 Err(NoHead::Unsent(again)) if !facts.waited => request = again,
                 Err(NoHead::Unsent(_)) => {
                     let cause = "a new connection was closed before a request was sent";
@@ -307,18 +307,18 @@ impl Outlet<'_> {
     }
 }
 
-/// What a reply is that is plainly something else than what was asked for.
+/// What a reply is that is clearly not what was asked for.
 fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
     let says = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(coding) = says(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         return Some(format!(
-            "the reply is compressed (`content-encoding: {coding}`), which was not asked for; is a proxy in between?"
+            "the reply is compressed (`content-encoding: {coding}`), but compression was not requested; is there a proxy in between?"
         ));
     }
     let kind = says(CONTENT_TYPE)?;
     let kind = kind.split(';').next().unwrap_or_default().trim();
     let (what, advice) = match (kind, framing) {
-        ("text/html", _) => ("a web page", "is it the engine's port and path?"),
+        ("text/html", _) => ("a web page", "are the port and the path the engine's?"),
         ("application/json", Framing::EventStream) => (
             "one whole JSON document instead of a stream",
             "if the server does not stream, ask for whole replies (--disable-stream)",

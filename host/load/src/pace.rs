@@ -2,7 +2,7 @@
 //!
 //! One loop for every arrival model. In a real run it has an OS thread of its own, because
 //! a runtime's timers are late by a millisecond; on a paused clock it is a task, and exact.
-//! Which instants are due is [`arrival`](model::arrival)'s to say.
+//! [`arrival`](model::arrival) decides when requests are due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use users::Users;
 /// brings the median lag from 30 down to 10 µs.
 const WATCH: Nanos = Nanos(20_000);
 
-/// What the pacer is told while it waits: that a slot is free, or that the run is to stop.
+/// What wakes the pacer while it waits: a slot is free, or the run is to stop.
 #[derive(Clone)]
 pub struct Signal(Arc<SignalState>);
 
@@ -81,14 +81,14 @@ impl Signal {
     pub fn attach(&self) {
         if let Wake::Thread(thread) = &self.0.wake {
             let _ = thread.set(std::thread::current());
-            // The kernel may let a sleeper wait 50 µs longer to wake several at a time. Where it
-            // will not be told otherwise, requests leave that much later and `sent - due` says so.
+            // The kernel may let a sleeper wait 50 µs longer to wake several at a time. If this
+            // cannot be changed, requests are sent that much later, and `sent - due` shows it.
             #[cfg(target_os = "linux")]
             let _ = nix::sys::prctl::set_timerslack(1);
         }
     }
 
-    /// The reply to the request of that number has ended at that instant: its slot is free.
+    /// The reply to the request with this number ended at this instant: its slot is free.
     pub fn release(&self, key: u64, at: Nanos) {
         if self.0.watched.load(Ordering::Acquire) {
             // Received as long as the signal lives.
@@ -118,7 +118,7 @@ impl Signal {
         self.0.stopped.load(Ordering::Acquire)
     }
 
-    /// Replies under way are not to be waited for either.
+    /// Replies under way must not be waited for either.
     pub fn abort(&self) {
         self.0.aborted.store(true, Ordering::Release);
         self.stop();
@@ -199,7 +199,7 @@ pub struct Pacing {
 pub struct Thinking {
     /// For how long.
     pub think: Think,
-    /// What chance comes from.
+    /// Random seed.
     pub seed: u64,
     /// The number of the first user.
     pub first: u32,
@@ -216,7 +216,7 @@ pub struct Release {
     pub granted: Option<Nanos>,
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it now.
@@ -316,7 +316,7 @@ async fn next_user(
     }
 }
 
-/// Waits until every reply has ended, or until `impatient` says not to wait any longer.
+/// Waits until every reply has ended, or until `impatient` returns true.
 pub async fn drain(clock: &Clock, signal: &Signal, impatient: impl Fn() -> bool) {
     /// How often `impatient` is asked.
     const GLANCE: Nanos = Nanos(100_000_000);

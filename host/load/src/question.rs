@@ -1,7 +1,7 @@
-//! Questions to a server beside its answers: a request of the backend's own, on a connection of its own.
+//! Questions to a server outside of the measured requests: a request of the backend's own, on its own connection.
 //! None of it is measured.
 //!
-//! What is asked and what the answer means is `preflight`'s and `run`'s business.
+//! `preflight` and `run` decide what is asked and what the answer means.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use model::units::Nanos;
 
 /// Most bytes read of an answer.
 const ANSWER_BYTES: usize = 4 << 20;
-/// How long an answer may take at most: it needs no model.
+/// The timeout for an answer: it needs no model.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A question, and where its answer goes: the head and the beginning of the body, or why there is none.
@@ -22,18 +22,18 @@ pub struct Question {
     pub target: u32,
     /// What is asked.
     pub request: Request,
-    /// Who wants to know.
+    /// Where the answer goes.
     pub answer: oneshot::Sender<Result<(Head, Vec<u8>), String>>,
 }
 
 impl Question {
-    /// Asks, on a connection that is opened for it within so long.
+    /// Asks, on a connection that is opened for it within this time.
     pub async fn put<C: Connect>(self, connect: &C, clock: Clock, limit: Nanos) {
         let asked = async {
             let mut connection = open(connect, self.target, clock, limit).await?;
             answer(&mut connection, self.request).await
         };
-        // Who does not wait any more does not want to know.
+        // If nothing waits any more, nothing needs the answer.
         let _ = self.answer.send(asked.await);
     }
 }
@@ -73,7 +73,7 @@ where
     match tokio::time::timeout(ANSWER_WITHIN, answer).await {
         Ok(answer) => answer,
         Err(_) => Err(format!(
-            "nothing came for {}",
+            "nothing arrived for {}",
             model::duration::format(ANSWER_WITHIN)
         )),
     }

@@ -1,9 +1,9 @@
 //! One request and its reply over one connection: sends, reads, and keeps each instant where it
 //! happened. There are no retries and no proxies.
 //!
-//! HTTP/1.1 is read by a reader of our own ([`http1`]), because the instants and the processor time
-//! of a reply's events are what this program is for; HTTP/2 is hyper's ([`http2`]). Which connection
-//! a request takes, and what its bytes mean, is `drive`'s business.
+//! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time
+//! of a reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). `drive` decides
+//! which connection a request takes and what its bytes mean.
 
 pub mod dial;
 mod http1;
@@ -171,7 +171,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
                 stream.send(*request, marks).await
             }
             _ => Err(Unanswered::Broke(
-                "the connection speaks another version of HTTP than the request".to_owned(),
+                "the connection speaks another HTTP version than the request".to_owned(),
             )),
         }
     }
@@ -225,7 +225,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         let head = match self.send(request, &marks).await {
             Ok(head) => head,
             Err(Unanswered::Broke(what)) => return Err(what),
-            Err(Unanswered::Unsent(_)) => return Err("it takes no request".to_owned()),
+            Err(Unanswered::Unsent(_)) => return Err("it accepts no request".to_owned()),
         };
         let mut body = Keep(Vec::new(), most);
         match poll_fn(|cx| self.poll_body(cx, &marks, &mut body)).await {

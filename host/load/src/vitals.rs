@@ -1,12 +1,12 @@
-//! The run watches itself: what its threads use of a core, how far decoding is behind reading, and
+//! The run watches itself: how much of a core its threads use, how far decoding is behind reading, and
 //! whether the process was paused or its processor taken away while it measured.
 //!
 //! Threads enlist when they start; one further thread watches during the measured phase, wakes every
-//! ten milliseconds and reads a few files of `/proc` every second. Where there is no `/proc`, what
-//! it tells is absent. What the figures mean for the run is `finding`'s business; how late requests
+//! ten milliseconds and reads a few files of `/proc` every second. If there is no `/proc`, its
+//! figures are absent. `finding` decides what the figures mean for the run; how late requests
 //! leave and replies are read are metrics, and computed from records.
 //!
-//! Virtual time is never watched: cores do not run by it.
+//! Virtual time is never watched: cores do not follow it.
 
 mod system;
 mod tally;
@@ -24,7 +24,7 @@ use tally::{Sample, Tally, Whole};
 
 pub use tally::Busy;
 
-/// How often the watch wakes: often enough to tell a pause of 50 ms, seldom enough to cost nothing.
+/// How often the watch wakes: often enough to see a pause of 50 ms, rarely enough to cost nothing.
 const TICK: Nanos = Nanos(10_000_000);
 
 /// What is watched of a run.
@@ -46,7 +46,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// The calling thread, under this name; nothing where the system does not tell threads apart.
+    /// The calling thread, under this name; nothing if the system does not tell threads apart.
     pub fn this_thread(name: &str) -> Option<Self> {
         let name = name.to_owned();
         system::this_thread().map(|id| Watched { name, id })
@@ -56,13 +56,13 @@ impl Watched {
 /// What was seen of a run in a second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Each thread, in the order in which they enlisted. One of which the system says nothing is not listed.
+    /// Each thread, in the order in which they enlisted. A thread about which the system says nothing is not listed.
     pub threads: Vec<Busy>,
     /// Reports in the longest decode queue.
     pub backlog: u64,
 }
 
-/// Tells how many reports wait in a queue.
+/// Returns how many reports wait in a queue.
 type Length = Box<dyn Fn() -> usize + Send>;
 
 impl Vitals {
@@ -114,7 +114,7 @@ impl Vitals {
     /// Watches until told to finish.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// If no thread can be started.
     pub fn watch(self: &Arc<Self>) -> io::Result<Watch> {
         let stopped = Arc::new(AtomicBool::new(false));
         let (vitals, until) = (Arc::clone(self), Arc::clone(&stopped));
@@ -206,7 +206,7 @@ pub fn yield_to_others() {
     /// About a third of the weight of a thread that has not yielded.
     #[cfg(target_os = "linux")]
     const LOWER_BY: i32 = 5;
-    // That it is refused is no reason not to decode.
+    // If this is refused, decode all the same.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(LOWER_BY);
 }

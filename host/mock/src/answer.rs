@@ -27,13 +27,13 @@ pub(super) struct Answer {
     /// At least `tokens` bytes.
     text: String,
     pub tokens: u32,
-    /// Of these, the first ones are reasoning.
+    /// Of these, how many at the start are reasoning.
     pub reasoning: u32,
     pub finish: Finish,
 }
 
 impl Answer {
-    /// The script's answer to a request; with `stop_early` it has no more tokens than that.
+    /// The script's answer to a request; with `stop_early` it has at most that many tokens.
     pub fn new(script: &Script, ask: &Ask, stop_early: Option<u32>) -> Self {
         let wants_reasoning = if ask.route == Route::Chat {
             script.reasoning_tokens
@@ -99,7 +99,7 @@ fn length(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)
 }
 
-/// Reasoning is words; then comes what is given, and words again where that does not suffice.
+/// Reasoning is words; then comes the given text, and more words if that is not enough.
 fn text(given: Option<&str>, reasoning: u32, tokens: u32, seed: u64) -> String {
     let mut text = String::with_capacity(tokens as usize + 8);
     let given = given.unwrap_or_default();

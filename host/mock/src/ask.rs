@@ -1,6 +1,6 @@
-//! What a request asks for, whichever of the dialects it is written in.
+//! What a request asks for, in any of the dialects.
 //!
-//! Responsible for reading request bodies and for refusing those that an engine refuses; the
+//! Responsible for parsing request bodies and for refusing those that an engine refuses; the
 //! refusals' texts are those of vLLM 0.32. A token is a byte of text or one id.
 
 pub(super) mod body;
@@ -22,7 +22,7 @@ pub(super) enum Route {
     Chat,
     /// SGLang's or LMDeploy's `/generate`.
     Generate(Generate),
-    /// One that the script defines.
+    /// A route that the script defines.
     Scripted(Arc<Dialect>),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Ask {
     pub prompt_hash: u64,
     /// Hashes of the prompt's beginnings, for the prefix cache.
     pub prefixes: Vec<u64>,
-    /// What an engine that echoes says.
+    /// What an echoing engine answers.
     pub echo: String,
     pub max_tokens: Option<u32>,
     pub min_tokens: u32,
@@ -93,7 +93,7 @@ impl Refusal {
 }
 
 impl Ask {
-    /// Asks for an answer to a prompt, and nothing else of it.
+    /// Asks only for an answer to a prompt.
     pub fn of(route: Route, prompt: Counted) -> Self {
         Ask {
             route,
@@ -111,7 +111,7 @@ impl Ask {
         }
     }
 
-    /// Understands a request's body.
+    /// Parses a request's body.
     pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
         if let Route::Scripted(dialect) = &route {
             return dialect.read(body);
@@ -178,7 +178,7 @@ impl Ask {
         })
     }
 
-    /// Refuses what the script's engine has no model or no room for.
+    /// Refuses a request for which the script's engine has no model or no room.
     pub fn check(&self, script: &Script) -> Result<(), Refusal> {
         if let Some(model) = self.model.as_deref().filter(|model| !script.serves(model)) {
             return Err(Refusal {

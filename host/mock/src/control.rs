@@ -1,5 +1,5 @@
-//! Everything that a mock engine is asked beside answers: whether it serves, what, what it counted, and to
-//! forget what it remembers.
+//! Everything that a mock engine is asked in addition to answers: whether it is ready, its models, its counters, and to
+//! clear its cache.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,7 +27,7 @@ const ROUTES: [(&str, &[Method]); 6] = [
 
 const GENERATING: [&str; 3] = ["/v1/completions", "/v1/chat/completions", "/generate"];
 
-/// Answers a request that is not one for text.
+/// Answers a request that does not ask for text.
 pub(super) fn inform<B>(engine: &Engine, request: &Request<B>) -> Response<ReplyBody> {
     let path = request.uri().path();
     let (handler, reply) = reply(engine, request, path);
@@ -115,7 +115,7 @@ fn own_reply<B>(engine: &Engine, request: &Request<B>, path: &str) -> Response<R
     }
 }
 
-/// SGLang's cache is flushed only where nothing is being worked on.
+/// SGLang only flushes its cache while no request is being processed.
 fn flush(engine: &Engine) -> Response<ReplyBody> {
     let counters = &engine.counters;
     let idle = counters.running.load(Relaxed) + counters.waiting.load(Relaxed) == 0;

@@ -1,8 +1,8 @@
-//! Routes that a script defines: a wire format of an engine that nobody here has heard of, and fixed
-//! replies to whatever else such an engine is asked.
+//! Routes that a script defines: the wire format of an engine that is not built in, and fixed
+//! replies to anything else such an engine is asked.
 //!
-//! Responsible for what a request asks for and for the bytes of its reply; the keys in TOML are `read`'s.
-//! When an event is due, which there are and what goes wrong is decided in `reply`, as for every route.
+//! Responsible for what a request asks for and for the bytes of its reply; `read` handles the keys in TOML.
+//! As for every route, `reply` decides which events there are, when they are due and what goes wrong.
 
 mod read;
 mod template;
@@ -21,20 +21,20 @@ pub(super) use read::routes;
 use template::{Template, Values};
 pub(super) use wire::Scripted;
 
-/// A route that a script defines. It stands before the mock engine's own.
+/// A route that a script defines. It takes precedence over the built-in routes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedRoute {
     pub(super) method: Method,
     pub(super) path: String,
-    /// Whether requests need the script's key.
+    /// Whether requests need the script's API key.
     pub(super) asks_for_key: bool,
     pub(super) gives: Gives,
 }
 
-/// What a scripted route gives.
+/// What a scripted route sends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Gives {
-    /// Always the same.
+    /// Always the same reply.
     Fixed(Fixed),
     /// Answers.
     Answers(std::sync::Arc<Dialect>),
@@ -54,9 +54,9 @@ pub(super) struct Dialect {
     pub path: Cow<'static, str>,
     asks: Asks,
     framing: Framing,
-    /// Of a streamed reply.
+    /// The content type of a streamed reply.
     pub content_type: HeaderValue,
-    /// Of a reply in one piece.
+    /// The content type of a reply in one piece.
     pub whole_content_type: HeaderValue,
     first: Option<Template>,
     event: Option<Template>,
@@ -83,29 +83,29 @@ struct Asks {
 enum Stream {
     Always,
     Never,
-    /// Those that have `true` there.
+    /// Those that have `true` at this pointer.
     Asked(String),
 }
 
 /// How a streamed reply is cut into events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Framing {
-    /// A line each.
+    /// One line each.
     Lines,
-    /// `data:` lines and an empty one.
+    /// A `data:` line and an empty line each.
     EventStream,
-    /// So many zero bytes, then a length of so many bytes, then the event.
+    /// Some zero bytes, then a length of some bytes, then the event.
     LengthPrefixed {
         skip: usize,
         width: usize,
         little_endian: bool,
     },
-    /// As the templates stand.
+    /// Exactly as in the templates.
     Raw,
 }
 
 impl Dialect {
-    /// Understands a request's body.
+    /// Parses a request's body.
     pub fn read(self: &std::sync::Arc<Self>, body: &[u8]) -> Result<Ask, Refusal> {
         let body: Value = serde_json::from_slice(body)
             .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}"), None))?;
@@ -190,7 +190,7 @@ impl Dialect {
         }
     }
 
-    /// What goes before an event to keep a connection alive, and means nothing; empty where the framing has no
+    /// What is sent before an event to keep a connection alive, without a meaning; empty if the framing has no
     /// such thing.
     pub fn ping(&self) -> &'static [u8] {
         match self.framing {

@@ -1,6 +1,6 @@
-//! What can go wrong with a mock engine's replies, and for which requests it does.
+//! What can go wrong with a mock engine's replies, and for which requests.
 //!
-//! Responsible for choosing; the notation is `written`'s. What a fault does to a reply is done in
+//! Responsible for choosing; `written` handles the notation. What a fault does to a reply is done in
 //! `reply` (its events), `stream` (its writes) and `serve` (its HTTP response).
 
 mod written;
@@ -12,40 +12,40 @@ use serde::{Deserialize, Serialize};
 
 use model::duration::Span;
 
-/// One thing that goes wrong, and for which requests.
+/// One fault, and the requests that it affects.
 ///
 /// In TOML it is a table: `kind`, what that kind needs, and at most one of `every = 10`,
-/// `requests = [0, 7]` and `share = 0.1`; without any of these it goes wrong every time.
+/// `requests = [0, 7]` and `share = 0.1`; without any of these it affects every request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "written::Written", into = "written::Written")]
 pub struct Fault {
-    /// What goes wrong.
+    /// The fault.
     pub what: What,
-    /// For which requests.
+    /// The requests that it affects.
     pub on: On,
 }
 
-/// Which requests go wrong. They are numbered from 0 in order of arrival.
+/// The affected requests. They are numbered from 0 in order of arrival.
 #[derive(Clone, Debug, PartialEq)]
 pub enum On {
     /// Every request.
     All,
-    /// The nth, the 2nth and so on: with 10, numbers 9, 19, 29.
+    /// Every nth: with 10, numbers 9, 19, 29.
     Every(NonZeroU64),
-    /// These.
+    /// These numbers.
     Requests(Vec<u64>),
     /// This share of all, 0 to 1, chosen by a hash of the number: the same ones each time.
     Share(f64),
 }
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// `http-error`: an HTTP error status (`status`, 500 if not given) and a JSON error.
     HttpError {
         /// The status.
         status: u16,
-        /// When to come again (`retry-after`), in whole seconds.
+        /// When to retry (`retry-after`), in whole seconds.
         retry_after: Option<Duration>,
     },
     /// `html`: a web page instead of an API (`status`, 200 if not given), as behind a wrong port.
@@ -54,39 +54,39 @@ pub enum What {
         /// The status.
         status: u16,
     },
-    /// `hang-up`: the connection is closed without a reply; in HTTP/2, the request's stream is.
+    /// `hang-up`: the connection is closed without a reply; in HTTP/2, only the request's stream.
     HangUp {
         /// With a TCP reset (`reset = true`).
         reset: bool,
     },
-    /// `goodbye`: the connection takes no request after this one, and says so: `connection: close`,
+    /// `goodbye`: the connection takes no request after this one, and announces it: `connection: close`,
     /// or GOAWAY in HTTP/2.
     Goodbye,
-    /// `slow-headers`: the reply's headers come that much later (`for`); tokens that are due by then follow at once.
+    /// `slow-headers`: the reply's headers come later by `for`; tokens that are due by then follow at once.
     SlowHeaders {
         /// How much later.
         by: Duration,
     },
-    /// `in-band-error`, `cut`, `no-done`: the reply ends badly, when the next token would be due.
+    /// `in-band-error`, `cut`, `no-done`: the reply breaks off when the next token would be due.
     Break {
-        /// Tokens that are sent before.
+        /// Number of tokens that are sent before.
         after_tokens: u32,
         /// How it ends.
         how: Breakdown,
     },
-    /// `stall`: nothing comes for a while (`for`) or ever (without `for`); what follows is as much later.
+    /// `stall`: nothing comes for a while (`for`) or forever (without `for`); everything after it is as much later.
     Stall {
-        /// Tokens that are sent before.
+        /// Number of tokens that are sent before.
         after_tokens: u32,
-        /// For how long; absent for ever.
+        /// How long; absent means forever.
         lasting: Option<Duration>,
     },
-    /// `stop-early`: the answer ends properly, but short of what was asked, `ignore_eos` or not.
+    /// `stop-early`: the answer ends properly, but is shorter than requested, with `ignore_eos` or without.
     StopEarly {
-        /// Its tokens.
+        /// Number of tokens in the answer.
         after_tokens: u32,
     },
-    /// `split`: every write holds `bytes` bytes of the body, so events and characters are cut anywhere.
+    /// `split`: every write holds `bytes` bytes of the body, so that events and characters are cut anywhere.
     Split {
         /// Bytes in each write.
         bytes: NonZeroUsize,
@@ -102,22 +102,22 @@ pub enum What {
     Ping,
 }
 
-/// How a reply ends badly.
+/// How a reply breaks off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breakdown {
     /// An error inside a reply that began as a success, then the end marker.
     InBandError,
     /// The connection breaks.
     Cut {
-        /// With a TCP reset (`reset = true`) instead of an orderly close in mid-reply.
+        /// With a TCP reset (`reset = true`) instead of an orderly close in the middle of the reply.
         reset: bool,
     },
-    /// The HTTP reply ends as it should, but its end marker is missing, and with it all that is due by then.
+    /// The HTTP reply ends properly, but without its end marker and everything else that is due by then.
     NoDone,
 }
 
 impl What {
-    /// The length of time it names.
+    /// The duration that it names.
     pub(super) fn lasting(&self) -> Option<Span> {
         match self {
             What::SlowHeaders { by } => Some(Span(*by)),
@@ -129,7 +129,7 @@ impl What {
 }
 
 impl On {
-    /// Whether the request with this number is meant; `salt` sets faults with equal shares apart.
+    /// Whether this affects the request with this number; `salt` makes faults with equal shares differ.
     fn selects(&self, number: u64, salt: u64) -> bool {
         match self {
             On::All => true,
@@ -151,13 +151,13 @@ pub(super) fn mixed(counter: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// All that goes wrong with one request.
+/// All faults of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Mishaps {
     pub http_error: Option<(u16, Option<Duration>)>,
     /// The web page's status.
     pub html: Option<u16>,
-    /// Whether with a reset.
+    /// Whether with a TCP reset.
     pub hang_up: Option<bool>,
     pub goodbye: bool,
     pub slow_headers: Duration,
@@ -171,7 +171,7 @@ pub(super) struct Mishaps {
 }
 
 impl Mishaps {
-    /// What the faults of a script do to the request with this number; of two of a kind the first counts.
+    /// The effects of the script's faults on the request with this number; of two of a kind, the first counts.
     pub fn of(faults: &[Fault], number: u64) -> Self {
         let mut mishaps = Mishaps::default();
         for (salt, fault) in (0..).zip(faults) {

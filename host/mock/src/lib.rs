@@ -1,14 +1,14 @@
-//! A scripted LLM server: it speaks what engines speak, answers exactly when its script says, and
+//! A scripted LLM server: it speaks the protocols of engines, answers exactly when its script says, and
 //! fails as it says. `runner mock` serves it over TCP; whole-run tests over an in-memory pipe on
 //! tokio's paused clock, where a TTFT of 120 ms is 120 ms exactly.
 //!
 //! Routes: OpenAI's `/v1/completions` and `/v1/chat/completions`, `/generate` of SGLang or LMDeploy,
 //! `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and SGLang's `/flush_cache`; and
-//! those that the script defines, for engines that are not spoken here. A token is one byte of text. Each is
+//! routes that the script defines, for engines that are not built in. A token is one byte of text. Every route is
 //! served over HTTP/1.1 and over HTTP/2, with TLS or without.
 //!
-//! This crate owns a server and its scripts. It leaves measuring to others, and shares no code with the runner's own
-//! reading of replies, so that one can check the other; its formats come from captured replies of engines.
+//! This crate owns the server and its scripts. It leaves measuring to others and shares no code with the runner's own
+//! parsing of replies, so that one can check the other; its knowledge of formats comes from captured replies of engines.
 //!
 //! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, so delays do not add up.
 //! Tokio's timers fire on whole milliseconds; shorter inter-token times come in bursts.
@@ -55,7 +55,7 @@ pub struct Engine {
     origin: Instant,
     /// Seconds since 1970.
     created: u64,
-    /// Where the script has a limit of concurrency: the places.
+    /// The free slots, if the script limits concurrency.
     slots: Option<Arc<Semaphore>>,
     counters: truth::Counters,
     prefixes: prefix::PrefixCache,
@@ -64,13 +64,13 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that plays a script and counts, for as long as you like. Make it inside the runtime
-    /// that serves it: a paused clock is paused only there.
+    /// An engine that plays a script and counts, without an end. Make it inside the runtime
+    /// that serves it: a paused clock is only paused there.
     pub fn new(script: Script) -> Result<Arc<Self>, ScriptError> {
         Self::build(script, false)
     }
 
-    /// An engine that also remembers what it did with every request, for tests to compare with.
+    /// An engine that also records what it did with every request, for tests to compare with.
     pub fn with_truth(script: Script) -> Result<Arc<Self>, ScriptError> {
         Self::build(script, true)
     }
@@ -98,12 +98,12 @@ impl Engine {
         &self.script
     }
 
-    /// The instant that its truth counts from: when the engine was made.
+    /// The instant at which its truth's clock starts: when the engine was made.
     pub fn origin(&self) -> Instant {
         self.origin
     }
 
-    /// What it did with every request that is over, in order of arrival; empty unless it keeps truth.
+    /// What it did with every request that has ended, in order of arrival; empty unless it keeps truth.
     pub fn truths(&self) -> Vec<Truth> {
         let mut truths = truth::lock(&self.truths).clone();
         truths.sort_by_key(|truth| truth.number);

@@ -1,7 +1,7 @@
-//! The page that Prometheus reads: vLLM's and SGLang's names for what was counted.
+//! The page for Prometheus, with vLLM's and SGLang's metric names.
 //!
-//! An engine writes one family; this one writes both, as it speaks both dialects. What it has no such thing
-//! of is left out: the share of a cache for keys and values is that of its places, where the script limits them.
+//! A real engine writes one family; the mock writes both, since it speaks both dialects. Metrics of things it does not
+//! have are left out; the usage of the KV cache is the share of slots in use, if the script limits them.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -36,7 +36,7 @@ fn count(counter: &AtomicU64) -> f64 {
     counter.load(Relaxed) as f64
 }
 
-/// The share of places that are taken, where there is a limit to them.
+/// The share of slots in use, if they are limited.
 fn places_taken(engine: &Engine) -> Option<f64> {
     let places = engine.script.max_concurrency?.get();
     Some(count(&engine.counters.running) / places as f64)
@@ -119,7 +119,7 @@ fn vllm<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
 
 fn sglang<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
     let counters = &engine.counters;
-    // What the tokenizer's process counts has one label, what the scheduler's does has its place too.
+    // Metrics of the tokenizer's process have one label, those of the scheduler's also have its rank.
     let labels = format!("model_name=\"{model}\"");
     let of_scheduler =
         format!("engine_type=\"unified\",model_name=\"{model}\",pp_rank=\"0\",tp_rank=\"0\"");

@@ -1,4 +1,4 @@
-//! How fast one request is answered: as the script says, or about so where it says that requests vary.
+//! How fast one request is answered: as the script says, with variation if the script asks for it.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Of the request with this number: the same each time the script is played.
+    /// For the request with this number: the same each time the script is played.
     pub fn of(script: &Script, number: u64) -> Self {
         let about = |time: Duration, which: u64| {
             if script.spread == 0.0 {

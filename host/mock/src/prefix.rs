@@ -1,6 +1,6 @@
-//! The prefix cache: which beginnings of prompts were seen since it was last flushed.
+//! The prefix cache: which prefixes of prompts were seen since it was last flushed.
 //!
-//! As vLLM's: prompts are cached in blocks of 16 tokens, and the last token of a prompt is never taken from the cache.
+//! As in vLLM, prompts are cached in blocks of 16 tokens, and the last token of a prompt is never taken from the cache.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -10,15 +10,15 @@ use super::truth::lock;
 /// Tokens in a block.
 pub(super) const BLOCK: usize = 16;
 
-/// Beginnings that were seen, by their hashes.
+/// The prefixes that were seen, by their hashes.
 #[derive(Debug, Default)]
 pub(super) struct PrefixCache {
     seen: Mutex<HashSet<u64>>,
 }
 
 impl PrefixCache {
-    /// Remembers a prompt of so many tokens by the hashes of its beginnings, and says how many of its tokens
-    /// were known.
+    /// Adds a prompt of this many tokens by the hashes of its prefixes, and returns how many of its tokens
+    /// were cached.
     pub fn take(&self, tokens: u32, prefixes: &[u64]) -> u32 {
         let mut seen = lock(&self.seen);
         let usable = (tokens.saturating_sub(1) as usize) / BLOCK;

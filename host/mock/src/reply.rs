@@ -1,8 +1,8 @@
-//! The events of a reply: which there are, in what order, when each is due and after how many
+//! The events of a reply: which ones there are, in what order, when each is due and after how many
 //! tokens it goes wrong.
 //!
-//! Responsible for the sequence; the bytes of an event are `wire`'s, and waiting is `stream`'s.
-//! Events are made one at a time, so a reply of any length takes little memory.
+//! Responsible for the sequence; `wire` makes the bytes of an event, and `stream` waits.
+//! Events are made one at a time, so that a reply of any length takes little memory.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use super::wire::{self, Piece, Wire};
 pub(super) enum When {
     /// As soon as the request is complete.
     AtOnce,
-    /// So long after the engine began to work on it.
+    /// This long after the engine began to process it.
     After(Duration),
-    /// Not before the client gives up.
+    /// Never, until the client gives up.
     Never,
 }
 
-/// What is done then.
+/// What happens then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Bytes go out.
+    /// Bytes are sent.
     Write {
         bytes: Bytes,
         /// Tokens they bring.
@@ -40,7 +40,7 @@ pub(super) enum What {
     },
     /// The connection breaks.
     Cut { reset: bool },
-    /// The reply ends as HTTP has it.
+    /// The reply ends properly in HTTP's terms.
     End {
         /// Whether nothing is missing.
         whole: bool,
@@ -80,7 +80,7 @@ pub(super) struct Reply {
     stage: Stage,
     /// Tokens sent.
     sent: u32,
-    /// By how much stalls have put off what is left.
+    /// The delay that stalls have added.
     late: Duration,
     /// A step that could not be merged with those before it.
     behind: Option<Step>,

@@ -1,6 +1,6 @@
 //! The script of a mock engine: how fast it answers, what it says, and what goes wrong.
 //!
-//! Responsible for what a script can say and for telling what cannot be played; reading TOML is `read`'s. What
+//! Responsible for what a script can contain and for reporting what cannot be played; `read` handles TOML. What
 //! the script does to a request is decided in `answer`, `reply` and `serve`.
 
 mod read;
@@ -17,7 +17,7 @@ use super::fault::Fault;
 use model::duration::{self, Span};
 use reader::ScenarioError;
 
-/// The longest time a script may name: a deadline must fit every clock.
+/// The longest time that a script may set: a deadline must fit every clock.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The most tokens a prompt and its answer may have together; an answer's text is held in memory.
@@ -26,109 +26,109 @@ const CONTEXT_LIMIT: NonZeroU32 = NonZeroU32::new(1 << 24).expect("not zero");
 /// How a mock engine behaves. Written as TOML with the field names in kebab case, `[[fault]]` and `[[route]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// From the complete request (or from the free slot, see `max_concurrency`) to the first token.
+    /// Time from the complete request (or from the free slot, see `max_concurrency`) to the first token.
     pub ttft: Span,
-    /// From each token to the next.
+    /// Time from each token to the next.
     pub itl: Span,
-    /// How much both vary from request to request: the standard deviation of their logarithms, about
-    /// a share of them. 0 is not at all.
+    /// How much both vary from request to request: the standard deviation of their logarithms, which is about
+    /// a share of them. 0 means not at all.
     pub spread: f64,
-    /// What that chance comes from: the same seed gives the same times each time.
+    /// Random seed: the same seed gives the same times each time.
     pub seed: u64,
-    /// Tokens in each event. The first token always comes alone, as with vLLM's `--stream-interval`,
+    /// Tokens per event. The first token always comes alone, as with vLLM's `--stream-interval`,
     /// so TTFT and the time of the last token do not depend on this; an event is sent when its last token is due.
     pub tokens_per_chunk: NonZeroU32,
-    /// Tokens of an answer whose request sets no limit and whose text has no end of its own.
+    /// Tokens in an answer if its request sets no limit and its text has no end of its own.
     pub output_tokens: u32,
-    /// The answer ends by itself after this many tokens, unless the request says `ignore_eos`
+    /// The answer ends by itself after this many tokens, unless the request sets `ignore_eos`
     /// or asks for more with `min_tokens`.
     pub stop_after: Option<u32>,
-    /// What the answers say.
+    /// The text of the answers.
     pub answer: Says,
-    /// Of the tokens of a chat answer, this many come first and are reasoning.
+    /// The number of tokens at the start of a chat's answer that are reasoning.
     pub reasoning_tokens: u32,
-    /// The name reasoning goes by.
+    /// The name of the reasoning field.
     pub reasoning_field: ReasoningField,
-    /// When a chat stream sends the chunk that holds a role and no text.
+    /// When a chat stream sends the chunk that has a role but no text.
     pub role_chunk: RoleChunk,
-    /// Where the OpenAI routes report how many tokens they counted.
+    /// Where the OpenAI routes report token counts.
     pub usage: UsageIn,
-    /// Whose `/generate` this is.
+    /// Which engine's `/generate` to serve.
     pub generate: Generate,
-    /// Whether SGLang's `/generate` streams what is new instead of all there is so far.
+    /// Whether SGLang's `/generate` streams only new text instead of all text so far.
     pub incremental: bool,
-    /// The key that requests must carry as `Authorization: Bearer`.
+    /// The API key that requests must send as `Authorization: Bearer`.
     pub api_key: Option<String>,
-    /// The models that are served; requests for another are refused. Empty: every name is served.
+    /// The models to serve; requests for others are refused. Empty: every name is accepted.
     pub models: Vec<String>,
-    /// Requests that are worked on at a time; further ones wait for a slot in order of arrival.
+    /// Maximum number of requests processed at a time; further ones wait for a slot in order of arrival.
     pub max_concurrency: Option<NonZeroUsize>,
-    /// Tokens that a prompt and its answer may have together.
+    /// Maximum number of tokens in a prompt and its answer together.
     pub context_limit: NonZeroU32,
     /// When a stream's HTTP headers are sent.
     pub headers: Headers,
-    /// What goes wrong, and for which requests. Of several that end a reply, the first written counts.
+    /// The faults. Of several that end a reply, the first in the script counts.
     pub faults: Vec<Fault>,
-    /// Whether prefixes of prompts are remembered: what is found of them is counted and told as cached tokens.
+    /// Whether prompt prefixes are cached: cached tokens are counted and reported.
     pub prefix_cache: bool,
-    /// Further routes, of engines that are not spoken here. They stand before those that are.
+    /// Routes of other engines. They take precedence over the built-in ones.
     pub routes: Vec<ScriptedRoute>,
 }
 
-/// What answers say. A token is one byte of it.
+/// The text of answers. A token is one byte of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Says {
-    /// English words, the same for the same prompt, as many as are asked for.
+    /// English words, the same for the same prompt, as many as requested.
     #[default]
     Words,
-    /// The prompt; of a chat, the last message.
+    /// The prompt, or the last message of a chat.
     Echo,
-    /// Always this.
+    /// Always this text.
     Text(String),
 }
 
-/// The name of the field that reasoning stands in.
+/// The name of the field that holds reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum ReasoningField {
-    /// `reasoning`, as vLLM writes it.
+    /// `reasoning`, as in vLLM.
     #[default]
     Reasoning,
-    /// `reasoning_content`, as SGLang, LMDeploy and llama.cpp write it.
+    /// `reasoning_content`, as in SGLang, LMDeploy and llama.cpp.
     ReasoningContent,
 }
 
-/// When the chunk that holds a role and no text is sent.
+/// When the chunk that has a role but no text is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum RoleChunk {
     /// Just before the first token, as vLLM and SGLang do.
     #[default]
     FirstToken,
-    /// As soon as the request is complete, long before there is a token.
+    /// As soon as the request is complete, long before the first token.
     AtOnce,
     /// Never.
     None,
 }
 
-/// Where the OpenAI routes report usage.
+/// Where the OpenAI routes report token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum UsageIn {
-    /// In an event after the last choice if the request asks with `stream_options.include_usage`, as vLLM
-    /// does; whole replies always hold it.
+    /// In an event after the last choice if the request sets `stream_options.include_usage`, as vLLM
+    /// does; whole replies always include it.
     #[default]
     Final,
-    /// The same, asked or not.
+    /// The same, whether requested or not.
     Always,
-    /// In the last event that holds a choice, asked or not.
+    /// In the last event that holds a choice, whether requested or not.
     LastChunk,
-    /// In every event, asked or not.
+    /// In every event, whether requested or not.
     Continuous,
-    /// Nowhere, in whole replies neither.
+    /// Nowhere, not even in whole replies.
     None,
 }
 
-/// Whose `/generate` is spoken.
+/// Which engine's `/generate` to serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Generate {
     /// SGLang's.
@@ -181,11 +181,11 @@ impl Default for Script {
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The file could not be read.
-    #[error("the script {} cannot be read: {source}", path.display())]
+    #[error("cannot read the script {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It is not a script that can be played.
@@ -211,12 +211,12 @@ impl Script {
         Ok(Script::parse(&path.to_string_lossy(), &text)?)
     }
 
-    /// Reads a script from TOML; `name` is what its mistakes are told under.
+    /// Reads a script from TOML; `name` is its name in messages.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
         read::read(name, text)
     }
 
-    /// Says whether every value can be played.
+    /// Checks that every value can be played.
     pub fn check(&self) -> Result<(), ScriptError> {
         let wrong = |key, message: String| Err(ScriptError::Value { key, message });
         let spans = [("ttft", Some(self.ttft)), ("itl", Some(self.itl))];

@@ -38,8 +38,8 @@ use super::tls::Tls;
 use super::truth::Record;
 use super::wire::{self, Head};
 
-/// Connections that may wait to be accepted. Linux allows no more than `net.core.somaxconn`,
-/// 4096 unless set higher; those beyond it connect a second late.
+/// Connections that may wait to be accepted. Linux allows at most `net.core.somaxconn`,
+/// 4096 by default; further connections are a second late.
 const BACKLOG: u32 = 16_384;
 
 /// The largest request body that is read.
@@ -47,7 +47,7 @@ const BODY_LIMIT: usize = 256 << 20;
 
 pub(super) const JSON: &str = "application/json";
 
-/// What is sent instead of a reply where the script says `html`.
+/// The page sent instead of a reply if the script says `html`.
 const WEB_PAGE: &str = "<!DOCTYPE html>\n<html><head><title>It works!</title></head>\
                         <body><h1>It works!</h1></body></html>\n";
 
@@ -105,7 +105,7 @@ async fn accept(
                     connections.spawn(async move {
                         match tls {
                             None => converse(socket, engine, fate).await,
-                            // A client that does not agree on TLS is none.
+                            // Ignore a client that does not agree on TLS.
                             Some(tls) => if let Ok(stream) = tls.accept(socket).await {
                                 converse(stream, engine, fate).await;
                             },
@@ -128,7 +128,7 @@ where
     converse(io, engine, Arc::default()).await;
 }
 
-/// What becomes of a connection because the script says so.
+/// What happens to a connection because the script says so.
 #[derive(Debug, Default)]
 pub(super) struct Fate {
     /// It is closed with a reset.
@@ -137,7 +137,7 @@ pub(super) struct Fate {
     goodbye: Notify,
 }
 
-/// Speaks HTTP/2 with a client that begins with its preface, HTTP/1.1 with all others.
+/// Speaks HTTP/2 with a client that begins with its preface, and HTTP/1.1 with all others.
 async fn converse<IO>(io: IO, engine: Arc<Engine>, fate: Arc<Fate>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -174,7 +174,7 @@ struct Asked {
     asks_for_key: bool,
 }
 
-/// The route that a request for text goes to: one of the script's, or else one of ours.
+/// The route for a text request: one of the script's, or else a built-in one.
 fn route<B>(engine: &Engine, request: &Request<B>) -> Option<Asked> {
     let (method, path) = (request.method(), request.uri().path());
     let scripted =
@@ -198,7 +198,7 @@ fn route<B>(engine: &Engine, request: &Request<B>) -> Option<Asked> {
     })
 }
 
-/// A request for text: reads it, and holds the reply back where the script says so.
+/// A request for text: reads it, and holds the reply back if the script says so.
 async fn answer(
     engine: Arc<Engine>,
     Asked {
@@ -219,7 +219,7 @@ async fn answer(
     let mishaps = Mishaps::of(&engine.script.faults, record.number());
     if mishaps.goodbye {
         fate.goodbye.notify_one();
-        // The connection hears of it before the reply begins, whose head tells the client.
+        // The connection must know it before the reply begins, because the reply's head tells the client.
         tokio::task::yield_now().await;
     }
     let not_before = received + mishaps.slow_headers;

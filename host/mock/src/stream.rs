@@ -1,7 +1,7 @@
 //! The body of a reply: waits until each step is due and hands its bytes to the connection.
 //!
-//! Responsible for instants and for writes: every piece is flushed before the next is handed out,
-//! for hyper writes out what it holds only when the body has nothing ready.
+//! Responsible for timing and for writes: every piece is flushed before the next is handed out,
+//! because hyper writes out what it holds only when the body has nothing ready.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,18 +18,18 @@ use super::reply::{Reply, Step, What, When};
 use super::serve::Fate;
 use super::truth::Record;
 
-/// A place among the requests that are worked on.
+/// A slot among the requests that are being processed.
 pub(super) enum Slot {
-    /// There is no limit to them, or the work is done.
+    /// There is no limit, or the work is done.
     Free,
-    /// A place that was free on arrival.
+    /// A slot that was free on arrival.
     Held(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit),
     /// In the queue.
     Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
 }
 
 impl Slot {
-    /// Takes a place, or one in the queue.
+    /// Takes a slot, or a place in the queue.
     pub fn new(slots: Option<&Arc<Semaphore>>) -> Self {
         let Some(slots) = slots else {
             return Slot::Free;
@@ -43,7 +43,7 @@ impl Slot {
         }
     }
 
-    /// When the work begins: at `received`, or when a place becomes free.
+    /// When the work begins: at `received`, or when a slot becomes free.
     pub fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
         let Slot::Waiting(permit) = self else {
             return Poll::Ready(received);
@@ -59,7 +59,7 @@ impl Slot {
 #[error("the script cuts this reply")]
 pub(super) struct Cut;
 
-/// Where the steps come from.
+/// The source of the steps.
 pub(super) enum Steps {
     Streamed(Box<Reply>),
     /// Of a reply in one piece, with its length.
@@ -81,7 +81,7 @@ impl Steps {
     }
 }
 
-/// A reply on its way.
+/// A reply that is being sent.
 pub(super) struct Timed {
     steps: Steps,
     /// A step that is not due yet.
@@ -90,10 +90,10 @@ pub(super) struct Timed {
     start: Option<Instant>,
     slot: Slot,
     sleep: Pin<Box<Sleep>>,
-    /// What is left of a step whose bytes go out in pieces.
+    /// The rest of a step whose bytes go out in pieces.
     rest: Option<Rest>,
     split: usize,
-    /// Whether the last piece may still be with hyper.
+    /// Whether hyper may still hold the last piece.
     unflushed: bool,
     record: Record,
     fate: Arc<Fate>,
@@ -221,9 +221,9 @@ impl Timed {
 
 /// The body of any reply.
 pub(super) enum ReplyBody {
-    /// Bytes that are there already.
+    /// Bytes that are already there.
     Ready(Option<Bytes>),
-    /// Bytes that have their time.
+    /// Bytes that are sent at their times.
     Timed(Box<Timed>),
 }
 

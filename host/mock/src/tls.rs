@@ -12,11 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Who the engine says it is, and what it speaks: HTTP/2 or HTTP/1.1, as the client likes.
+/// The engine's identity and protocols: HTTP/2 or HTTP/1.1, as the client prefers.
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
 
-/// Why TLS cannot be spoken.
+/// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The certificate's file cannot be used.
@@ -37,16 +37,16 @@ pub enum TlsError {
         /// What is wrong with it.
         cause: String,
     },
-    /// They do not go together, or rustls knows no such key.
+    /// They do not match, or rustls does not support this key.
     #[error("the certificate and the key of --tls-cert and --tls-key cannot be used: {0}")]
     Rustls(#[from] rustls::Error),
 }
 
 impl Tls {
-    /// Reads a certificate, with those of its authorities after it, and its key.
+    /// Reads a certificate, followed by those of its authorities, and its key.
     ///
     /// # Errors
-    /// Where one of the files cannot be used, or they do not go together.
+    /// If one of the files cannot be used, or they do not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let wrong = |cause: String| TlsError::Certificate {
             path: certificate.to_owned(),

@@ -14,29 +14,29 @@ use super::Engine;
 use super::answer::Finish;
 use model::units::Nanos;
 
-/// What was done with one request. Instants are nanoseconds since the engine was made, on tokio's clock.
+/// What was done with one request. Times are nanoseconds since the engine was made, on tokio's clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Truth {
-    /// Its place in the order of arrival, from 0; the number that faults are chosen by.
+    /// Its number in order of arrival, from 0; faults are chosen by this number.
     pub number: u64,
-    /// The route it came in by.
+    /// The route that it used.
     pub path: Cow<'static, str>,
     /// The HTTP status of the reply; absent if there was none.
     pub status: Option<u16>,
     /// Tokens of the prompt; absent if the request was not understood.
     pub prompt_tokens: Option<u32>,
-    /// Tokens that the answer was to have.
+    /// The number of tokens that the answer was to have.
     pub output_tokens: Option<u32>,
     /// When the request was complete.
     pub received: Nanos,
-    /// When the engine began to work on it: later than `received` if it waited for a slot.
+    /// When the engine began to process it: later than `received` if it waited for a slot.
     pub started: Option<Nanos>,
     /// When each piece of the reply's body was handed to the socket, in order.
     pub chunks: Vec<Sent>,
-    /// When it was over.
+    /// When it ended.
     pub ended: Option<Nanos>,
-    /// How.
+    /// How it ended.
     pub end: End,
 }
 
@@ -66,7 +66,7 @@ pub enum End {
 }
 
 impl Truth {
-    /// Tokens that were sent.
+    /// Number of tokens that were sent.
     pub fn tokens_sent(&self) -> u32 {
         self.chunks.iter().map(|chunk| chunk.tokens).sum()
     }
@@ -97,7 +97,7 @@ pub(super) struct Counters {
     pub http: Mutex<BTreeMap<Handled, u64>>,
 }
 
-/// What requests over HTTP are counted by: handler, method, and the hundreds of the status.
+/// The labels of HTTP request counters: handler, method, and the hundreds of the status.
 pub(super) type Handled = (Cow<'static, str>, &'static str, u16);
 
 /// A lock whose holder cannot have left anything half done.
@@ -113,16 +113,16 @@ impl Counters {
     }
 }
 
-/// Where a request stands.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Not admitted, or over.
+    /// Not admitted, or ended.
     Outside,
     Waiting,
     Running,
 }
 
-/// A request's truth while it is being made; dropping it ends the request.
+/// A request's truth while it is recorded; dropping it ends the request.
 pub(super) struct Record {
     engine: Arc<Engine>,
     truth: Truth,
@@ -173,7 +173,7 @@ impl Record {
         self.truth.end = End::Refused;
     }
 
-    /// The request is understood and waits for its turn.
+    /// The request is parsed and waits for its turn.
     pub fn admitted(&mut self, prompt_tokens: u32, output_tokens: u32, finish: Finish) {
         self.truth.prompt_tokens = Some(prompt_tokens);
         self.truth.output_tokens = Some(output_tokens);
@@ -181,20 +181,20 @@ impl Record {
         self.enter(Phase::Waiting);
     }
 
-    /// Of so many tokens of its prompt, so many were in the prefix cache.
+    /// This many tokens of its prompt were in the prefix cache.
     pub fn looked_up(&mut self, tokens: u32, found: u32) {
         let counters = &self.engine.counters;
         counters.prefix_queries.fetch_add(tokens.into(), Relaxed);
         counters.prefix_hits.fetch_add(found.into(), Relaxed);
     }
 
-    /// The engine begins to work on it.
+    /// The engine begins to process it.
     pub fn started(&mut self, at: Instant) {
         self.truth.started = Some(self.engine.since(at));
         self.enter(Phase::Running);
     }
 
-    /// A piece of the reply is with the socket.
+    /// A piece of the reply was handed to the socket.
     pub fn sent(&mut self, at: Instant, tokens: u32, bytes: usize) {
         if self.engine.keeps_truth {
             let at = self.engine.since(at);
@@ -223,7 +223,7 @@ impl Record {
         self.enter(Phase::Outside);
     }
 
-    /// The reply is over, as the script has it.
+    /// The reply ended as the script says.
     pub fn over(&mut self, whole: bool) {
         self.truth.end = if whole { End::Whole } else { End::Broken };
         if self.phase != Phase::Outside {

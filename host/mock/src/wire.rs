@@ -1,7 +1,7 @@
 //! How each dialect writes an answer: the bytes of its events and of its whole replies.
 //!
-//! Responsible for the formats alone, byte for byte as the engines write them; when an event is
-//! due and which events there are is decided in `reply`. The parts that do not change within a
+//! Responsible for the formats alone, byte for byte as the engines write them; `reply` decides
+//! which events there are and when each is due. The parts that do not change within a
 //! reply are rendered once, so an event costs a few copies.
 
 mod native;
@@ -14,10 +14,10 @@ use super::ask::{Ask, Refusal, Route};
 use super::dialect::Scripted;
 use super::script::{Generate, Script};
 
-/// The fingerprint that replies carry where vLLM's carry its version.
+/// The fingerprint in replies, where vLLM puts its version.
 pub(super) const FINGERPRINT: &str = "runner-mock";
 
-/// The end marker of every dialect that is spoken here.
+/// The end marker of every built-in dialect.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// A comment of an event stream, which keeps a connection alive.
@@ -28,19 +28,19 @@ pub(super) const PING: &[u8] = b": ping\n\n";
 pub(super) struct Piece {
     pub from: u32,
     pub to: u32,
-    /// Whether it carries the reason for which the answer ends.
+    /// Whether it carries the finish reason.
     pub last: bool,
-    /// Since the engine began to work on the request; some dialects report it at the end.
+    /// Since the engine began to process the request; some dialects report it at the end.
     pub seconds: f64,
 }
 
 /// Writes one reply.
 pub(super) trait Wire: Send {
-    /// The event that holds a role and no text; nothing in dialects without one.
+    /// The event that has a role but no text; empty in dialects without one.
     fn role(&self, out: &mut Vec<u8>);
     /// An event with tokens.
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>);
-    /// The event that holds usage and no choice; nothing where there is none.
+    /// The event that holds usage and no choice; empty if there is none.
     fn usage(&self, answer: &Answer, out: &mut Vec<u8>);
     /// The end marker.
     fn done(&self, _: &Answer, out: &mut Vec<u8>) {
@@ -50,13 +50,13 @@ pub(super) trait Wire: Send {
     fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>);
 }
 
-/// What replies to the same request have in common.
+/// What all parts of one reply have in common.
 pub(super) struct Head<'a> {
     /// The request's number, from which its id is made.
     pub number: u64,
     /// Seconds since 1970.
     pub created: u64,
-    /// The model where the request names none.
+    /// The default model, if the request names none.
     pub model: &'a str,
     /// Tokens of the prompt that were in the prefix cache.
     pub cached_tokens: u32,
@@ -129,7 +129,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     out.extend_from_slice(b"data: ");
     match route {
         Route::Scripted(_) => {}
-        // Python's `json.dumps`, hence the blanks, which events of success do not have.
+        // As Python's `json.dumps`, hence the spaces, which events of success do not have.
         Route::Completions | Route::Chat => {
             put(
                 out,
@@ -167,7 +167,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// What goes before an event and means nothing.
+/// What is sent before an event, without a meaning.
 pub(super) fn ping(route: &Route) -> &'static [u8] {
     match route {
         Route::Scripted(dialect) => dialect.ping(),

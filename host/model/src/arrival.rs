@@ -1,7 +1,7 @@
 //! Arrival models: when requests are due, as pure functions of model, rate and seed.
 //!
-//! Neither the server, nor the number of workers, nor the machine has a say in it.
-//! Waiting for the due time is `pace`'s business.
+//! They do not depend on the server, the number of workers or the machine.
+//! `pace` waits for the due times.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,12 +37,12 @@ pub enum Arrival {
     Inf,
     /// One every 1/rate seconds, the first at once.
     Constant {
-        /// Requests a second.
+        /// Requests per second.
         rate: f64,
     },
     /// Independent exponential gaps of mean 1/rate, the first request at once.
     Poisson {
-        /// Requests a second.
+        /// Requests per second.
         rate: f64,
         /// Whether the first request comes after a gap too and all are scaled so that the last of
         /// n is due at n/rate: [`Arrival::Gamma`] of burstiness 1, normalised.
@@ -51,9 +51,9 @@ pub enum Arrival {
     },
     /// Independent gamma-distributed gaps of mean 1/rate, the first before the first request.
     Gamma {
-        /// Requests a second.
+        /// Requests per second.
         rate: f64,
-        /// The distribution's shape: 1 is Poisson, less is in bursts, more is evener.
+        /// The distribution's shape: 1 is Poisson, less is burstier, more is more even.
         burstiness: f64,
         /// Whether all are scaled so that the last of n is due at n/rate.
         #[serde(default, skip_serializing_if = "is_false")]
@@ -63,7 +63,7 @@ pub enum Arrival {
     Ramp {
         /// How requests are spread over the area under the rate.
         spread: Spread,
-        /// The way from the one to the other.
+        /// The ramp between the two.
         ramp: Stage,
     },
     /// Rates one after the other. Nothing is due after the last.
@@ -73,20 +73,20 @@ pub enum Arrival {
         /// The rates.
         stages: Vec<Stage>,
     },
-    /// As a file says.
+    /// At the times in a file.
     Trace {
         /// The file.
         file: PlannedFile,
         /// How many times as fast it is played.
         time_scale: f64,
-        /// How many instants it has; no request is due after the last.
+        /// How many times it has; no request is due after the last.
         timestamps: u64,
         /// Seconds from the first to the last, as played.
         length: f64,
         /// The most within a second, as played.
         peak: f64,
     },
-    /// As the samples of the dataset say.
+    /// At the times in the dataset's samples.
     Dataset {
         /// How many times as fast they are played.
         time_scale: f64,
@@ -99,11 +99,11 @@ pub enum Arrival {
         /// The most within a second, as played.
         peak: f64,
     },
-    /// So many users, each sending its next request when the last one is answered.
+    /// This many users, each sending its next request when the last one is answered.
     Closed {
         /// How many users.
         concurrency: u32,
-        /// How long a user thinks before its next request; absent where it does not.
+        /// How long a user thinks before its next request; absent if it does not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         think: Option<Think>,
     },
@@ -145,10 +145,10 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Arrival {
-    /// The due times of a phase, of which so many are wanted; without end but for
+    /// The due times of a phase with this many requests; without end except for
     /// [`Arrival::Trace`], [`Arrival::Dataset`], [`Arrival::Stages`] and a ramp to zero. `trace` is the
     /// contents of the file that [`Arrival::Trace`] names, or what the dataset plans for
-    /// [`Arrival::Dataset`]; the others take no notice of it.
+    /// [`Arrival::Dataset`]; the others ignore it.
     ///
     /// Random gaps are NumPy's legacy stream, `np.random.seed(seed)`: for Poisson one
     /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy draw them; for
@@ -199,8 +199,8 @@ impl Arrival {
         }
     }
 
-    /// Mean requests a second, where the model has such a thing; infinite where all are due at
-    /// once. Of a ramp, of stages and of a trace the mean from the beginning to their end.
+    /// Mean requests per second, if the model has such a rate; infinite if all are due at
+    /// once. For a ramp, stages or a trace, the mean from the beginning to the end.
     pub fn rate(&self) -> Option<f64> {
         match self {
             Arrival::Inf => Some(f64::INFINITY),
@@ -223,7 +223,7 @@ impl Arrival {
         }
     }
 
-    /// The highest rate that it comes to, in requests a second: what must lie ready for it.
+    /// The highest rate that it reaches, in requests per second: this much must be ready.
     pub fn peak_rate(&self) -> Option<f64> {
         let higher = |stage: &Stage| stage.from.max(stage.to);
         match self {
@@ -234,7 +234,7 @@ impl Arrival {
         }
     }
 
-    /// Requests after which nothing is due any more, where that is known beforehand.
+    /// The number of requests after which nothing is due any more, if it is known beforehand.
     pub fn limit(&self) -> Option<u64> {
         match self {
             Arrival::Trace { timestamps, .. } => Some(*timestamps),
@@ -267,12 +267,12 @@ impl Spread {
     }
 }
 
-/// Due times at so many seconds.
+/// Due times at these numbers of seconds.
 fn at(seconds: impl Iterator<Item = f64> + Send + 'static) -> DueTimes {
     Box::new(seconds.map(|seconds| Due::At(Nanos::from_secs_f64(seconds))))
 }
 
-/// `np.random.gamma(burstiness, 1 / (rate * burstiness))` again and again.
+/// `np.random.gamma(burstiness, 1 / (rate * burstiness))` repeatedly.
 fn gaps(seed: u64, rate: f64, burstiness: f64) -> impl Iterator<Item = f64> + Send {
     let mut stream = Legacy::new(seed);
     let scale = 1.0 / (rate * burstiness);

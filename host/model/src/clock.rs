@@ -1,6 +1,6 @@
-//! The run's clock: the one place that reads it. Its origin is the run's own.
+//! The run's clock: the only place that reads it. Its origin is the run's own.
 //!
-//! On a runtime whose time is paused it gives virtual time, so whole runs can be tested
+//! On a runtime whose time is paused it returns virtual time, so that whole runs can be tested
 //! with exact numbers.
 
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::units::Nanos;
 
 static PROCESS_BEGAN: OnceLock<std::time::Instant> = OnceLock::new();
 
-/// Time since this was first called: by `main`, before all else.
+/// Time since the first call: `main` calls it before everything else.
 pub fn since_process_began() -> Nanos {
     PROCESS_BEGAN
         .get_or_init(std::time::Instant::now)
@@ -20,7 +20,7 @@ pub fn since_process_began() -> Nanos {
         .into()
 }
 
-/// The system's date, for those of files.
+/// The system's date, for dates in files.
 pub fn date() -> SystemTime {
     SystemTime::now()
 }
@@ -51,7 +51,7 @@ impl Clock {
     }
 
     /// How far the system's clock is ahead of this one, in nanoseconds: a number that stays the same
-    /// until somebody sets that clock. Absent where the two could not be read at the same instant.
+    /// until somebody sets that clock. Absent if the two could not be read at the same instant.
     pub fn behind_system_time(&self) -> Option<i128> {
         /// Two readings further apart are not of one instant.
         const APART: Nanos = Nanos(100_000);
@@ -62,8 +62,8 @@ impl Clock {
         (after.since(before) <= APART).then(|| system - i128::from(before.0))
     }
 
-    /// How long ago an instant of the system's time was, given since 1970; absent where that lies
-    /// in the future, because that clock was set back.
+    /// How long ago an instant of the system's time was, given since 1970; absent if it is in the
+    /// future, because that clock was set back.
     #[inline]
     pub fn since_system_time(&self, at: Nanos) -> Option<Nanos> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// The version of HTTP that is spoken.
+/// The version of HTTP.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
@@ -19,7 +19,7 @@ pub enum Version {
     #[serde(rename = "1.1")]
     #[value(name = "1.1")]
     Http1,
-    /// HTTP/2: many requests share a connection. Without TLS it is spoken without asking.
+    /// HTTP/2: many requests share a connection. Without TLS, the client uses it without negotiation.
     #[serde(rename = "2")]
     #[value(name = "2")]
     Http2,
@@ -40,14 +40,14 @@ pub enum Reuse {
     Session,
 }
 
-/// How long to wait for what.
+/// The timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Timeouts {
     /// For a connection, in nanoseconds.
     pub connect: Nanos,
     /// For the first token of an answer, from when the request is sent, in nanoseconds; absent
-    /// where only the whole request is timed.
+    /// if only the whole request has a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Nanos>,
     /// For the next token of an answer, in nanoseconds.
@@ -56,13 +56,13 @@ pub struct Timeouts {
     pub request: Nanos,
 }
 
-/// Whose word counts for when a reply's bytes came.
+/// Which receive timestamps to use.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Timestamps {
-    /// The kernel's: when the network gave them to the socket, however late they were read. Where
+    /// The kernel's: when the network gave the bytes to the socket, however late they were read. Where
     /// the system has no such stamps, as [`Timestamps::User`].
     #[default]
     Kernel,
@@ -70,14 +70,14 @@ pub enum Timestamps {
     User,
 }
 
-/// Whom to trust.
+/// Which certificates to trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Trust {
-    /// A file of certificates in PEM form that are trusted beside the system's.
+    /// A file of certificates in PEM form that are trusted in addition to the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_cert: Option<PathBuf>,
-    /// Whether any certificate is taken. Said out loud in every result.
+    /// Whether to accept any certificate. Every result says so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
 }

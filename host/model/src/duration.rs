@@ -1,6 +1,6 @@
 //! Lengths of time as people write them: `250ms`, `1.5s`, `2m`, `1h30m`.
 //!
-//! Responsible for reading and writing that one notation, in scenarios, scripts and flags alike.
+//! Responsible for reading and writing this one notation, in scenarios, scripts and flags alike.
 //! It knows nothing of clocks; whole nanoseconds are [`crate::units::Nanos`].
 
 use std::fmt;
@@ -27,10 +27,10 @@ const UNITS: [(&str, u128); 7] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Nothing was written.
-    #[error("a length of time is expected, such as `250ms` or `1.5s`, but nothing was written")]
+    #[error("expected a length of time, such as `250ms` or `1.5s`, but found nothing")]
     Empty,
     /// A number was expected.
-    #[error("`{text}`: a number is expected before `{rest}`; write it as in `250ms` or `1.5s`")]
+    #[error("`{text}`: expected a number before `{rest}`, as in `250ms` or `1.5s`")]
     Number {
         /// The whole text.
         text: String,
@@ -54,19 +54,19 @@ pub enum ParseError {
         unit: String,
     },
     /// A unit that is not shorter than the one before it.
-    #[error("`{text}`: units go from long to short and each stands once, as in `1m30s`")]
+    #[error("`{text}`: units must go from long to short, each at most once, as in `1m30s`")]
     Order {
         /// The whole text.
         text: String,
     },
     /// More digits than nanoseconds have room for.
-    #[error("`{text}`: the shortest length that can be told is 1ns")]
+    #[error("`{text}`: the shortest possible time is 1ns")]
     TooFine {
         /// The whole text.
         text: String,
     },
     /// More than can be held.
-    #[error("`{text}`: too long a time; at most {} hours", u64::MAX / 3_600)]
+    #[error("`{text}`: the time is too long; at most {} hours are possible", u64::MAX / 3_600)]
     TooLong {
         /// The whole text.
         text: String,
@@ -277,20 +277,20 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         let cases = [
-            ("", "nothing was written"),
+            ("", "found nothing"),
             ("250", "a unit is missing; write `250ms`"),
-            ("ms", "a number is expected before `ms`"),
-            ("-5ms", "a number is expected before `-5ms`"),
+            ("ms", "expected a number before `ms`"),
+            ("-5ms", "expected a number before `-5ms`"),
             (
                 "5 sec",
                 "`sec` is not a unit; expected one of ns us ms s m h",
             ),
-            ("1.2.3s", "a number is expected"),
-            (".s", "a number is expected"),
-            ("30s1m", "units go from long to short"),
-            ("1s1s", "units go from long to short"),
-            ("0.5ns", "the shortest length that can be told is 1ns"),
-            ("99999999999999999999h", "too long a time"),
+            ("1.2.3s", "expected a number"),
+            (".s", "expected a number"),
+            ("30s1m", "units must go from long to short"),
+            ("1s1s", "units must go from long to short"),
+            ("0.5ns", "the shortest possible time is 1ns"),
+            ("99999999999999999999h", "the time is too long"),
         ];
         for (text, message) in cases {
             let error = parse(text).expect_err(text).to_string();

@@ -1,7 +1,7 @@
-//! An exchange: one request and all that came of it. This is the unit that is recorded,
-//! and everything that is ever reported of a run is computed from its exchanges.
+//! An exchange: one request and everything that happened to it. This is the unit that is recorded,
+//! and everything reported about a run is computed from its exchanges.
 //!
-//! It holds what was seen, not what it amounts to: definitions of metrics are `metric`'s.
+//! It holds what was observed, not what follows from it: `metric` defines the metrics.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use crate::units::Nanos;
 pub enum Phase {
     /// Before the measurement; recorded, never counted.
     Warmup,
-    /// What the result is made of.
+    /// The measured part, which the result is made from.
     Measure,
 }
 
-/// One request and all that came of it. Every instant is in nanoseconds since the run's origin.
+/// One request and everything that happened to it. Every instant is in nanoseconds since the run's origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Exchange {
@@ -26,17 +26,17 @@ pub struct Exchange {
     pub index: u64,
     /// Which part of the run it belongs to.
     pub phase: Phase,
-    /// What was asked.
+    /// The sample that was sent.
     pub sample: SampleFacts,
     /// When it should have been sent. In a closed loop, when its slot became free.
     pub due: Nanos,
-    /// When the cap on requests in flight let it go; absent without a cap, or if it never did.
+    /// When the cap on requests in flight released it; absent without a cap, or if it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<Nanos>,
-    /// Which of the plan's targets it was for, from 0.
+    /// Which of the plan's targets it was sent to, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub target: u32,
-    /// How its connection came about; absent if it had none.
+    /// How its connection was opened; absent if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
     /// When its first byte was handed to the socket; absent if it never was.
@@ -48,14 +48,14 @@ pub struct Exchange {
     /// When the reply's first byte was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Nanos>,
-    /// When the reply's headers were whole.
+    /// When the reply's headers were complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Nanos>,
     /// The reply's HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The longest that bytes of the reply lay in the socket before they were read; absent where
-    /// the system did not say when they came.
+    /// The longest time that bytes of the reply were in the socket before they were read; absent if
+    /// the system did not say when they arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_lag: Option<Nanos>,
     /// What the reply's frames meant, and when each arrived.
@@ -71,17 +71,17 @@ pub struct Exchange {
     /// The text of its tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool_calls: String,
-    /// The server's own word for why it stopped.
+    /// The server's own finish reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
-    /// What the server counted, if it said.
+    /// The token counts from the server, if it reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// How a connection came about. Opened ahead of need, it is older than the request it carries.
+/// How a connection was opened. If it was opened ahead of need, it is older than the request it carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Connection {
@@ -91,13 +91,13 @@ pub struct Connection {
     pub waited: bool,
     /// When its opening began.
     pub begun: Nanos,
-    /// When the host's name was looked up; absent where that was known from an earlier connection, or an
+    /// When the host's name was looked up; absent if it was known from an earlier connection, or an
     /// address was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_up: Option<Nanos>,
-    /// When the other side took it.
+    /// When the other side accepted it.
     pub connected: Nanos,
-    /// When TLS was agreed on; absent without TLS.
+    /// When the TLS handshake ended; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secured: Option<Nanos>,
 }
@@ -106,7 +106,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What a record keeps of a sample. The prompt itself is not kept: the plan gives it again.
+/// What a record keeps of a sample. The prompt itself is not kept: the plan reproduces it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SampleFacts {
@@ -115,19 +115,19 @@ pub struct SampleFacts {
     /// Tokens of the prompt as the dataset counted them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u32>,
-    /// Tokens of output that were asked for.
+    /// Number of output tokens that were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
     /// What a scorer compares the answer with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<serde_json::Value>,
-    /// Where it stands in a conversation of several.
+    /// Its position in a conversation of several turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
     /// The kind of sample it is, in the dataset's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// The adapter that was asked for.
+    /// The requested adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
     /// Bytes of the request's body.
@@ -136,7 +136,7 @@ pub struct SampleFacts {
     pub request_digest: String,
 }
 
-/// Where a sample stands in a conversation of several.
+/// The position of a sample in a conversation of several turns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Turn {
@@ -146,7 +146,7 @@ pub struct Turn {
     pub index: u32,
 }
 
-/// What the server says it counted. Absent is not zero.
+/// The server's token counts. Absent is not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Usage {
@@ -168,7 +168,7 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The reply has begun; nothing of the answer yet.
+    /// The reply has begun; there is no part of the answer yet.
     Role,
     /// A piece of the answer.
     Text,
@@ -176,9 +176,9 @@ pub enum Kind {
     Reasoning,
     /// A piece of a tool call.
     Tool,
-    /// What the server counted.
+    /// Token counts from the server.
     Usage,
-    /// Why it stopped.
+    /// The finish reason.
     Finish,
     /// An error inside a reply that began as a success.
     Failure,
@@ -193,21 +193,21 @@ impl Kind {
     }
 }
 
-/// What a reply's frames meant, in order of arrival: columns of equal length, but for `tokens`.
+/// The meanings of a reply's frames, in order of arrival: columns of equal length, except for `tokens`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Events {
     /// When the bytes that complete the event's frame were read. Events of one read share an instant.
     pub at: Vec<Nanos>,
-    /// What each is, a letter an event: `o` role, `t` text, `r` reasoning, `c` tool call, `u` usage,
+    /// The kind of each, one letter per event: `o` role, `t` text, `r` reasoning, `c` tool call, `u` usage,
     /// `f` finish, `x` failure, `e` end.
     #[serde(with = "letters")]
     #[schemars(with = "String", regex(pattern = r"^[otrcufxe]*$"))]
     pub kind: Vec<Kind>,
-    /// Tokens each stands for, where the server says so; empty where it never does.
+    /// The number of tokens in each, if the server says so; empty if it never does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<Option<u32>>,
-    /// Bytes of UTF-8 text each adds; 0 for events that carry none, and for empty pieces.
+    /// Bytes of UTF-8 text that each adds; 0 for events without text, and for empty pieces.
     pub bytes: Vec<u32>,
 }
 
@@ -255,9 +255,9 @@ mod letters {
 pub struct Event {
     /// When its frame was complete.
     pub at: Nanos,
-    /// What it is.
+    /// The kind of event.
     pub kind: Kind,
-    /// Tokens it stands for, where the server says so.
+    /// The number of tokens in it, if the server says so.
     pub tokens: Option<u32>,
     /// Bytes of text it adds.
     pub bytes: u32,
@@ -296,32 +296,32 @@ impl Events {
     }
 }
 
-/// How an exchange went. A failure is never counted as a success.
+/// The outcome of an exchange. A failure is never counted as a success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "result")]
 pub enum Outcome {
-    /// The reply was whole and held an answer.
+    /// The reply was complete and held an answer.
     Ok,
-    /// It was not.
+    /// It failed.
     Failed {
-        /// What kind of failure.
+        /// The kind of failure.
         class: FailureClass,
-        /// Why the server refused, as far as its reply tells; absent where it does not, and where the server
+        /// Why the server refused, as far as its reply says; absent if it does not, and if the server
         /// did not refuse.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Reason>,
-        /// What was seen, for people; no secrets.
+        /// A message for people; without secrets.
         message: String,
     },
 }
 
-/// The kinds of failure. Each is counted and printed apart.
+/// The kinds of failure. Each is counted and printed separately.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureClass {
-    /// It was due, but the run ended before the cap on requests in flight let it go.
+    /// It was due, but the run ended before the cap on requests in flight released it.
     NotSent,
     /// No connection could be made.
     Connect,
@@ -333,15 +333,15 @@ pub enum FailureClass {
     InBandError,
     /// The reply ended before its end marker.
     CutOff,
-    /// The reply was whole but held no answer.
+    /// The reply was complete but held no answer.
     Empty,
-    /// No connection within the time allowed.
+    /// No connection within the timeout.
     ConnectTimeout,
-    /// Nothing of the answer within the time allowed for its first token.
+    /// Nothing of the answer within the first-token timeout.
     FirstTokenTimeout,
-    /// No more of the answer within the time allowed between tokens.
+    /// No more of the answer within the token-gap timeout.
     TokenGapTimeout,
-    /// The answer was not whole within the time allowed for a request.
+    /// The answer was not complete within the request timeout.
     RequestTimeout,
     /// The reply is not in the backend's dialect.
     Protocol,
@@ -351,21 +351,21 @@ pub enum FailureClass {
     Interrupted,
 }
 
-/// Why a server did not answer, in words that all engines share; the backend reads them off the reply.
+/// Why a server did not answer, in terms that all engines share; the backend reads the reason from the reply.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// It has too much to do: a full queue, a limit on the rate of requests.
+    /// It is overloaded: a full queue, a limit on the request rate.
     Overloaded,
-    /// It does not serve yet, or no more.
+    /// It is not ready yet, or no longer ready.
     Unavailable,
     /// Prompt and answer are longer than the model's context.
     TooLong,
-    /// It serves no such model or adapter.
+    /// It does not serve this model or adapter.
     UnknownModel,
-    /// The key is missing or wrong, or may not do this.
+    /// The key is missing or wrong, or does not permit this.
     Unauthorised,
     /// The request is wrong in another way.
     Invalid,
@@ -411,7 +411,7 @@ impl FailureClass {
 }
 
 impl Exchange {
-    /// Whether the reply was whole and held an answer.
+    /// Whether the reply was complete and held an answer.
     pub fn is_ok(&self) -> bool {
         self.outcome == Outcome::Ok
     }

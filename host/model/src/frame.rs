@@ -2,8 +2,8 @@
 //! the whole body, or the bytes as they came.
 //!
 //! Pure: bytes and the instant at which they were read go in, frames come out, each with the instant
-//! of the bytes that completed it. Text is never decoded here and bytes are kept until a line is
-//! whole, so a reply may be cut anywhere on its way. What a frame means is the backend's business.
+//! of the bytes that completed it. Text is never decoded here, and bytes are kept until a line is
+//! complete, so a reply may be cut anywhere on its way. The backend decides what a frame means.
 //!
 //! Event streams are cut as the HTML standard says (LF, CR LF or CR; `data` lines joined by LF; one
 //! space after the colon dropped; comments left out; U+2028 is no line end), with one leniency:
@@ -22,17 +22,17 @@ pub const FRAME_BYTES: usize = 16 << 20;
 pub enum Framing {
     /// `text/event-stream`.
     EventStream,
-    /// A frame a line; empty lines are left out.
+    /// One frame per line; empty lines are left out.
     Lines,
-    /// A frame's length stands before its bytes.
+    /// A frame's length comes before its bytes.
     LengthPrefixed(LengthPrefix),
     /// One frame.
     Whole,
-    /// A frame a read, cut wherever the network cut it.
+    /// One frame per read, cut wherever the network cut it.
     Raw,
 }
 
-/// Where a frame's length stands.
+/// Where a frame's length is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LengthPrefix {
     /// Bytes before the length that belong to no frame.
@@ -44,7 +44,7 @@ pub struct LengthPrefix {
 }
 
 impl LengthPrefix {
-    /// Length of the frame whose prefix these bytes begin with; absent where they do not hold it whole.
+    /// Length of the frame whose prefix these bytes begin with; absent if they do not hold the whole prefix.
     fn read(&self, bytes: &[u8]) -> Option<u64> {
         let digits = bytes.get(self.skip..self.skip + self.width)?;
         let shift = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
@@ -82,7 +82,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// None, with room for so many of so many bytes in all.
+    /// No frames, with room for this many with this many bytes in all.
     pub fn with_capacity(frames: usize, bytes: usize) -> Self {
         Frames {
             bytes: Vec::with_capacity(bytes),
@@ -214,7 +214,7 @@ impl Framer {
     /// Takes the bytes of one read; appends the frames they complete to `frames`.
     ///
     /// # Errors
-    /// Where a frame grows too large.
+    /// If a frame grows too large.
     pub fn push(
         &mut self,
         at: Nanos,
@@ -284,7 +284,7 @@ impl Framer {
         Some(b"data: ".len() + end + 2)
     }
 
-    /// Takes bytes of a reply whose frames have their length before them. `line` holds what is not whole.
+    /// Takes bytes of a reply whose frames have their length before them. `line` holds an incomplete frame.
     fn push_prefixed(
         &mut self,
         prefix: LengthPrefix,

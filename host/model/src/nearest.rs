@@ -1,4 +1,4 @@
-//! Which of several names was probably meant.
+//! Guesses which of several names was probably meant.
 
 /// The name nearest to what was written, if it is near enough to have been meant.
 /// Case and the difference between `_` and `-` do not count.

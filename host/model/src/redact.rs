@@ -1,4 +1,4 @@
-//! Takes secrets out of command lines before they are kept: our own, and those that people say an
+//! Removes secrets from command lines before they are saved: our own, and the one that the user says the
 //! engine was started with. Secrets that the runner itself holds are `target::Secrets`.
 
 use crate::about::About;
@@ -7,7 +7,7 @@ use crate::target::{REDACTED, Secrets};
 /// Flags of ours whose values may be secret.
 const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];
 
-/// How names of flags and variables end whose values are secret: `--api-key`, `--api-keys`, `HF_TOKEN`.
+/// Endings of the names of flags and variables whose values are secret: `--api-key`, `--api-keys`, `HF_TOKEN`.
 const SECRET_NAMES: [&str; 6] = [
     "key",
     "keys",
@@ -17,7 +17,7 @@ const SECRET_NAMES: [&str; 6] = [
     "authorization",
 ];
 
-/// The words of our own command line, without the secrets in them.
+/// The words of our own command line, without their secrets.
 pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut secret_follows = false;
     let redacted = words.into_iter().map(|word| {
@@ -36,8 +36,8 @@ pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {
     redacted.collect()
 }
 
-/// What a result is said to be of, without the secrets in it: those that the runner holds, and those that
-/// stand in the launch command.
+/// The description of what was measured, without its secrets: those that the runner holds, and those in
+/// the launch command.
 pub fn about(about: About, secrets: &Secrets) -> About {
     let known = |text: Option<String>| text.map(|text| secrets.redact(&text));
     let notes = about.notes.into_iter();
@@ -52,8 +52,8 @@ pub fn about(about: About, secrets: &Secrets) -> About {
     }
 }
 
-/// A command as one types it, its layout kept, without the values of flags and variables whose names say
-/// that they are secret, and without credentials in URLs. What only refers to a variable is no secret.
+/// A command as typed, with its layout, but without the values of flags and variables whose names mark
+/// them as secret, and without credentials in URLs. A reference to a variable is no secret.
 pub fn command(text: &str) -> String {
     let mut due = Due::Nothing;
     let pieces = text.split_inclusive(char::is_whitespace).map(|piece| {

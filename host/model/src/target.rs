@@ -1,10 +1,10 @@
-//! The target: where requests go, and what of them is secret.
+//! The target: where requests go, and which parts of them are secret.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Stands where a secret stood.
+/// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
 /// An HTTP origin and the path below which the engine's routes lie.
@@ -20,14 +20,14 @@ pub struct Target {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Not a URL of the kind expected.
-    #[error("`{url}` is no base URL: expected something like http://127.0.0.1:8000")]
+    #[error("`{url}` is not a base URL: expected something like http://127.0.0.1:8000")]
     NotUrl {
         /// The URL as given.
         url: String,
     },
     /// Credentials in the URL would end up in results.
     #[error(
-        "the base URL holds a user name or password; give the key in the variable named by `api-key-env` instead"
+        "the base URL contains a user name or password; put the key into the variable named by `api-key-env` instead"
     )]
     Credentials,
 }
@@ -36,12 +36,12 @@ impl Target {
     /// Reads a base URL such as `http://127.0.0.1:8000` or `http://gateway/tenant`.
     ///
     /// # Errors
-    /// Where it is no HTTP URL, or holds credentials.
+    /// If it is not an HTTP URL, or holds credentials.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let not_url = || TargetError::NotUrl {
             url: url.to_owned(),
         };
-        // First, for the other refusals repeat the URL.
+        // First, because the other refusals repeat the URL.
         let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
         if authority.contains('@') {
@@ -67,7 +67,7 @@ impl Target {
 
     /// The path on the server for a backend's path.
     ///
-    /// People give the base URL of OpenAI-like engines with and without `/v1`; both work.
+    /// Users give the base URL of OpenAI-like engines with and without `/v1`; both work.
     pub fn path(&self, path: &str) -> String {
         let prefix = match self.prefix.strip_suffix("/v1") {
             Some(shorter) if path.starts_with("/v1/") => shorter,
@@ -76,7 +76,7 @@ impl Target {
         format!("{prefix}{path}")
     }
 
-    /// Whether it is spoken to through TLS.
+    /// Whether it uses TLS.
     pub fn is_tls(&self) -> bool {
         self.tls
     }
@@ -103,7 +103,7 @@ impl Target {
     /// Looks the host's addresses up.
     ///
     /// # Errors
-    /// What the resolver said.
+    /// The resolver's error.
     pub fn resolve(&self) -> std::io::Result<Vec<SocketAddr>> {
         Ok((self.host(), self.port).to_socket_addrs()?.collect())
     }
@@ -142,7 +142,7 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Takes secret values out of a text that a server or a plugin wrote.
+    /// Removes secret values from a text that a server or a plugin wrote.
     pub fn redact(&self, text: &str) -> String {
         self.secrets().fold(text.to_owned(), |text, secret| {
             text.replace(secret, REDACTED)
@@ -158,7 +158,7 @@ impl Secrets {
         Cow::Borrowed(bytes)
     }
 
-    /// The values that are secret; what is shorter is found in texts by chance.
+    /// The secret values; shorter ones would be found in texts by chance.
     fn secrets(&self) -> impl Iterator<Item = &str> {
         self.api_key
             .iter()

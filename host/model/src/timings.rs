@@ -11,7 +11,7 @@ use crate::clock;
 pub enum Stage {
     /// Every plugin is compiled, or was read as it had been compiled before.
     PluginsLoaded,
-    /// The tokenizer can be used.
+    /// The tokenizer is ready.
     TokenizerLoaded,
     /// The target has answered.
     TargetProbed,
@@ -63,7 +63,7 @@ impl Timings {
     pub fn reached(&self) -> Reached {
         let at = |stage: Stage| match self.0[stage as usize].load(Ordering::Relaxed) {
             0 => None,
-            // Microseconds are exact enough, and shorter to read.
+            // Microseconds are precise enough, and shorter to read.
             at => Some((at / 1_000) as f64 / 1_000.0),
         };
         Reached {

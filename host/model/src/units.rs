@@ -1,5 +1,5 @@
 //! Quantities that carry their unit. Instants and spans of time are whole nanoseconds;
-//! what people read (milliseconds, tokens a second) is made from them at the edge.
+//! what people read (milliseconds, tokens per second) is made from them at the edge.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Nanoseconds: an instant since the run's origin, or the span between two of them.
 ///
 /// The origin is the run's own and says nothing about any machine's clock, so records
-/// of several machines can stand in one table.
+/// of several machines can be put into one table.
 #[derive(
     Clone,
     Copy,
@@ -44,7 +44,7 @@ impl Nanos {
         self.0 as f64 / 1e6
     }
 
-    /// The span from `earlier` to this instant; zero where `earlier` is the later one.
+    /// The span from `earlier` to this instant; zero if `earlier` is the later one.
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }

@@ -2,8 +2,8 @@
 //!
 //! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
 //!
-//! This crate owns the contract's host side and the [`sandbox`], which decides what a plugin may use. It leaves the
-//! meaning of a plugin's answers to its callers.
+//! This crate owns the host's side of the contract, and the [`sandbox`] that decides what a plugin may use. It leaves
+//! the meaning of a plugin's answers to the caller.
 
 pub mod artifacts;
 pub mod backend;

@@ -1,6 +1,6 @@
-//! Free-form tables: what a plugin or the server is told in its own terms.
+//! Free-form tables: configuration for a plugin or fields for the server, in their own terms.
 //!
-//! Keeps the order and the place of every key; what the keys mean is the plugin's business,
+//! Keeps the order and the place of every key; the meaning of the keys is up to the plugin,
 //! see [`check_config`](super::check_config).
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::said::{Place, Said};
 
-/// A table of free form, such as `[backend.config]`, in the order in which it was said.
+/// A free-form table, such as `[backend.config]`, in the order in which it was written.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigTable {
-    /// Where the table begins, if it stands in a text.
+    /// Where the table begins, if it is part of a text.
     pub place: Option<Place>,
     entries: Vec<ConfigEntry>,
 }
@@ -19,28 +19,28 @@ pub struct ConfigTable {
 /// One key and its value.
 #[derive(Clone, Debug)]
 pub struct ConfigEntry {
-    /// The key and where it stands.
+    /// The key and its place.
     pub key: Said<String>,
     /// Its value.
     pub value: ConfigValue,
 }
 
-/// A value and where it stands.
+/// A value and its place.
 pub type ConfigValue = Said<Config>;
 
-/// What a value can be. It says nothing but what JSON can say.
+/// What a value can be: only what JSON can express.
 #[derive(Clone, Debug)]
 pub enum Config {
     /// A string, a number or a truth value.
     Scalar(Value),
     /// A list.
     List(Vec<ConfigValue>),
-    /// A table within.
+    /// A nested table.
     Table(ConfigTable),
 }
 
 impl Config {
-    /// From JSON, all of which was said in one place, as a flag says it. JSON's `null` stays a scalar.
+    /// From JSON that was given in one place, as in a flag. JSON's `null` stays a scalar.
     pub fn from_json(value: Value, place: &Place) -> Self {
         match value {
             Value::Array(items) => Config::List(
@@ -54,7 +54,7 @@ impl Config {
         }
     }
 
-    /// The same in JSON.
+    /// The same value as JSON.
     pub fn to_json(&self) -> Value {
         match self {
             Config::Scalar(scalar) => scalar.clone(),
@@ -73,7 +73,7 @@ impl ConfigTable {
         }
     }
 
-    /// From a JSON object, all of which was said in one place.
+    /// From a JSON object that was given in one place.
     pub fn from_json(map: serde_json::Map<String, Value>, place: &Place) -> Self {
         let entries = map
             .into_iter()
@@ -88,7 +88,7 @@ impl ConfigTable {
         }
     }
 
-    /// Says `key`, in place of what was said of it before.
+    /// Sets `key`, and replaces its earlier value.
     pub fn set(&mut self, key: &str, value: Said<Value>) {
         let Said { value, place } = value;
         let value = Said::new(Config::from_json(value, &place), place.clone());
@@ -98,7 +98,7 @@ impl ConfigTable {
         });
     }
 
-    /// Adds an entry, in place of one with the same key.
+    /// Adds an entry, and replaces one with the same key.
     pub fn put(&mut self, entry: ConfigEntry) {
         match self
             .entries
@@ -110,7 +110,7 @@ impl ConfigTable {
         }
     }
 
-    /// The entry of that key.
+    /// The entry with that key.
     pub fn get(&self, key: &str) -> Option<&ConfigEntry> {
         self.entries.iter().find(|entry| entry.key.value == key)
     }
@@ -120,7 +120,7 @@ impl ConfigTable {
         self.entries.iter()
     }
 
-    /// Whether nothing is said in it.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -132,8 +132,8 @@ impl ConfigTable {
             .collect()
     }
 
-    /// This table with `over` laid on it, key by key; tables within are merged likewise, and
-    /// anything else is replaced whole.
+    /// This table with `over` laid on it, key by key; nested tables are merged in the same way, and
+    /// anything else is replaced as a whole.
     #[must_use]
     pub fn overlay(mut self, over: ConfigTable) -> Self {
         for entry in over.entries {
@@ -168,7 +168,7 @@ impl ConfigTable {
         self
     }
 
-    /// Where the value at the path stands; list items go by their position. The empty path is the table itself.
+    /// The place of the value at the path; list items are named by their position. The empty path is the table itself.
     pub fn place_of(&self, path: &[&str]) -> Option<&Place> {
         let [first, rest @ ..] = path else {
             return self.place.as_ref();

@@ -1,6 +1,6 @@
-//! What is wrong with a scenario: each problem with its place, and all of them together.
+//! What is wrong with a scenario: each problem with its place, and all problems together.
 //!
-//! Made to be shown with the scenario's text by whoever prints; prints nothing itself.
+//! Made to be printed together with the scenario's text by the caller; prints nothing itself.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl Problem {
         }
     }
 
-    /// Points at a place. `label` is shown beside it; the first place is the one that a line of text names.
+    /// Points at a place. `label` is shown there; the first place is the one named in a line of text.
     #[must_use]
     pub fn at(mut self, place: impl Into<Option<Place>>, label: impl Into<String>) -> Self {
         self.places
@@ -43,7 +43,7 @@ impl Problem {
         self
     }
 
-    /// What stands there may be a secret: its place is told, its text is not shown.
+    /// The text at the place may be a secret: its place is printed, its text is not.
     #[must_use]
     pub fn secret(mut self) -> Self {
         self.secret = true;
@@ -55,12 +55,12 @@ impl Problem {
         &self.message
     }
 
-    /// Where it is, if it is anywhere; a missing thing may be nowhere.
+    /// Its place, if it has one; a missing thing may have none.
     pub fn place(&self) -> Option<&Place> {
         self.places.first().map(|(place, _)| place)
     }
 
-    /// The places that stand in the first text that any place stands in: only one can be shown.
+    /// The places in the text of the first place: only one text can be shown.
     fn shown(&self) -> impl Iterator<Item = &(Place, String)> {
         let text = self.places.iter().find_map(|(place, _)| place.source());
         self.places
@@ -72,13 +72,13 @@ impl Problem {
     }
 }
 
-/// What may come from a file or a plugin is kept from passing for anything but text of one line.
+/// Text from a file or a plugin is escaped, so that it can only appear as text on one line.
 fn one_line(text: String) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// What was expected and what was found. Places and advice are the diagnostic's, but for a
-/// secret, whose place could not be told otherwise.
+/// What was expected and what was found. The diagnostic shows places and advice, except for a
+/// secret, whose place would otherwise be lost.
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = self.place().filter(|_| self.secret) {
@@ -119,15 +119,15 @@ impl Diagnostic for Problem {
 
 /// Everything that is wrong with a scenario, in the order of its text.
 ///
-/// It reads well by itself, a line a problem (`file:line:column: what`, then what to do); as a
-/// diagnostic its problems are related ones, each with its own text and labels.
+/// It can be printed by itself, one line per problem (`file:line:column: what`, then the advice); as a
+/// diagnostic, its problems are related ones, each with its own text and labels.
 #[derive(Clone, Debug)]
 pub struct ScenarioError {
     problems: Vec<Problem>,
 }
 
 impl ScenarioError {
-    /// All of these; those that stand nowhere come last.
+    /// All of these; those without a place come last.
     pub fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| {
             let place = problem.place();
@@ -137,7 +137,7 @@ impl ScenarioError {
         ScenarioError { problems }
     }
 
-    /// `Ok` where nothing is wrong.
+    /// `Ok` if nothing is wrong.
     pub fn unless_empty(problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() {
             Ok(())

@@ -1,7 +1,7 @@
-//! Reads a TOML table key by key and collects everything that is wrong with it instead of stopping.
+//! Reads a TOML table key by key and collects all mistakes instead of stopping at the first.
 //!
-//! Responsible for types, places and unknown keys; which keys there are and what values make
-//! sense is [`read`](super::read)'s.
+//! Responsible for types, places and unknown keys; [`read`](super::read) knows which keys there are
+//! and which values make sense.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -15,7 +15,7 @@ use crate::value::{config_table, deserialized, integer, number, take_value};
 use crate::words::list;
 use model::duration;
 
-/// One table on its way into a scenario. Ask for every key it may have; the others are unknown.
+/// One table while it is read into a scenario. Ask for every key it may have; the others are unknown.
 pub struct Reader<'a, 'i> {
     reading: &'a Reading,
     table: Option<&'a DeTable<'i>>,
@@ -54,8 +54,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// A value of which `take` makes something, or says what is wrong with it. `expected` goes into
-    /// the message where the value is not even of the right type, for which `take` gives no reason.
+    /// A value that `take` converts, or says what is wrong with it. `expected` goes into
+    /// the message if the value does not even have the right type, for which `take` gives no reason.
     fn value<T>(
         &mut self,
         key: &'static str,
@@ -67,7 +67,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         take_value(self.reading, &name, value, expected, take)
     }
 
-    /// A string of which `parse` makes something; its error says what is wrong with it.
+    /// A string that `parse` converts; its error says what is wrong with it.
     pub fn parsed<T>(
         &mut self,
         key: &'static str,
@@ -87,7 +87,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         })
     }
 
-    /// A string, or a list of strings; none of them empty.
+    /// A string, or a list of strings; none may be empty.
     pub fn one_or_more(&mut self, key: &'static str) -> Option<Said<Vec<Said<String>>>> {
         let name = self.name(key);
         let reading = self.reading;
@@ -114,7 +114,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         })
     }
 
-    /// One of the words that a type has for its values.
+    /// One of the words for a type's values.
     pub fn word<T: clap::ValueEnum>(&mut self, key: &'static str) -> Option<Said<T>> {
         let words: Vec<String> = (T::value_variants().iter())
             .filter_map(|value| Some(value.to_possible_value()?.get_name().to_owned()))
@@ -150,7 +150,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.value(key, expected, |value| number(value).ok_or(None))
     }
 
-    /// A time in milliseconds: a number of them, or a text with a unit.
+    /// A time: a number of milliseconds, or a text with a unit.
     pub fn milliseconds(&mut self, key: &'static str) -> Option<Said<f64>> {
         let expected = "a time such as \"200ms\", or a number of milliseconds";
         self.value(key, expected, |value| match value.as_str() {
@@ -176,13 +176,13 @@ impl<'a, 'i> Reader<'a, 'i> {
         }))
     }
 
-    /// A value whose type knows how it is read.
+    /// A value whose type defines how it is read.
     pub fn own<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Said<T>> {
         let (_, value) = self.entry(key)?;
         deserialized(self.reading, &self.name(key), value)
     }
 
-    /// A list of tables whose type knows how they are read.
+    /// A list of tables whose type defines how they are read.
     pub fn own_tables<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Vec<Said<T>>> {
         let (_, value) = self.entry(key)?;
         let path = self.name(key);
@@ -199,12 +199,12 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
-    /// Adds a mistake that shows only in several values together.
+    /// Adds a mistake that only shows in several values together.
     pub fn report(&self, problem: Problem) {
         self.reading.report(problem);
     }
 
-    /// A table of known keys. It is read even if it is not there: all keys are then absent.
+    /// A table of known keys. It is read even if it is absent: all keys are then absent.
     pub fn table<T>(
         &mut self,
         key: &'static str,
@@ -223,7 +223,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         read
     }
 
-    /// A list of tables with the same known keys, if it is there. `read` is told where each stands.
+    /// A list of tables with the same known keys, if it is there. `read` gets the place of each.
     pub fn tables<T>(
         &mut self,
         key: &'static str,
@@ -259,7 +259,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         Some(all)
     }
 
-    /// A table whose keys are the user's and whose values are strings of which `parse` makes something.
+    /// A table whose keys are the user's and whose values are strings that `parse` converts.
     pub fn strings<T>(
         &mut self,
         key: &'static str,
@@ -281,7 +281,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         })
     }
 
-    /// A table of free form; absent and empty are the same.
+    /// A free-form table; absent and empty are the same.
     pub fn config(&mut self, key: &'static str) -> ConfigTable {
         let Some(table) = self.table_at(key) else {
             return ConfigTable::default();
@@ -291,7 +291,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         config_table(self.reading, &path, table, place)
     }
 
-    /// The table of that key, whose place is noted.
+    /// The table with that key, whose place is noted.
     fn table_at(&mut self, key: &'static str) -> Option<&'a DeTable<'i>> {
         let (at, value) = self.entry(key)?;
         let path = self.name(key);

@@ -1,4 +1,4 @@
-//! What reading one text gathers: its problems, the keys that were asked for, and those that nobody asked for.
+//! What is gathered while one text is read: its problems, the keys that were asked for, and those that were not.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use model::nearest;
 pub struct Reading {
     source: Source,
     problems: RefCell<Vec<Problem>>,
-    /// Every key that was asked for, with its table's path, so that a misplaced one can be sent home.
+    /// Every key that was asked for, with its table's path, so that a message can say where a misplaced key belongs.
     asked: RefCell<Vec<(String, &'static str)>>,
     unknown: RefCell<Vec<Unknown>>,
     sections: RefCell<BTreeMap<String, Place>>,
@@ -68,7 +68,7 @@ impl Reading {
         self.sections.borrow_mut().insert(table, self.place(at));
     }
 
-    /// Notes that nobody asked for a key; these were asked for in its table.
+    /// Notes that nobody asked for a key; these keys were asked for in its table.
     pub fn leave(&self, table: &str, key: &Spanned<DeString<'_>>, known: &[&'static str]) {
         self.unknown.borrow_mut().push(Unknown {
             table: table.to_owned(),

@@ -1,6 +1,6 @@
-//! A value together with the place where it was said, so that whoever finds it wrong later can point there.
+//! A value together with the place where it was set, so that a later error can point there.
 //!
-//! Knows files and flags as places; what the values mean is not its business.
+//! Knows files and flags as places; the meaning of the values does not matter here.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use miette::{NamedSource, SourceSpan};
 use serde::{Serialize, Serializer};
 
-/// A scenario's text under the name that messages call it by.
+/// A scenario's text and its name in messages.
 pub type Source = Arc<NamedSource<String>>;
 
-/// Where something was said.
+/// Where something was set.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// In a scenario's text.
@@ -27,7 +27,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The part of the scenario's text, where it is there.
+    /// The part of the scenario's text, if it is there.
     pub fn span(&self) -> Option<SourceSpan> {
         match self {
             Place::Text { span, .. } => Some(*span),
@@ -35,7 +35,7 @@ impl Place {
         }
     }
 
-    /// The scenario's text, where it is there.
+    /// The scenario's text, if it is there.
     pub fn source(&self) -> Option<&Source> {
         match self {
             Place::Text { source, .. } => Some(source),
@@ -69,35 +69,35 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// A value and where it was said.
+/// A value and the place where it was set.
 #[derive(Clone, Debug)]
 pub struct Said<T> {
-    /// What was said.
+    /// The value.
     pub value: T,
-    /// Where.
+    /// The place.
     pub place: Place,
 }
 
 impl<T> Said<T> {
-    /// Said in a place.
+    /// A value set in a place.
     pub fn new(value: T, place: Place) -> Self {
         Said { value, place }
     }
 
-    /// Said by a flag, or by the variable that stands for it.
+    /// A value set by a flag, or by its environment variable.
     pub fn flag(name: impl Into<String>, value: T) -> Self {
         Said::new(value, Place::Flag(name.into()))
     }
 
-    /// Another value said in the same place.
+    /// Another value set in the same place.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Said<U> {
         Said::new(change(self.value), self.place)
     }
 }
 
 impl Said<PathBuf> {
-    /// The path as seen from the working directory: one that stands in a scenario's text is
-    /// relative to `folder`, the scenario's own; one from a flag stays as it is.
+    /// The path as seen from the working directory: a path in a scenario's text is
+    /// relative to `folder`, the scenario's own; a path from a flag stays as it is.
     pub fn seen_from(&self, folder: &Path) -> PathBuf {
         match self.place {
             Place::Text { .. } => folder.join(&self.value),

@@ -1,6 +1,6 @@
 //! Sizes of memory as people write them: `64MiB`.
 //!
-//! Responsible for reading and writing that one notation.
+//! Responsible for reading and writing this one notation.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl Size {
             .ok()
             .and_then(|number| number.checked_mul(bytes))
             .map(Size)
-            .ok_or_else(|| format!("`{text}` is more than can be counted"))
+            .ok_or_else(|| format!("`{text}` is too large"))
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
             ("1.5GiB", "`.5GiB` is not a unit"),
             ("64", "has no unit; write `64MiB`"),
             ("64 megs", "`megs` is not a unit"),
-            ("99999999999GiB", "more than can be counted"),
+            ("99999999999GiB", "is too large"),
         ];
         for (text, message) in cases {
             let error = Size::parse(text).expect_err(text);

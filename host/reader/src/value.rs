@@ -1,4 +1,4 @@
-//! TOML values one by one: what they are, what can be made of them, and what is wrong if nothing can.
+//! TOML values one by one: what they are, how they are converted, and what is wrong if they cannot be.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::reading::Reading;
 use crate::said::{Place, Said};
 
-/// Makes something of a value, or reports what is wrong with it.
+/// Converts a value, or reports what is wrong with it.
 pub fn take_value<'a, 'i, T>(
     reading: &Reading,
     name: &str,
@@ -33,7 +33,7 @@ pub fn take_value<'a, 'i, T>(
     None
 }
 
-/// Makes of a value what its type makes of it, or reports why that cannot be.
+/// Converts a value as its type defines, or reports why that is not possible.
 pub fn deserialized<T: DeserializeOwned>(
     reading: &Reading,
     name: &str,
@@ -65,7 +65,7 @@ pub fn number(value: &DeValue<'_>) -> Option<f64> {
     (number.is_finite() || text.contains("inf") || text.contains("nan")).then_some(number)
 }
 
-/// What a TOML value is, in words, and for short ones what it says.
+/// What a TOML value is, in words; short values are repeated.
 fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) if text.chars().count() <= 40 => format!("the string {text:?}"),
@@ -79,7 +79,7 @@ fn found(value: &DeValue<'_>) -> String {
     }
 }
 
-/// A table of free form, in the order of its text.
+/// A free-form table, in the order of its text.
 pub fn config_table(
     reading: &Reading,
     path: &str,
@@ -99,13 +99,13 @@ pub fn config_table(
     config
 }
 
-/// A value of free form; `None`, and a problem, where JSON has no such thing.
+/// A free-form value; `None`, and a problem, if JSON has no such thing.
 fn config_value(
     reading: &Reading,
     name: &str,
     value: &Spanned<DeValue<'_>>,
 ) -> Option<ConfigValue> {
-    let expected = "something that JSON can say";
+    let expected = "a value that JSON can express";
     take_value(reading, name, value, expected, |taken| match taken {
         DeValue::String(text) => Ok(Config::Scalar(text.as_ref().into())),
         DeValue::Boolean(boolean) => Ok(Config::Scalar((*boolean).into())),

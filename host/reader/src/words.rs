@@ -1,4 +1,4 @@
-//! How lists, values and other people's words look in messages.
+//! How lists, values and text from others look in messages.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub fn joined(things: &[String], conjunction: &str) -> String {
     }
 }
 
-/// What a value is; short ones are repeated.
+/// What a value is; short values are repeated.
 pub fn found(value: &Config) -> String {
     match value {
         Config::Scalar(Value::String(text)) if text.chars().count() > 40 => {
@@ -37,12 +37,12 @@ pub fn found(value: &Config) -> String {
     }
 }
 
-/// A constant as it would be written.
+/// A constant as a user would write it.
 pub fn written(constant: &Value) -> String {
     plain(&constant.to_string())
 }
 
-/// A plugin's words at bearable length.
+/// A plugin's text, shortened to a reasonable length.
 pub fn plain(text: &str) -> String {
     let mut text = text.chars();
     let mut short: String = text.by_ref().take(200).collect();

@@ -1,11 +1,11 @@
-//! Charts: what one is, and its drawing as SVG, alone or as part of a page.
+//! The data of a chart, and drawing it as SVG, alone or as part of a page.
 //!
-//! A chart is data: axes, panels, marks in the axes' units, and the rows a reader steps through. How it
-//! looks is here alone, so a page, a picture for a README and paper show the same. Which charts there are
-//! of a run is `charts`'; what happens on hover is the page's script's.
+//! A chart is data: axes, panels, marks in the axes' units, and the rows a reader steps through. Only this
+//! module decides its looks, so a page, a picture for a README and paper show the same. `charts` decides
+//! which charts a run has; the page's script handles hovering.
 //!
 //! Drawing needs no script and no library: a chart is drawn once for a wide and once for a narrow page,
-//! and where an axis may be logarithmic, once for each; a page shows one of them.
+//! and, if an axis may be logarithmic, once for each scale; a page shows one of them.
 
 mod draw;
 pub mod number;
@@ -25,11 +25,11 @@ pub use palette::Theme;
 pub struct Chart {
     /// Stable and unique in a page: `ttft-ecdf`. Files and anchors are named by it.
     pub name: String,
-    /// What it is of.
+    /// Its title.
     pub title: String,
     /// How to read it, in a sentence or two.
     pub note: String,
-    /// What is to be seen, with figures, for those who cannot see it.
+    /// A description with figures, for readers who cannot see the chart.
     pub seen: String,
     /// The axis that all panels share.
     pub x: Axis,
@@ -57,7 +57,7 @@ pub enum Form {
 /// An axis and its ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What is told off on it, with its unit: `TTFT (ms)`.
+    /// Its label, with the unit: `TTFT (ms)`.
     pub title: String,
     /// Where it begins.
     pub low: f64,
@@ -72,7 +72,7 @@ pub struct Axis {
 pub enum Ticks {
     /// As numbers.
     Numbers,
-    /// As numbers, of which only whole ones mean something.
+    /// As numbers, of which only whole ones are meaningful.
     Counts,
     /// A share as percent.
     Percent,
@@ -85,7 +85,7 @@ pub enum Ticks {
 pub struct Log {
     /// Which.
     pub side: Side,
-    /// Where it begins then: more than zero. What is less stands at the edge.
+    /// Where it begins then: more than zero. Smaller values are drawn at the edge.
     pub low: f64,
     /// Whether a reader sees it so at first.
     pub first: bool,
@@ -103,7 +103,7 @@ pub enum Side {
 /// A part of a chart with a vertical axis of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// The vertical axis. Where it has no ticks, it runs from top to bottom.
+    /// The vertical axis. Without ticks, it runs from top to bottom.
     pub y: Axis,
     /// Pixels from its top to its bottom.
     pub height: f64,
@@ -118,7 +118,7 @@ pub struct Panel {
 /// A line across a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Which axis it stands on.
+    /// The axis it belongs to.
     pub side: Side,
     /// Where.
     pub at: f64,
@@ -146,7 +146,7 @@ pub struct Key {
     pub tone: Tone,
 }
 
-/// A colour with the dashes or the height that tell it apart without one.
+/// A colour, with dashes or a height that distinguish it without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// One of several series, by its number.
@@ -162,15 +162,15 @@ pub enum Tone {
 pub struct Mark {
     /// What it stands for: a place in the chart's keys.
     pub key: usize,
-    /// As what it is drawn.
+    /// Its shape.
     pub shape: Shape,
     /// Where.
     pub points: Vec<Point>,
-    /// Its values at the chart's rows; absent where it only illustrates another.
+    /// Its values at the chart's rows; absent if it only illustrates another mark.
     pub column: Option<Column>,
 }
 
-/// As what a mark is drawn.
+/// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// Points joined by straight lines.
@@ -183,7 +183,7 @@ pub enum Shape {
     Bars,
     /// Points on their own.
     Dots,
-    /// Bars along the horizontal axis, of so many pixels' height.
+    /// Bars along the horizontal axis, with a height in pixels.
     Spans(f64),
     /// Crosses.
     Crosses,
@@ -198,7 +198,7 @@ pub struct Point {
     pub x: f64,
     /// Where it ends, for what has a width; else `x`.
     pub to: f64,
-    /// From below; absent where nothing was measured, and then nothing is drawn.
+    /// From below; absent if nothing was measured, and then nothing is drawn.
     pub y: Option<f64>,
 }
 
@@ -251,7 +251,7 @@ impl Snap {
 pub struct Column {
     /// What they are.
     pub head: String,
-    /// A cell a row; absent where there is no value.
+    /// One cell per row; absent if there is no value.
     pub cells: Vec<Option<Cell>>,
 }
 

@@ -1,7 +1,7 @@
-//! Which charts there are of runs, and what each shows. Several runs lie over each other in each chart, but
-//! for those of single requests, of which every run has its own.
+//! The charts of runs, and what each shows. Each chart overlays several runs, except the charts of single
+//! requests, of which every run has its own.
 //!
-//! Pure: what was gathered of the runs in, charts out. Drawing is `chart`'s.
+//! Pure: takes the data gathered from the runs and returns charts. `chart` draws them.
 
 mod course;
 mod distribution;
@@ -21,15 +21,15 @@ use super::view::View;
 /// A run that is shown.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// What it is called among the runs shown with it.
+    /// Its name among the runs shown with it.
     pub label: String,
-    /// What is known of it, its exchanges apart.
+    /// What is known about it, except its exchanges.
     pub reported: Reported,
     /// What is shown of its exchanges.
     pub view: View,
 }
 
-/// The charts of runs, in the order in which a page shows them. What was not measured has none.
+/// The charts of runs, in the order of a page. Figures that were not measured have no chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Charts {
     /// Distributions: for each metric its cumulative distribution and its histogram.
@@ -65,8 +65,8 @@ impl Charts {
     }
 }
 
-/// What runs are called where they are shown together: by the first of these that tells them apart: engine
-/// and version, name, folder; else by folder and number.
+/// Names of runs that are shown together, by the first of these that distinguishes them: engine and
+/// version, name, folder; else by folder and number.
 pub fn labels(runs: &[Reported]) -> Vec<String> {
     let engine = |run: &Reported| {
         let about = &run.plan.about;
@@ -103,7 +103,7 @@ fn keys(runs: &[Shown]) -> Vec<Key> {
         .collect()
 }
 
-/// The unit in which spans of time up to so many milliseconds are told, and how many milliseconds it has.
+/// The unit for spans of time up to a number of milliseconds, and its length in milliseconds.
 fn time_unit(longest_ms: f64) -> (&'static str, f64) {
     if longest_ms >= 20_000.0 {
         ("s", 1000.0)
@@ -129,7 +129,7 @@ fn seconds(s: f64) -> String {
     format!("{} s", short(s, 4))
 }
 
-/// The nearest lower 1, 2 or 5 times a power of ten, where a logarithmic axis may begin.
+/// The nearest lower 1, 2 or 5 times a power of ten, at which a logarithmic axis may begin.
 fn round_begin(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     let factor = [5.0, 2.0, 1.0]
@@ -138,12 +138,12 @@ fn round_begin(value: f64) -> f64 {
     factor.unwrap_or(1.0) * power
 }
 
-/// Where an axis from zero ends that is to hold a value.
+/// The end of an axis from zero that includes a value.
 fn end(value: f64) -> f64 {
     scale::round_end(value, 6)
 }
 
-/// The sentences of several runs about themselves, each with its name where there are several.
+/// One sentence per run, each with the run's name if there are several.
 fn told(runs: &[Shown], of: impl Fn(usize) -> Option<String>) -> String {
     let several = runs.len() > 1;
     let sentences = runs.iter().enumerate().filter_map(|(number, run)| {

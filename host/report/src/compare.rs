@@ -1,9 +1,8 @@
-//! Comparison: how far sides are apart in each figure, how sure that is, and whether they can be
-//! compared at all. A side is a run, several repeats of one, or what another tool states.
+//! Comparison: how much sides differ in each figure, with which confidence, and whether they are
+//! comparable at all. A side is a run, several repeats of one, or another tool's result.
 //!
-//! Pure: records come one by one, and a result goes out. Which folders and files they come from is the
-//! command line's, how a result looks `report`'s. What a figure is, is `figure`'s; when a run is to be doubted,
-//! `finding`'s.
+//! Pure: takes records one by one and returns a result. The command line finds the folders and files,
+//! `report` lays out the result, `figure` defines the figures, and `finding` decides when to doubt a run.
 
 mod blocks;
 mod cells;
@@ -46,30 +45,30 @@ use row::{judge, row};
 pub struct Compared {
     /// The sides, the baseline first.
     pub sides: Vec<SideFacts>,
-    /// How sure intervals are, in percent.
+    /// Confidence level of the intervals, in percent.
     pub level: f64,
-    /// What should agree and does not, but was allowed.
+    /// Differences in settings that must agree, which were allowed.
     pub allowed: Vec<Obstacle>,
-    /// What differs on purpose.
+    /// Differences in what people compare on purpose.
     pub differences: Vec<Difference>,
-    /// What cannot be checked, as one side does not say.
+    /// What cannot be checked, because a side does not state it.
     pub unknown: Vec<String>,
     /// Each further side against the baseline.
     pub pairs: Vec<Pair>,
-    /// The conditions that were asked to fail, and whether they do.
+    /// The conditions that make the comparison fail, and whether they hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Outcome>,
 }
 
-/// What a side is.
+/// What a side consists of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SideFacts {
     /// Its letter.
     pub name: String,
-    /// The folders of its runs, or where a claim stands.
+    /// The folders of its runs, or the place of a claim.
     pub sources: Vec<String>,
-    /// The scenario, as it is called there.
+    /// The name of the scenario in the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// The model.
@@ -78,13 +77,13 @@ pub struct SideFacts {
     /// What it is of.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
-    /// The worst verdict of its runs; absent where another tool states it.
+    /// The worst verdict of its runs; absent for another tool's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// The tool that states it; absent where it is a run of ours.
+    /// The tool that stated it; absent for a run of this program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Reasons to doubt what is stated.
+    /// Reasons to doubt the stated figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
 }
@@ -95,49 +94,49 @@ pub struct SideFacts {
 pub struct Pair {
     /// The side's letter.
     pub side: String,
-    /// Where intervals come from.
+    /// How intervals are computed.
     pub method: Method,
-    /// Each figure that one of both has.
+    /// Each figure that at least one of the two has.
     pub figures: Vec<Row>,
 }
 
-/// Where a pair's intervals come from.
+/// How a pair's intervals are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "by", deny_unknown_fields)]
 pub enum Method {
-    /// Resamples of blocks of consecutive requests, of both sides at the same places of the run.
+    /// Resampling blocks of consecutive requests, at the same places of both runs.
     Blocks {
-        /// Blocks of a run.
+        /// Number of blocks per run.
         blocks: usize,
-        /// Requests of a block, of the shorter run.
+        /// Requests per block, in the shorter run.
         requests: u64,
     },
-    /// How far runs of a side are apart.
+    /// The spread between the runs of a side.
     Runs {
-        /// Runs of the baseline.
+        /// Number of runs of the baseline.
         baseline: usize,
-        /// Runs of the other side.
+        /// Number of runs of the other side.
         side: usize,
     },
-    /// Nothing: a side has no samples, or too few.
+    /// None: a side has no samples, or too few.
     None,
 }
 
-/// What a comparison is to tell.
+/// The settings of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// Which figures.
+    /// The figures to compare.
     pub figures: Vec<Figure>,
-    /// What is to make it fail.
+    /// The conditions that make it fail.
     pub conditions: Vec<Condition>,
-    /// What need not agree.
+    /// The kinds of settings that need not agree.
     pub allowed: Vec<Kind>,
-    /// Into how many blocks each run was cut.
+    /// The number of blocks that each run was cut into.
     pub blocks: Option<usize>,
 }
 
 impl Asked {
-    /// These figures, on no condition, and of sides that agree in all that should.
+    /// These figures, without conditions, for sides whose settings agree.
     pub fn of(figures: Vec<Figure>, blocks: Option<usize>) -> Self {
         Asked {
             figures,
@@ -148,10 +147,10 @@ impl Asked {
     }
 }
 
-/// Compares every further side with the first. Sides have names by their place: A, B, C.
+/// Compares every further side with the first. Sides are named by position: A, B, C.
 ///
 /// # Errors
-/// All that should agree and does not, but for what is allowed.
+/// Everything that must agree but does not, except what is allowed.
 pub fn compare(sides: &[Side], asked: &Asked) -> Result<Compared, Vec<Obstacle>> {
     let names: Vec<String> = (0..sides.len()).map(letter).collect();
     let mut all = Compatibility::default();
@@ -198,7 +197,7 @@ pub fn compare(sides: &[Side], asked: &Asked) -> Result<Compared, Vec<Obstacle>>
     })
 }
 
-/// The name of the side of that place: A, B, … Z, A1, B1 ….
+/// The name of the side at that position: A, B, … Z, A1, B1 ….
 pub fn letter(place: usize) -> String {
     let letter = char::from(b'A' + (place % 26) as u8);
     match place / 26 {
@@ -253,13 +252,13 @@ fn method([a, b]: [&Side; 2], blocks: Option<usize>) -> Method {
 }
 
 impl Compared {
-    /// The reported figure of a statistic of a metric, of a side's pair.
+    /// A figure's row in the pair of a side.
     pub fn row(&self, side: &str, figure: &str) -> Option<&Row> {
         let pair = self.pairs.iter().find(|pair| pair.side == side)?;
         pair.figures.iter().find(|row| row.figure == figure)
     }
 
-    /// Whether a condition that was to make it fail holds.
+    /// Whether any condition holds that makes it fail.
     pub fn is_failed(&self) -> bool {
         self.conditions.iter().any(|outcome| outcome.fails)
     }

@@ -9,7 +9,7 @@ use super::chart::number;
 use super::plain;
 use crate::compare::{Compared, Kind, Method, Obstacle, Pair, Row, SideFacts};
 
-/// In which form.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,
@@ -39,7 +39,7 @@ fn page(compared: &Compared, form: Form) -> String {
     );
     for side in compared.sides.iter().filter(|side| !side.doubts.is_empty()) {
         page.list(
-            &format!("{} is to be doubted", side.name),
+            &format!("Reasons to doubt {}", side.name),
             side.doubts.clone(),
         );
     }
@@ -48,7 +48,7 @@ fn page(compared: &Compared, form: Form) -> String {
         .map(|obstacle| obstacle_words(obstacle, "A"))
         .collect();
     page.list(
-        "COMPARED THOUGH THIS DIFFERS, which may be all that is seen below",
+        "COMPARED ALTHOUGH THESE DIFFER, which alone may explain the differences below",
         allowed,
     );
     let differences = compared.differences.iter();
@@ -88,14 +88,14 @@ fn page(compared: &Compared, form: Form) -> String {
     page.text
 }
 
-/// What must agree and does not, in a line.
+/// Something that must agree but does not, in one line.
 pub fn obstacle_words(obstacle: &Obstacle, baseline: &str) -> String {
     let difference = &obstacle.difference;
     let values = plain(&difference.values(baseline));
     format!("{} ({}): {values}", difference.what, obstacle.kind.name())
 }
 
-/// That a comparison is refused, a line each, with what to do about it.
+/// Why a comparison is refused, one line per reason, and what to do about it.
 pub fn refusal(obstacles: &[Obstacle]) -> Vec<String> {
     let mut kinds: Vec<Kind> = obstacles.iter().map(|obstacle| obstacle.kind).collect();
     kinds.sort_unstable();
@@ -105,7 +105,7 @@ pub fn refusal(obstacles: &[Obstacle]) -> Vec<String> {
         .map(|obstacle| format!("not comparable: {}", obstacle_words(obstacle, "A")))
         .collect();
     words.push(format!(
-        "these must agree, or what differs is all that is compared; to compare all the same, add --allow {}",
+        "these must agree, otherwise the comparison only shows their effect; to compare anyway, add --allow {}",
         kinds.join(",")
     ));
     words
@@ -189,7 +189,7 @@ fn cells(row: &Row) -> Vec<String> {
 pub(super) enum Shown {
     /// A share, in percent; differences in points.
     Share,
-    /// A number with so many decimals.
+    /// A number with a number of decimals.
     Plain(usize),
 }
 
@@ -242,7 +242,7 @@ impl Shown {
     }
 }
 
-/// How a pair's verdicts came about.
+/// How a pair's verdicts were reached.
 fn notes(pair: &Pair) -> Vec<String> {
     let judged = pair
         .figures
@@ -251,22 +251,23 @@ fn notes(pair: &Pair) -> Vec<String> {
     let judged = judged.count();
     let mut notes = vec![match pair.method {
         Method::Blocks { blocks, requests } => format!(
-            "Intervals: 95 %, by resampling {blocks} blocks of about {requests} consecutive requests, of both runs at the same places. They say how sure these runs are; how runs of the same thing differ is not in them (runner run --repeat)."
+            "Intervals: 95 %, from resampling {blocks} blocks of about {requests} consecutive requests, at the same places in both runs. They cover the uncertainty within these runs, not how repeats of the same scenario vary (runner run --repeat)."
         ),
         Method::Runs { baseline, side } => format!(
-            "Intervals: 95 %, Student's, over {baseline} and {side} runs; figures are means over runs."
+            "Intervals: 95 %, Student's t, over {baseline} and {side} runs; figures are means over runs."
         ),
         Method::None => {
-            "No intervals: one side has no samples, or too few; nothing is judged.".to_owned()
+            "No intervals: one side has no samples or too few of them, so nothing is judged."
+                .to_owned()
         }
     }];
     if judged > 0 {
         notes.push(format!(
-            "Verdicts: {judged} figures judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only where the interval leaves zero out and the difference is above the noise: what a side compared with itself would show. No difference shown (=) is not equality."
+            "Verdicts: {judged} figures judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only if the interval excludes zero and the difference exceeds the noise, that is, what a side compared with itself would show. No difference shown (=) does not mean equal."
         ));
     }
     if pair.figures.iter().any(|row| row.walks) {
-        notes.push("~ It grew or wandered through the runs, as in a queue that never empties, so each run is one sample of it: the interval is wide, and repeats make it narrow.".to_owned());
+        notes.push("~ This metric grew or wandered during the runs, as in a queue that never empties, so each run counts as a single sample: the interval is wide, and repeats make it narrower.".to_owned());
     }
     notes
 }
@@ -285,7 +286,7 @@ impl Page {
         };
     }
 
-    /// A list; nothing where it is empty.
+    /// A list; nothing if it is empty.
     fn list(&mut self, heading: &str, items: Vec<String>) {
         if items.is_empty() {
             return;
@@ -307,7 +308,7 @@ impl Page {
         }
     }
 
-    /// A table whose columns are of text but for those between the first and `words`.
+    /// A table whose columns are text, except those between the first and `words`.
     fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>, words: usize) {
         let rule = TableStyle::new().header_separator(LineStyle::none().fill('-'));
         let mut table = Table::new();

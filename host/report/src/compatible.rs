@@ -1,11 +1,11 @@
-//! A run's figures as another tool would have reported them, had it seen the same replies: its
-//! definition of a chunk, of a request's end, of a second's peak. What comes of them are that
-//! tool's text block (`text`) and its result file ([`vllm`], [`sglang`]).
+//! A run's figures as another tool would have reported them for the same replies, with its
+//! definition of a chunk, of a request's end, of a second's peak. They fill that tool's text block
+//! (`text`) and its result file ([`vllm`], [`sglang`]).
 //!
-//! Three things stay ours. A request that failed is failed, also where the tool would have taken it
-//! for a success. Output tokens are counted by the server's usage, as the tools do where it is sent,
-//! but where it is not, LMDeploy and SGLang report the lengths asked for, and we what was counted.
-//! And a figure without a measurement is left out, where the tools write 0.
+//! Three things stay ours. A request that failed counts as failed, even if the tool would have counted
+//! it as a success. Output tokens are counted by the server's usage, as the tools do if it is sent; if
+//! it is not, LMDeploy and SGLang report the requested lengths, and we report what was counted. And a
+//! figure without a measurement is left out, while the tools write 0.
 
 mod figures;
 mod python;
@@ -37,7 +37,7 @@ pub struct Compatible<'a> {
     pub reported: &'a Reported,
     /// Its figures, by the tool's definitions.
     pub figures: Figures,
-    /// Every request, where that was asked for, in the order of their numbers.
+    /// Every request, if requested, in the order of their numbers.
     pub requests: Vec<Request>,
 }
 
@@ -46,7 +46,7 @@ pub struct Compatible<'a> {
 pub enum Keep {
     /// Nothing: the figures are enough.
     Nothing,
-    /// What even a short result file has.
+    /// What even a short result file contains.
     Times,
     /// All that a detailed result file has, texts included.
     All,
@@ -61,11 +61,11 @@ pub struct Request {
     start: f64,
     queued: f64,
     latency: f64,
-    /// Absent where it is not kept.
+    /// Absent if it is not kept.
     detail: Option<Box<Detail>>,
 }
 
-/// What a tool keeps of a request only where details are asked for.
+/// What a tool keeps of a request only if details are requested.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Detail {
     input: Option<u32>,
@@ -122,7 +122,7 @@ impl<'a> Compatible<'a> {
         })
     }
 
-    /// The tool's word for how the server was asked: `sglang-oai-chat`.
+    /// The tool's name for the way the server is called: `sglang-oai-chat`.
     fn backend(&self, names: &[(&str, &str, &'static str)]) -> String {
         let plugin = &self.reported.plan.backend;
         let (name, route) = (plugin.name.as_str(), seen::route(&self.reported.plan));
@@ -130,7 +130,7 @@ impl<'a> Compatible<'a> {
         known.map_or_else(|| name.to_owned(), |(_, _, theirs)| (*theirs).to_owned())
     }
 
-    /// Requests a second that were asked for; infinite where requests were not held to a rate.
+    /// The requested rate per second; infinite if requests did not follow a rate.
     fn request_rate(&self) -> f64 {
         self.reported
             .summary
@@ -140,7 +140,7 @@ impl<'a> Compatible<'a> {
     }
 }
 
-/// The run's objectives by the tools' names, where the tools know them all.
+/// The run's objectives by the tools' names, if the tools know them all.
 fn objectives(facts: &RunFacts) -> Option<Vec<(&'static str, f64)>> {
     let objectives = &facts.run.goodput;
     let named = |objective: &Objective| {

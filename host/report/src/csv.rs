@@ -43,10 +43,10 @@ const AFTER: [&str; 10] = [
 ];
 
 /// Writes the table: a header, then a row for each exchange in the order given. It is written row
-/// by row, and needs no exchange but the one at hand.
+/// by row, holding only the current exchange in memory.
 ///
-/// Metrics of many samples an exchange (ITL) have no column. A failed exchange has values where
-/// something was seen of it; they count in no statistic.
+/// Metrics with many samples per exchange (ITL) have no column. A failed exchange has the values that
+/// were observed; no statistic includes them.
 ///
 /// # Errors
 /// Those of `out`.
@@ -133,7 +133,7 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
     writeln!(out, "{}", row.text)
 }
 
-/// Whether a request kept to all of the run's objectives; `None` where it has none.
+/// Whether a request met all of the run's objectives; `None` if the run has none.
 fn good(facts: &RunFacts, reading: &Reading<'_>) -> Option<bool> {
     let objectives = &facts.run.goodput;
     let keeps = |objective: &metric::Objective| {

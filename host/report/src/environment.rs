@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use model::redact;
 
-/// Where a run was made. What cannot be found out is absent.
+/// Where a run was made. What cannot be determined is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Environment {
@@ -31,12 +31,12 @@ pub struct Environment {
     /// File descriptors this process may open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors: Option<u64>,
-    /// The command line, secrets taken out.
+    /// The command line, with secrets removed.
     pub command_line: Vec<String>,
 }
 
 impl Environment {
-    /// Looks around. `descriptors` is the limit in force, `contract` the newest version of the plugin contract.
+    /// Gathers the facts. `descriptors` is the limit in force, `contract` the newest version of the plugin contract.
     pub fn look(
         command_line: impl IntoIterator<Item = String>,
         descriptors: Option<u64>,

@@ -1,8 +1,8 @@
 //! A run's folder on disk: which files it holds, and reading and writing the small ones.
 //!
-//! `plan.json` and `environment.json` are written before the first request, the records as the run
-//! goes (`record`), `status.json`, `client.json`, `server.json`, `assessment.json` and `summary.json` after it. Whatever
-//! ends the run, what was written before can be read: the summary is a function of the other files.
+//! `plan.json` and `environment.json` are written before the first request, the records during the run
+//! (`record`), and `status.json`, `client.json`, `server.json`, `assessment.json` and `summary.json` after it. However
+//! the run ends, the files written until then are readable: the summary is a function of the other files.
 
 mod below;
 
@@ -34,7 +34,7 @@ const SUMMARY: &str = "summary.json";
 const REPEAT: &str = "repeat.json";
 const LOG: &str = "plugins.log";
 
-/// How a folder's name says when its run began.
+/// The format of the start time in a folder's name.
 const STAMP: &str = "%Y%m%d-%H%M%S";
 
 /// The folder of one run.
@@ -67,7 +67,7 @@ pub enum FolderError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// Reading failed.
@@ -77,27 +77,27 @@ pub enum FolderError {
         path: PathBuf,
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// Neither a run's folder nor one that holds any.
     #[error(
-        "`{path}` is not the folder of a run, nor does it hold one: expected a `plan.json` in it or in a folder below, as in runs/20260102-030405-quick-start"
+        "`{path}` is not the folder of a run and does not contain one: expected a `plan.json` in it or in a folder below it, as in runs/20260102-030405-quick-start"
     )]
     NoRun {
         /// What was given.
         path: PathBuf,
     },
     /// A folder could not be searched.
-    #[error("cannot list `{path}`: {cause}; name the runs' folders one by one")]
+    #[error("cannot list `{path}`: {cause}; pass the runs' folders one by one")]
     List {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// A file holds something else.
-    #[error("`{path}` is not what this version of the runner writes: {cause}")]
+    #[error("`{path}` is not in the form that this version of the runner writes: {cause}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -153,7 +153,7 @@ impl RunFolder {
         }
         let taken = io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "a thousand runs of that name began in this second",
+            "a thousand runs with that name started in this second",
         );
         Err(write(parent, taken))
     }
@@ -163,8 +163,8 @@ impl RunFolder {
         RunFolder(path.to_owned())
     }
 
-    /// Removes what was written before the first request, where neither a record nor a plugin's
-    /// words followed.
+    /// Removes what was written before the first request, if neither a record nor plugin output
+    /// followed.
     pub fn discard_unbegun(&self) {
         let begun = [record::FILE, LOG];
         if !begun.iter().any(|name| self.0.join(name).exists()) {
@@ -181,27 +181,27 @@ impl RunFolder {
         &self.0
     }
 
-    /// Writes what is known before the first request.
+    /// Writes the files that are known before the first request.
     ///
     /// # Errors
-    /// Where a file cannot be written.
+    /// If a file cannot be written.
     pub fn begin(&self, plan: &Plan, environment: &Environment) -> Result<(), FolderError> {
         self.write_json(PLAN, plan)?;
         self.write_json(ENVIRONMENT, environment)
     }
 
-    /// Writes, before the first request, of which repeats the run is one.
+    /// Writes, before the first request, which group of repeats the run belongs to.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_repeat(&self, repeat: &Repeat) -> Result<(), FolderError> {
         self.write_json(REPEAT, repeat)
     }
 
-    /// Of which repeats the run is one; absent where it is none.
+    /// The group of repeats that the run belongs to; absent if it is not a repeat.
     ///
     /// # Errors
-    /// Where the file is there but cannot be read.
+    /// If the file exists but cannot be read.
     pub fn repeat(&self) -> Result<Option<Repeat>, FolderError> {
         self.read_if_there(REPEAT)
     }
@@ -209,7 +209,7 @@ impl RunFolder {
     /// Writes how the run ended.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn end(&self, status: &Status) -> Result<(), FolderError> {
         self.write_json(STATUS, status)
     }
@@ -217,23 +217,23 @@ impl RunFolder {
     /// Writes how the client fared.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_client(&self, client: &Client) -> Result<(), FolderError> {
         self.write_json(CLIENT, client)
     }
 
-    /// Writes what the server counted of itself.
+    /// Writes the server's own metrics.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_server(&self, server: &Server) -> Result<(), FolderError> {
         self.write_json(SERVER, server)
     }
 
-    /// Writes what tokenizer and scorers made of the answers.
+    /// Writes the results of tokenizer and scorers on the answers.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_assessment(&self, assessment: &Assessment) -> Result<(), FolderError> {
         self.write_json(ASSESSMENT, assessment)
     }
@@ -241,7 +241,7 @@ impl RunFolder {
     /// Writes the summary.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), FolderError> {
         self.write_json(SUMMARY, summary)
     }
@@ -249,7 +249,7 @@ impl RunFolder {
     /// Appends lines that plugins logged.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_log(&self, lines: &[String]) -> Result<(), FolderError> {
         if lines.is_empty() {
             return Ok(());
@@ -279,26 +279,26 @@ impl RunFolder {
         self.read_json(PLAN)
     }
 
-    /// How the run ended; absent where it was killed or has not ended.
+    /// How the run ended; absent if it was killed or has not ended.
     ///
     /// # Errors
-    /// Where the file is there but cannot be read.
+    /// If the file exists but cannot be read.
     pub fn status(&self) -> Result<Option<Status>, FolderError> {
         self.read_if_there(STATUS)
     }
 
-    /// Where the run was made; absent where that was not written.
+    /// The environment of the run; absent if it was not written.
     ///
     /// # Errors
-    /// Where the file is there but cannot be read.
+    /// If the file exists but cannot be read.
     pub fn environment(&self) -> Result<Option<Environment>, FolderError> {
         self.read_if_there(ENVIRONMENT)
     }
 
-    /// All that a page says of the run, its exchanges apart.
+    /// Everything that a report needs from the run, except its exchanges.
     ///
     /// # Errors
-    /// Where a file cannot be read.
+    /// If a file cannot be read.
     pub fn reported(&self) -> Result<Reported, FolderError> {
         let name = self.0.file_name().map(|name| name.to_string_lossy());
         Ok(Reported {
@@ -313,7 +313,7 @@ impl RunFolder {
     /// The exchanges in the order of their records, one by one.
     ///
     /// # Errors
-    /// Where the records cannot be read; then, item by item, where one is none.
+    /// If the records cannot be read; then, per item, if one is not a record.
     pub fn read(&self) -> Result<impl Iterator<Item = Result<Exchange, FolderError>>, FolderError> {
         let records = record::read(&self.0)?;
         Ok(records.map(|record| record.map_err(FolderError::from)))
@@ -322,17 +322,17 @@ impl RunFolder {
     /// All exchanges, ordered by phase and index: for runs that memory can hold.
     ///
     /// # Errors
-    /// Where the records cannot be read.
+    /// If the records cannot be read.
     pub fn exchanges(&self) -> Result<Vec<Exchange>, FolderError> {
         let mut exchanges: Vec<Exchange> = self.read()?.collect::<Result<_, _>>()?;
         exchanges.sort_by_key(|exchange| (exchange.phase == Phase::Measure, exchange.index));
         Ok(exchanges)
     }
 
-    /// What a summary takes beside the exchanges.
+    /// What a summary needs in addition to the exchanges.
     ///
     /// # Errors
-    /// Where a file cannot be read.
+    /// If a file cannot be read.
     pub fn facts(&self) -> Result<RunFacts, FolderError> {
         let plan = self.plan()?;
         // A run that was killed has none of these, and is reported all the same.
@@ -346,10 +346,10 @@ impl RunFolder {
         })
     }
 
-    /// The run's summary, from its records, of which none is kept in memory.
+    /// The run's summary, computed from its records without keeping them in memory.
     ///
     /// # Errors
-    /// Where the records cannot be read.
+    /// If the records cannot be read.
     pub fn summarize(&self, facts: &RunFacts) -> Result<Summary, FolderError> {
         Summary::read(facts, || self.read())
     }
@@ -395,8 +395,8 @@ impl RunFolder {
     }
 }
 
-/// What a summary takes beside the exchanges: from the plan, and from what was made of the answers.
-/// How the client fared, and what the server counted, is to be added.
+/// What a summary needs in addition to the exchanges, from the plan and the assessment of the answers.
+/// The caller adds how the client performed and the server's own metrics.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
     RunFacts {

@@ -1,9 +1,9 @@
-//! Runs as a page: one file that needs no network, and reads on a screen, a telephone and paper, with a
+//! Runs as a page: one file that needs no network, and works on a screen, a telephone and paper, with a
 //! pointer, a keyboard or a screen reader.
 //!
-//! Pure: the same runs give the same bytes. Charts are drawn by `chart`; the page's script moves and hides
-//! what is there and draws nothing. Whatever a server, a plugin or a scenario says is escaped by the template;
-//! the policy that the page sets itself lets nothing run but its own script, by its digest.
+//! Pure: the same runs give the same bytes. `chart` draws the charts; the page's script only moves and
+//! hides elements. The template escapes all text of a server, a plugin or a scenario; the page's content
+//! security policy allows no script but its own, by its digest.
 
 mod beside;
 mod figures;
@@ -28,7 +28,7 @@ const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
-/// A name and what it has.
+/// A name and its value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Pair {
     name: String,
@@ -42,7 +42,7 @@ fn pair(name: &str, value: impl ToString) -> Pair {
     }
 }
 
-/// Names with what was measured of them; what was not, is not among them.
+/// Names with their measured values; leaves out those that were not measured.
 fn pairs<const N: usize>(given: [(&str, Option<String>); N]) -> Vec<Pair> {
     let known = given.into_iter();
     known
@@ -125,11 +125,11 @@ struct DrawnRow {
     cells: Vec<String>,
 }
 
-/// The page of these runs, of which there is at least one. The first is what others are compared with; `compared`
-/// says which differences are more than chance, and is there where there are several.
+/// The page of these runs, of which there is at least one. The first one is the baseline; `compared` states which
+/// differences are more than chance, and is present if there are several runs.
 ///
 /// # Errors
-/// Only where the template asks for what it is not given, which is a mistake of ours.
+/// Only if the template uses a value that it is not given, which is a bug.
 pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, minijinja::Error> {
     let charts = Charts::of(runs);
     let style = style();
@@ -138,25 +138,25 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, min
         ChartGroup {
             id: "distributions",
             name: "Distributions",
-            lead: "Each metric cumulatively and as a histogram. Dotted lines are the median, the 99th percentile and limits that were set.",
+            lead: "Each metric as a cumulative distribution and as a histogram. Dotted lines mark the median, the 99th percentile and any limits that were set.",
             charts: drawn(&charts.distributions),
         },
         ChartGroup {
             id: "over-time",
             name: "Over time",
-            lead: "What came, what was in flight, what waited, and what failed.",
+            lead: "Throughput, requests in flight, waiting requests and failures.",
             charts: drawn(&charts.course),
         },
         ChartGroup {
             id: "prompts",
-            name: "What the first token waits for",
-            lead: "The time to first token against the prompt's length, and over the run.",
+            name: "What the time to first token depends on",
+            lead: "Time to first token against prompt length, and over the run.",
             charts: drawn(&charts.dependence),
         },
         ChartGroup {
             id: "requests",
             name: "Requests",
-            lead: "Single requests with their phases, those that failed marked with a cross.",
+            lead: "Single requests with their phases; a cross marks each one that failed.",
             charts: drawn(&charts.requests),
         },
     ];
@@ -225,7 +225,7 @@ fn style() -> String {
     )
 }
 
-/// What the page allows itself: its own style and script, by their digests, and no other source of anything.
+/// The page's content security policy: its own style and script, by their digests, and no other source.
 fn policy(style: &str) -> String {
     format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
@@ -234,7 +234,7 @@ fn policy(style: &str) -> String {
     )
 }
 
-/// What is within an element, as a policy names it.
+/// The content of an element, as a policy identifies it.
 fn source(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }

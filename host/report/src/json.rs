@@ -6,7 +6,7 @@ use result::summary::Summary;
 /// The summary as indented JSON with a newline at its end.
 ///
 /// # Errors
-/// Only where a value cannot stand in JSON, which no summary of ours holds.
+/// Only if a value cannot be represented in JSON, which no summary contains.
 pub fn json(summary: &Summary) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(summary)? + "\n")
 }

@@ -39,22 +39,22 @@ use crate::folder::Status;
 use result::summary::Summary;
 use scenario::plan::Plan;
 
-/// What a page says of a run, its exchanges apart.
+/// What a report needs of a run, except its exchanges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reported {
     /// The name of the run's folder.
     pub folder: String,
-    /// What was to be done.
+    /// The plan.
     pub plan: Plan,
-    /// Where it was made; absent where that was not written.
+    /// Its environment; absent if it was not written.
     pub environment: Option<Environment>,
-    /// How it ended; absent where it was killed, or has not ended.
+    /// How it ended; absent if it was killed or has not ended.
     pub status: Option<Status>,
-    /// What it amounts to.
+    /// The summary.
     pub summary: Summary,
 }
 
-/// Text from outside on one line, without control characters: what a server or a plugin says
+/// Foreign text on one line, without control characters: what a server or a plugin writes
 /// must not break a row, nor reach a terminal as a command.
 fn plain(text: &str) -> String {
     text.chars()

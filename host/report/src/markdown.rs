@@ -1,10 +1,10 @@
-//! A page of runs in Markdown, as engines publish them: doubts first, a table of contents, a summary,
-//! what the runs of one model have to do with each other, then a section for each engine and model with
-//! how the server was started, how it was asked and the block of text, and how it all was made.
+//! A page of runs in Markdown, as engine projects publish them: doubts first, a table of contents, a
+//! summary, a comparison of the runs of each model, then a section for each engine and model with the
+//! server's launch command, the runner's command and the text block, and finally how the runs were made.
 //!
-//! The layout is the template `markdown/page.md`. What it says of the runs is gathered by `page` and
-//! `made`; here it is drawn. All text is escaped unless it was made safe here: what a server, a plugin or
-//! a file's name says must not become a heading, a link, a cell or HTML.
+//! The layout is the template `markdown/page.md`. `page` and `made` gather its content; this module
+//! renders it. All text is escaped unless it was made safe here: text from a server, a plugin or a file
+//! name must not become a heading, a link, a cell or HTML.
 
 mod escape;
 mod made;
@@ -25,7 +25,7 @@ const TEMPLATE: &str = include_str!("markdown/page.md");
 
 /// A run for a page.
 pub struct Shown {
-    /// What is said of it.
+    /// What the page contains about it.
     pub reported: Reported,
     /// Its block of text, in whatever style.
     pub block: String,
@@ -34,7 +34,7 @@ pub struct Shown {
 /// The page of these runs, in their order.
 ///
 /// # Errors
-/// Only where the template is wrong.
+/// Only if the template is wrong.
 pub fn page(runs: &[Shown]) -> Result<String, Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -1,7 +1,7 @@
-//! Records: one line of JSON an exchange, compressed, written by one thread as the run goes.
+//! Records: one line of JSON per exchange, compressed, written by one thread during the run.
 //!
-//! The file only grows and is flushed every second, so whatever ends the run leaves it
-//! readable up to the last flush. Reading tolerates an end in the middle of a line.
+//! The file only grows and is flushed every second, so however the run ends, the file is readable
+//! up to the last flush. Reading tolerates an end in the middle of a line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -29,11 +29,11 @@ pub struct Recorder {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Writing failed.
-    #[error("cannot write `{path}`: {cause}; what was written before is kept and readable")]
+    #[error("cannot write `{path}`: {cause}; everything written before stays readable")]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// Reading failed.
@@ -41,11 +41,11 @@ pub enum RecordError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// A line is no record.
-    #[error("`{path}`, line {line} is no record: {cause}")]
+    /// A line is not a record.
+    #[error("`{path}`, line {line} is not a record: {cause}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -72,10 +72,10 @@ impl Recorder {
         Ok(Recorder { path, out })
     }
 
-    /// Writes every exchange that comes, shows it to `seen`, and returns when no more can come.
+    /// Writes every exchange it receives, passes it to `seen`, and returns when no more can come.
     ///
     /// # Errors
-    /// Where writing fails, a full disk above all. What was flushed before stays readable.
+    /// If writing fails, typically because the disk is full. Everything flushed before stays readable.
     pub fn run(
         mut self,
         exchanges: &Receiver<Box<Exchange>>,
@@ -121,10 +121,10 @@ impl Recorder {
 
 /// Reads a run's records in the order in which they were written.
 ///
-/// A file that ends in the middle, as after a crash, gives what it holds.
+/// A file that is cut off, as after a crash, yields the records it holds.
 ///
 /// # Errors
-/// Where the file cannot be opened; then, item by item, where a whole line is no record.
+/// If the file cannot be opened; then, per item, if a complete line is not a record.
 pub fn read(
     folder: &Path,
 ) -> Result<impl Iterator<Item = Result<Exchange, RecordError>>, RecordError> {
@@ -175,7 +175,9 @@ impl<R: BufRead> Iterator for Records<R> {
         };
         Some(match serde_json::from_slice::<Exchange>(&self.buffer) {
             Ok(exchange) if exchange.events.is_consistent() => Ok(exchange),
-            Ok(_) => Err(malformed("its event columns differ in length".to_owned())),
+            Ok(_) => Err(malformed(
+                "its event columns have different lengths".to_owned(),
+            )),
             Err(cause) => Err(malformed(cause.to_string())),
         })
     }

@@ -22,7 +22,7 @@ pub struct Repeat {
     pub of: u32,
 }
 
-/// How far repeats of a scenario are apart.
+/// The spread between repeats of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Repeats {
@@ -30,7 +30,7 @@ pub struct Repeats {
     pub scenario: String,
     /// How many repeats were measured.
     pub runs: usize,
-    /// How sure intervals are, in percent.
+    /// Confidence level of the intervals, in percent.
     pub level: f64,
     /// Each figure that any of them has.
     pub figures: Vec<Repeated>,
@@ -53,7 +53,7 @@ pub struct Repeated {
     /// The largest.
     pub max: f64,
     /// The coefficient of variation: the standard deviation (divided by n - 1) over the mean, in percent.
-    /// Absent of one run, and where the mean is zero.
+    /// Absent for one run, and if the mean is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation_percent: Option<f64>,
     /// Where the mean of many repeats lies with 95 % confidence, by Student's distribution; absent

@@ -1,4 +1,4 @@
-//! How far repeats are apart, as text.
+//! The spread between repeats, as text.
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
@@ -14,15 +14,15 @@ pub fn text(repeats: &Repeats) -> String {
         plain(&repeats.scenario)
     );
     if repeats.runs == 0 {
-        return format!("{heading}\n\nNone was measured.\n");
+        return format!("{heading}\n\nNo run was measured.\n");
     }
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-')));
     table.set_header([
         "Figure",
         "Mean",
-        "Least",
-        "Greatest",
+        "Min",
+        "Max",
         "Variation",
         "95 % interval of the mean",
     ]);
@@ -40,7 +40,7 @@ fn cells(figure: &Repeated, runs: usize) -> Vec<String> {
     let unit = shown.unit(&figure.unit);
     // A figure that not every run has is no mean over all of them.
     let of = if figure.runs < runs {
-        format!(", of {}", figure.runs)
+        format!(", {} of {runs} runs", figure.runs)
     } else {
         String::new()
     };

@@ -11,7 +11,7 @@ use result::summary::Summary;
 /// The names of the schemas.
 pub const NAMES: [&str; 5] = ["summary", "exchange", "audit", "comparison", "repeats"];
 
-/// The schema of that name as indented JSON with a newline at its end; `None` where there is none.
+/// The schema of that name as indented JSON with a newline at its end; `None` if there is none.
 pub fn schema(name: &str) -> Option<String> {
     let schema = match name {
         "summary" => schema_for!(Summary),

@@ -1,7 +1,7 @@
-//! The result as a block of text that scripts parse as much as people read it. Labels, order,
-//! widths, rules and decimals are those of LMDeploy's `profile_restful_api.py` (and of SGLang's
-//! and vLLM's, which share the ancestor); lines of ours stand between, in the section they belong
-//! to, and sections of ours follow.
+//! The result as a block of text for both scripts and people. Labels, order, widths, rules and
+//! decimals are those of LMDeploy's `profile_restful_api.py` (and of SGLang's and vLLM's, which share
+//! the ancestor); our own lines are inserted into the sections they belong to, and our own sections
+//! follow.
 //!
 //! A figure that was not measured has no line, and a section without figures no rule: a script
 //! that looks for it fails instead of reading a zero. `Not measured:` names what is left out.
@@ -22,7 +22,7 @@ use result::metric;
 use result::summary::server::Figure;
 use result::summary::{Bounds, Counted, Distribution, SteadyState, Summary, Window};
 
-/// Where values begin, less one.
+/// The column of the values, minus one.
 const LABELS: usize = 40;
 
 /// The result as text, with a newline at its end.
@@ -263,7 +263,7 @@ fn client(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// What all targets together counted, and the fullest cache.
+/// The counts of all targets together, and the fullest cache.
 fn server(block: &mut Block, summary: &Summary) {
     let Some(server) = &summary.server else {
         return;
@@ -291,7 +291,7 @@ fn server(block: &mut Block, summary: &Summary) {
     for told in &server.targets {
         if let Some(lost) = &told.lost {
             block.prose(&format!(
-                "{} did not tell its metrics afterwards: {lost}",
+                "{} did not return its metrics after the run: {lost}",
                 told.url
             ));
         }
@@ -362,7 +362,7 @@ fn thresholds(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// Scores are often shares, so they have four decimals where times have two.
+/// Scores are often shares, so they have four decimals, while times have two.
 fn decimals(score: f64) -> String {
     format!("{score:.4}")
 }
@@ -397,7 +397,7 @@ fn verdict(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// How a label names a unit, and what divides a figure in milliseconds to be in it.
+/// The unit in a label, and the divisor from milliseconds to it.
 type Scale = (&'static str, f64);
 
 const MS: Scale = (" (ms)", 1.0);
@@ -414,7 +414,7 @@ struct Block {
 }
 
 impl Block {
-    /// Begins a section. Its rule is drawn once there is a line to stand under it.
+    /// Begins a section. Its rule is drawn once there is a line below it.
     fn section(&mut self, title: &'static str) {
         self.pending = Some(title);
     }

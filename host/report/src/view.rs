@@ -1,9 +1,9 @@
-//! What pages and pictures show of a run's exchanges beside its summary: distributions, the course over
-//! time, some requests in full, figures by group.
+//! What pages and pictures show of a run's exchanges in addition to its summary: distributions, the course
+//! over time, some requests in full, figures by group.
 //!
-//! It is gathered in one pass over the records, which are never held together: samples as `stats::spread`
-//! keeps them, a bounded number of spans of time, requests and groups. What is kept depends on the requests'
-//! numbers, never on the order of their records.
+//! It is gathered in one pass over the records without holding them in memory: samples as `stats::spread`
+//! keeps them, and a bounded number of spans of time, requests and groups. What is kept depends on the
+//! requests' numbers, never on the order of their records.
 
 mod course;
 mod group;
@@ -32,10 +32,10 @@ use pick::{Even, Largest};
 /// The metrics whose distributions are drawn.
 pub const DRAWN: [&str; 4] = [metric::TTFT, metric::ITL, metric::TPOT, metric::E2E];
 
-/// Requests that follow each other, of which a waterfall is drawn.
+/// Number of consecutive requests in a waterfall.
 const CONSECUTIVE: u64 = 48;
 
-/// Requests of the whole run, of which one is drawn, at most.
+/// Largest number of requests of the whole run in a waterfall.
 const ROWS: usize = 80;
 
 /// Requests that are shown for being the slowest.
@@ -70,15 +70,15 @@ pub struct Dot {
     pub sent_s: f64,
     /// Its TTFT in milliseconds.
     pub ttft_ms: f64,
-    /// Tokens of its prompt, where known.
+    /// Tokens of its prompt, if known.
     pub input_tokens: Option<u32>,
 }
 
 impl View {
-    /// Gathers what is shown of a run. `grain` is the span of time that its course is told by.
+    /// Gathers what is shown of a run. `grain` is the span of time of its course.
     ///
     /// # Errors
-    /// The first that reading gives.
+    /// The first error of reading.
     pub fn read<E, X>(
         facts: &RunFacts,
         reported: &Reported,
@@ -102,7 +102,7 @@ struct Gather<'a> {
     origin: Nanos,
     spreads: Vec<(&'static Metric, Spread)>,
     course: course::Gather,
-    /// One of so many requests is this run's.
+    /// One of this many requests belongs to this run.
     part: u64,
     /// The places of the requests that are shown in a row.
     middle: Range<u64>,

@@ -1,9 +1,8 @@
 //! Names of the figures of a result: `ttft.p99`, `throughput.output-tokens-per-s`. Thresholds,
-//! comparisons and readers of other tools' results speak of figures by these names.
+//! comparisons and readers of other tools' results refer to figures by these names.
 //!
-//! A name says where the figure stands in the summary's JSON: a metric of the catalogue with a
-//! statistic, or a section with a key. What a metric is, is `metric`'s; how a figure comes about,
-//! `summary`'s.
+//! A name is the figure's path in the summary's JSON: a metric of the catalogue with a statistic, or
+//! a section with a key. `metric` defines the metrics, `summary` computes the figures.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,7 +45,7 @@ pub enum Better {
     Lower,
     /// The higher, as of throughputs.
     Higher,
-    /// Neither: it says what was asked, not how it went.
+    /// Neither: it describes the request, not the outcome.
     Neither,
 }
 
@@ -60,7 +59,7 @@ pub struct Whole {
     pub unit: &'static str,
     /// Which way it is better.
     pub better: Better,
-    /// Where it stands.
+    /// How to read it from a summary.
     read: fn(&Summary) -> Option<f64>,
 }
 
@@ -199,8 +198,8 @@ const fn whole(
 }
 
 impl Figure {
-    /// The figure's value in a summary; absent where it was not measured, or the percentile was not
-    /// asked for.
+    /// The figure's value in a summary; absent if it was not measured, or if the percentile was not
+    /// requested.
     pub fn read(&self, summary: &Summary) -> Option<f64> {
         match self {
             Figure::Of(metric, statistic) => summary.metric(metric)?.statistic(*statistic),
@@ -268,7 +267,7 @@ impl FromStr for Statistic {
                     Some(percent) => Statistic::Percentile(percent),
                     None => {
                         return Err(format!(
-                            "`{other}` is no statistic; there are mean, median, std, min, max and percentiles such as p99"
+                            "`{other}` is not a statistic; use mean, median, std, min, max or a percentile such as p99"
                         ));
                     }
                 }
@@ -281,7 +280,7 @@ impl FromStr for Figure {
     type Err = String;
 
     /// # Errors
-    /// Why there is no such figure, in words, with what was probably meant.
+    /// A message that says why there is no such figure, with the most similar name.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(place) = WHOLE.iter().position(|whole| whole.name == text) {
             return Ok(Figure::Whole(place));
@@ -330,7 +329,7 @@ impl TryFrom<String> for Figure {
 }
 
 impl Distribution {
-    /// A statistic of the samples; absent where it is a percentile that was not asked for.
+    /// A statistic of the samples; absent for a percentile that was not requested.
     pub fn statistic(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
             Statistic::Mean => Some(self.mean),
@@ -377,7 +376,7 @@ mod tests {
                 "throughput.output-token-per-s",
                 "did you mean `throughput.output-tokens-per-s`?",
             ),
-            ("ttft.p100", "is no statistic"),
+            ("ttft.p100", "is not a statistic"),
             ("ttft.q99", "percentiles such as p99"),
         ] {
             let error = text.parse::<Figure>().unwrap_err();

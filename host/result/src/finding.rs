@@ -1,7 +1,6 @@
-//! Reasons to doubt a run, read off its summary: what was seen, why it matters, what to do.
+//! Reasons to doubt a run, derived from its summary: what was observed, why it matters, what to do.
 //!
-//! A finding never changes a figure. Whether thresholds hold is another question, and another
-//! module's.
+//! A finding never changes a figure. Thresholds are a separate question, in module `threshold`.
 
 mod client;
 mod course;
@@ -18,17 +17,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::Summary;
 
-/// How much a finding takes from a run.
+/// How serious a finding is.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// To know when reading the figures; they stand.
+    /// Worth knowing when reading the figures; the figures are correct.
     Note,
     /// Some figures may not be what they seem.
     Suspect,
-    /// The figures do not say what the run was to measure.
+    /// The run did not measure what it was meant to measure.
     Invalid,
 }
 
@@ -55,41 +54,41 @@ pub enum Id {
     Failures,
     /// Requests were due but never sent.
     NotSent,
-    /// The run was stopped before its plan was done.
+    /// The run was stopped before it completed its plan.
     Interrupted,
-    /// Whoever answered, nobody checked who it was.
+    /// TLS certificates were not checked.
     Insecure,
-    /// Requests left later than they should have.
+    /// Requests left later than they were due.
     SendLag,
     /// The cap on requests in flight held back requests of a run that offers a rate.
     CapReached,
-    /// Answers are shorter than asked for, though the server was told to go on.
+    /// Answers are shorter than requested, although the server was told to ignore the end of the text.
     ShortAnswers,
-    /// Output tokens of some answers are unknown.
+    /// The output tokens of some answers are unknown.
     TokensUnknown,
     /// Token counts come from a tokenizer that is not the model's.
     ApproximateTokens,
-    /// The server and the dataset count the prompts differently.
+    /// The server and the dataset count different numbers of prompt tokens.
     InputTokensDisagree,
-    /// Counted output tokens and those of the text differ.
+    /// The counted output tokens differ from those of the retokenized text.
     OutputTokensDisagree,
-    /// The server's total of an answer's tokens and those it states of each event differ.
+    /// The server's total of an answer's tokens differs from the sum it states for the events.
     EventTokensDisagree,
-    /// An event of a reply stands for several tokens, or for a part of one.
+    /// An event of a reply carries several tokens, or part of one.
     TokensPerEvent,
     /// The dataset had fewer samples than the plan has requests.
     ShortDataset,
-    /// Replies lay in the socket before this client read them.
+    /// Replies waited in the socket before this client read them.
     ReadLag,
     /// Requests waited for a connection to be opened.
     ConnectionWaits,
-    /// Pieces of replies came together that were made one after the other.
+    /// Chunks of replies that were generated one after the other arrived together.
     BufferedReplies,
-    /// Whether requests kept to an objective is not known.
+    /// It is unknown whether some requests met an objective.
     ObjectiveUnknown,
-    /// A thread that sends or reads had not enough of a core.
+    /// A thread that sends or reads did not get enough processor time.
     ClientSaturated,
-    /// This process stood still.
+    /// This process was paused.
     ClientPaused,
     /// A hypervisor took time from this machine's cores.
     StolenTime,
@@ -97,25 +96,25 @@ pub enum Id {
     DecodeBehind,
     /// Other processes kept this machine's cores busy.
     SharedMachine,
-    /// The server counted other totals than this client.
+    /// The server's totals differ from this client's.
     ServerCountsDisagree,
-    /// Requests were sent at a lower rate than the plan's.
+    /// Requests were sent at a lower rate than planned.
     RateNotReached,
     /// The server answered at a lower rate than requests were offered.
     Overloaded,
     /// This machine ran out of file descriptors or ports.
     ClientLimits,
-    /// The server had prompts in its prefix cache.
+    /// The server had prompt tokens in its prefix cache.
     WarmCache,
     /// There is no steady state.
     NotSteady,
     /// A figure drifted over the steady window.
     Drift,
-    /// Throughput swung with a period.
+    /// Throughput oscillated with a period.
     Swing,
-    /// The system's clock was set while it counted.
+    /// The system clock was stepped during the measurement.
     ClockStep,
-    /// A limit on processor time kept this process from running.
+    /// A CPU quota kept this process from running.
     Throttled,
     /// A plugin failed.
     PluginErrors,
@@ -176,9 +175,9 @@ impl Id {
 pub struct Finding {
     /// What was found.
     pub id: Id,
-    /// How much it takes from the run.
+    /// How serious it is for the run.
     pub severity: Severity,
-    /// What was seen, with its figures.
+    /// What was observed, with its figures.
     pub seen: String,
     /// Why it matters.
     pub why: String,
@@ -186,17 +185,17 @@ pub struct Finding {
     pub advice: String,
 }
 
-/// Whether a measurement can be believed.
+/// Whether a measurement can be trusted.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Nothing speaks against it.
+    /// No check found a reason to doubt it.
     Valid,
     /// Some figures may not be what they seem.
     Suspect,
-    /// It does not say what it was to measure.
+    /// It did not measure what it was meant to measure.
     Invalid,
 }
 
@@ -220,8 +219,8 @@ impl Verdict {
     }
 }
 
-/// The findings of a run, the worst first. What the summary itself says of findings and verdict
-/// is not looked at.
+/// The findings of a run, the worst first. Ignores the findings and the verdict in the summary
+/// itself.
 pub fn of(summary: &Summary) -> Vec<Finding> {
     let mut findings: Vec<Finding> = rules::ALL.iter().filter_map(|rule| rule(summary)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));

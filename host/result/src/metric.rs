@@ -1,14 +1,16 @@
-//! What is measured of an exchange: the catalogue of metrics, each with its unit, its definition
-//! and the peer whose figure it equals. To add a metric is to add an entry here.
+//! The catalogue of metrics of an exchange, each with its unit, its definition and the tools whose
+//! figure it equals. To add a metric, add an entry here.
 //!
-//! A metric takes its samples from one exchange and gives none where there is nothing to measure:
-//! absent is not zero. Statistics over many exchanges are `stats`', figures of a run as a whole
-//! (throughput, concurrency) are `summary`'s.
+//! A metric takes its samples from one exchange, and takes none if there is nothing to measure:
+//! absent is not zero. `stats` computes statistics over many exchanges, `summary` the figures of a
+//! whole run (throughput, concurrency).
 
 pub mod count;
 mod definition;
 pub mod objective;
 pub mod reading;
+#[cfg(test)]
+mod reference;
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +28,7 @@ pub enum Unit {
     Milliseconds,
     /// Tokens.
     Tokens,
-    /// Tokens a second.
+    /// Tokens per second.
     TokensPerSecond,
     /// Tokens to an event of the reply.
     TokensPerEvent,
@@ -43,7 +45,7 @@ impl Unit {
         }
     }
 
-    /// How many steps a unit has where samples are counted in whole numbers: milliseconds are
+    /// How many steps a unit has when samples are counted in whole numbers: milliseconds are
     /// counted in nanoseconds.
     pub fn scale(self) -> f64 {
         match self {
@@ -58,24 +60,24 @@ impl Unit {
 pub enum Of {
     /// Those that were answered. What the server did.
     Answered,
-    /// All that were sent, whatever came of them. What this client did.
+    /// All that were sent, whatever their outcome. What this client did.
     Sent,
 }
 
 /// How a metric's samples are taken from an exchange.
 #[derive(Clone, Copy)]
 pub enum Measure {
-    /// At most one sample an exchange.
+    /// At most one sample per exchange.
     One(Single),
-    /// Any number of samples an exchange, pooled over the run. Each is shown in whole steps of the
+    /// Any number of samples per exchange, pooled over the run. Each is passed on in whole steps of the
     /// metric's [`Unit::scale`], with how often it occurs.
     Pooled(Shown),
 }
 
-/// What takes the one sample of an exchange.
+/// Takes the one sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
-/// What shows the pooled samples of an exchange: when each was there, what it is, and how often.
+/// Passes on the pooled samples of an exchange: the time of each, its value, and how often it occurs.
 pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 
 /// One metric of the catalogue.
@@ -84,11 +86,11 @@ pub struct Metric {
     pub name: &'static str,
     /// The unit of its samples.
     pub unit: Unit,
-    /// What it is, as a formula. `n` is the number of output tokens.
+    /// Its definition, as a formula. `n` is the number of output tokens.
     pub definition: &'static str,
-    /// Whose figure it equals, under which name there.
+    /// The figures of other tools that it equals, under their names.
     pub equals: &'static str,
-    /// Which exchanges it is taken of.
+    /// Which exchanges it covers.
     pub of: Of,
     /// How it is taken.
     pub measure: Measure,
@@ -112,7 +114,7 @@ pub const SEND_LAG: &str = "send-lag";
 pub const QUEUE: &str = "queue";
 /// How long a request waited for a connection that was opened for it.
 pub const CONNECTION_WAIT: &str = "connection-wait";
-/// How long bytes of a reply lay before they were read.
+/// How long bytes of a reply waited before they were read.
 pub const READ_LAG: &str = "read-lag";
 /// The headline's speed of one user.
 pub const OUTPUT_SPEED: &str = "output-speed";
@@ -134,7 +136,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "ttft-any",
         unit: Milliseconds,
-        definition: "first event of any kind, a role-only one included, - sent; streamed replies only",
+        definition: "first event of any kind, including a role-only event, - sent; streamed replies only",
         equals: "TTFT of vLLM (bench serve, vllm-bench) and evalscope",
         of: Answered,
         measure: One(|reading| reading.ttft_any()),
@@ -142,7 +144,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "ttft-answer",
         unit: Milliseconds,
-        definition: "first text event that carries bytes, reasoning not counted, - sent; streamed replies only",
+        definition: "first text event that carries bytes, excluding reasoning, - sent; streamed replies only",
         equals: "TTFO of AIPerf, TTFOT of guidellm",
         of: Answered,
         measure: One(|reading| reading.ttft_answer()),
@@ -150,7 +152,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: TTFT_FROM_DUE,
         unit: Milliseconds,
-        definition: "as ttft, but - due",
+        definition: "as ttft, but - due instead of - sent",
         equals: "TTFT of MLPerf's Server scenario, which counts from the scheduled arrival",
         of: Answered,
         measure: One(|reading| reading.ttft_from_due()),
@@ -158,7 +160,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "ttft-with-connect",
         unit: Milliseconds,
-        definition: "as ttft, but - the beginning of its connection's opening where the request waited for that, else - sent",
+        definition: "as ttft, but - start of opening the connection if the request waited for that, else - sent",
         equals: "TTFT of clients that open a connection as part of the request: SGLang's and LMDeploy's",
         of: Answered,
         measure: One(|reading| reading.ttft_with_connect()),
@@ -183,7 +185,7 @@ pub static CATALOGUE: [Metric; 40] = [
         name: "e2e-last-token",
         unit: Milliseconds,
         definition: "last output event that carries bytes, else last output event, - sent",
-        equals: "request latency of AIPerf; E2EL of vLLM where the last piece carries text",
+        equals: "request latency of AIPerf; E2EL of vLLM if the last chunk carries text",
         of: Answered,
         measure: One(|reading| reading.e2e_last_token()),
     },
@@ -191,7 +193,7 @@ pub static CATALOGUE: [Metric; 40] = [
         name: "e2e-usage",
         unit: Milliseconds,
         definition: "usage event - sent; streamed replies only",
-        equals: "latency of evalscope; E2EL of TensorRT-LLM and vllm-bench (chat), where usage comes after the last piece",
+        equals: "latency of evalscope; E2EL of TensorRT-LLM and vllm-bench (chat), where usage comes after the last chunk",
         of: Answered,
         measure: One(|reading| reading.e2e_usage()),
     },
@@ -206,7 +208,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: E2E_FROM_DUE,
         unit: Milliseconds,
-        definition: "as e2e, but - due",
+        definition: "as e2e, but - due instead of - sent",
         equals: "latency of MLPerf's Server scenario; E2EL including client queue of vLLM",
         of: Answered,
         measure: One(|reading| reading.e2e_from_due()),
@@ -223,15 +225,15 @@ pub static CATALOGUE: [Metric; 40] = [
         name: "tpot-last-token",
         unit: Milliseconds,
         definition: "(e2e-last-token - ttft) / (n - 1), n > 1",
-        equals: "TPOT of inference-perf and vLLM, ITL of AIPerf and GenAI-Perf, ITL of guidellm a request",
+        equals: "TPOT of inference-perf and vLLM, ITL of AIPerf and GenAI-Perf, ITL per request of guidellm",
         of: Answered,
         measure: One(|reading| reading.tpot_last_token()),
     },
     Metric {
         name: "tpot-after-first-event",
         unit: Milliseconds,
-        definition: "(e2e-last-token - ttft) / (n - tokens of the first event), where the server states tokens",
-        equals: "ITL of AIPerf where it takes the first chunk's tokens off",
+        definition: "(e2e-last-token - ttft) / (n - tokens of the first event), if the server states the tokens of each event",
+        equals: "ITL of AIPerf where it subtracts the first chunk's tokens",
         of: Answered,
         measure: One(|reading| reading.tpot_after_first_event()),
     },
@@ -255,14 +257,14 @@ pub static CATALOGUE: [Metric; 40] = [
         name: ITL,
         unit: Milliseconds,
         definition: "gaps between successive output events that carry bytes, pooled over requests; streamed replies only",
-        equals: "ITL of LMDeploy and evalscope, of SGLang's OpenAI routes; ICL of AIPerf; of vLLM but for events without text",
+        equals: "ITL of LMDeploy and evalscope, of SGLang's OpenAI routes; ICL of AIPerf; of vLLM except for events without text",
         of: Answered,
         measure: Pooled(|reading, show| reading.gaps(show)),
     },
     Metric {
         name: "itl-token",
         unit: Milliseconds,
-        definition: "gap between successive output events in equal parts for the later one's tokens, once for each of them, where the server states tokens; pooled over requests; streamed replies only",
+        definition: "gap between successive output events divided equally among the tokens of the later event, one sample per token, if the server states the tokens of each event; pooled over requests; streamed replies only",
         equals: "ITL of SGLang's native route",
         of: Answered,
         measure: Pooled(|reading, show| reading.token_gaps(show)),
@@ -270,8 +272,8 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "itl-dealt",
         unit: Milliseconds,
-        definition: "as itl-token, but where the server does not state tokens, n are dealt to the output events by their bytes, at least one to each that carries any",
-        equals: "about the ITL of SGLang's other routes with speculative decoding, which tokenize each event again",
+        definition: "as itl-token, but if the server does not state the tokens of each event, n are distributed over the output events by their bytes, at least one to each event that carries any",
+        equals: "approximately the ITL of SGLang's other routes with speculative decoding, which retokenize each event",
         of: Answered,
         measure: Pooled(|reading, show| reading.dealt_gaps(show)),
     },
@@ -279,7 +281,7 @@ pub static CATALOGUE: [Metric; 40] = [
         name: "itl-max",
         unit: Milliseconds,
         definition: "longest gap between successive output events that carry bytes; streamed replies only",
-        equals: "the largest chunk gap of a request, as SLOs on stutter take it",
+        equals: "the largest gap between chunks of a request, as used by SLOs on stutter",
         of: Answered,
         measure: One(|reading| reading.itl_max()),
     },
@@ -287,7 +289,7 @@ pub static CATALOGUE: [Metric; 40] = [
         name: OUTPUT_SPEED,
         unit: TokensPerSecond,
         definition: "n / e2e",
-        equals: "tokens a second a user of TensorRT-LLM; E2E output throughput per user of AIPerf",
+        equals: "tokens per second per user of TensorRT-LLM; E2E output throughput per user of AIPerf",
         of: Answered,
         measure: One(|reading| reading.output_speed()),
     },
@@ -311,7 +313,7 @@ pub static CATALOGUE: [Metric; 40] = [
         name: "tokens-per-event",
         unit: TokensPerEvent,
         definition: "n / output events that carry bytes; streamed replies only",
-        equals: "tokens a chunk, as a speculative decoder's accepted tokens a step show from outside",
+        equals: "tokens per chunk; with speculative decoding, the accepted tokens per step as a client sees them",
         of: Answered,
         measure: One(|reading| reading.tokens_per_event()),
     },
@@ -319,15 +321,15 @@ pub static CATALOGUE: [Metric; 40] = [
         name: "decoded-tokens-per-event",
         unit: TokensPerEvent,
         definition: "(n - 1) / (output events that carry bytes - 1); streamed replies only",
-        equals: "decoded tokens per iteration of evalscope; avg_decoded_tokens_per_iter of TensorRT-LLM where each iteration is an event",
+        equals: "decoded tokens per iteration of evalscope; avg_decoded_tokens_per_iter of TensorRT-LLM if each iteration is an event",
         of: Answered,
         measure: One(|reading| reading.decoded_per_event()),
     },
     Metric {
         name: "event-tokens",
         unit: Tokens,
-        definition: "tokens of each output event but the first, where the server states them; pooled over requests; streamed replies only",
-        equals: "accepted length a step of SGLang, where each step is an event",
+        definition: "tokens of each output event except the first, if the server states them; pooled over requests; streamed replies only",
+        equals: "accepted length per step of SGLang if each step is an event",
         of: Answered,
         measure: Pooled(|reading, show| reading.event_tokens(show)),
     },
@@ -342,7 +344,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: QUEUE,
         unit: Milliseconds,
-        definition: "granted - due, where requests in flight are capped",
+        definition: "granted - due, if requests in flight are capped",
         equals: "client queue time of vLLM",
         of: Sent,
         measure: One(|reading| reading.queue()),
@@ -350,7 +352,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: CONNECTION_WAIT,
         unit: Milliseconds,
-        definition: "connection ready (TLS included) - beginning of its opening, where the request waited for that",
+        definition: "connection ready (including TLS) - start of opening it, if the request waited for that",
         equals: "blocked and connecting time of AIPerf's HTTP trace",
         of: Sent,
         measure: One(|reading| reading.connection_wait()),
@@ -358,7 +360,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "lookup",
         unit: Milliseconds,
-        definition: "host's name looked up - beginning of the connection's opening, once a connection",
+        definition: "host name resolved - start of opening the connection, once per connection",
         equals: "DNS time of AIPerf's HTTP trace; time_namelookup of curl",
         of: Sent,
         measure: One(|reading| reading.lookup()),
@@ -366,23 +368,23 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "connect",
         unit: Milliseconds,
-        definition: "connection taken by the other side - host's name looked up, else beginning of its opening, once a connection",
-        equals: "connecting time of AIPerf's HTTP trace; time_connect of curl, less the look-up",
+        definition: "connection established - host name resolved, else start of opening the connection, once per connection",
+        equals: "connecting time of AIPerf's HTTP trace; time_connect - time_namelookup of curl",
         of: Sent,
         measure: One(|reading| reading.connect()),
     },
     Metric {
         name: "tls",
         unit: Milliseconds,
-        definition: "TLS agreed on - connection taken, once a connection",
-        equals: "time_appconnect of curl, less time_connect",
+        definition: "TLS handshake complete - connection established, once per connection",
+        equals: "time_appconnect - time_connect of curl",
         of: Sent,
         measure: One(|reading| reading.tls()),
     },
     Metric {
         name: "upload",
         unit: Milliseconds,
-        definition: "last byte of the request handed to the socket - sent",
+        definition: "last byte of the request written to the socket - sent",
         equals: "sending time of AIPerf's HTTP trace",
         of: Sent,
         measure: One(|reading| reading.upload()),
@@ -391,14 +393,14 @@ pub static CATALOGUE: [Metric; 40] = [
         name: "time-to-first-byte",
         unit: Milliseconds,
         definition: "first byte of the reply - sent",
-        equals: "waiting time of AIPerf's HTTP trace and upload together; time_starttransfer of curl on an open connection",
+        equals: "waiting time of AIPerf's HTTP trace plus upload; time_starttransfer of curl on an open connection",
         of: Sent,
         measure: One(|reading| reading.first_byte()),
     },
     Metric {
         name: "time-to-headers",
         unit: Milliseconds,
-        definition: "headers of the reply whole - sent",
+        definition: "headers of the reply complete - sent",
         equals: "time to response headers of browsers and proxies",
         of: Sent,
         measure: One(|reading| reading.headers()),
@@ -406,8 +408,8 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: READ_LAG,
         unit: Milliseconds,
-        definition: "longest that bytes of the reply lay in the socket before they were read",
-        equals: "no peer's; what clients that read late add to TTFT and gaps unseen",
+        definition: "longest time that bytes of the reply waited in the socket before they were read",
+        equals: "no other tool's; clients that read late add it to TTFT and gaps unnoticed",
         of: Sent,
         measure: One(|reading| reading.read_lag()),
     },
@@ -422,7 +424,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "output-tokens",
         unit: Tokens,
-        definition: "n: the server's usage, else the tokens it states of each piece, else the length asked for where it stopped for length, else the text tokenized again",
+        definition: "n: the server's usage, else the sum of the tokens it states for each chunk, else the requested length if it stopped for length, else the retokenized text",
         equals: "output length of vLLM and AIPerf (with usage)",
         of: Answered,
         measure: One(|reading| reading.output_length()),
@@ -430,7 +432,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "cached-input-tokens",
         unit: Tokens,
-        definition: "tokens of the prompt that the server says it found in its prefix cache",
+        definition: "tokens of the prompt that the server reports as found in its prefix cache",
         equals: "cached tokens of SGLang's cache report",
         of: Answered,
         measure: One(|reading| reading.cached_input_length()),
@@ -438,7 +440,7 @@ pub static CATALOGUE: [Metric; 40] = [
     Metric {
         name: "reasoning-tokens",
         unit: Tokens,
-        definition: "tokens of the answer that the server says were reasoning",
+        definition: "tokens of the answer that the server reports as reasoning",
         equals: "reasoning tokens of AIPerf",
         of: Answered,
         measure: One(|reading| reading.reasoning_length()),
@@ -450,7 +452,7 @@ pub fn by_name(name: &str) -> Option<&'static Metric> {
     CATALOGUE.iter().find(|metric| metric.name == name)
 }
 
-/// The catalogue's metrics that have at most one sample an exchange, in its order.
+/// The catalogue's metrics with at most one sample per exchange, in its order.
 pub fn single() -> impl Iterator<Item = (&'static Metric, Single)> {
     CATALOGUE.iter().filter_map(|metric| match metric.measure {
         Measure::One(measure) => Some((metric, measure)),

@@ -1,8 +1,8 @@
-//! Statistics of samples: percentiles, mean, deviation, intervals. Pure arithmetic; what the
-//! samples mean is the caller's affair.
+//! Statistics of samples: percentiles, mean, deviation, intervals. Pure arithmetic, whatever the
+//! samples mean.
 //!
-//! Nothing here depends on the order in which samples came, to the last bit: sums are taken over
-//! the sorted samples or in integers, so results of the same records are equal however they were
+//! Results do not depend on the order of the samples, to the last bit: sums are taken over the
+//! sorted samples or in integers, so the same records give the same results however they were
 //! merged.
 
 pub mod histogram;
@@ -14,7 +14,7 @@ pub use histogram::Histogram;
 pub use interval::Interval;
 pub use spread::{Figures, Spread};
 
-/// Values in ascending order that can be asked for by their rank.
+/// Values in ascending order, accessible by their rank.
 pub trait Ranked {
     /// How many there are; at least one.
     fn count(&self) -> u64;
@@ -56,7 +56,7 @@ pub fn between(a: f64, b: f64, share: f64) -> f64 {
 pub struct Sorted(Vec<f64>);
 
 impl Sorted {
-    /// Sorts the samples; `None` where there are none.
+    /// Sorts the samples; `None` if there are none.
     pub fn new(mut samples: Vec<f64>) -> Option<Self> {
         if samples.is_empty() {
             return None;

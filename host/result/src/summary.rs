@@ -1,13 +1,13 @@
-//! What a run amounts to: every reported figure, computed from the run's exchanges and the facts
+//! The summary of a run: every reported figure, computed from the run's exchanges and the facts
 //! of its plan, and from nothing else.
 //!
-//! It goes over the exchanges twice and keeps none: `survey` finds when the measurement began and
-//! what was in flight, `gather` counts and sums. Memory grows by 16 bytes a request during the
-//! first pass and by nothing during the second.
+//! It reads the exchanges twice and keeps none: `survey` finds when the measurement began and what
+//! was in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the first
+//! pass and not at all during the second.
 //!
 //! The result does not depend on the order of the exchanges, so the records of several load
-//! generators can be merged and summarised as one run. Definitions of metrics are `metric`'s,
-//! doubts about the figures `finding`'s, layout `report`'s.
+//! generators can be merged and summarised as one run. `metric` defines the metrics, `finding`
+//! raises doubts about the figures, `report` lays them out.
 
 pub mod client;
 mod column;
@@ -51,38 +51,38 @@ use model::exchange::{Exchange, FailureClass, Reason};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Summary {
-    /// How the run was offered.
+    /// The load of the run, and settings that affect its figures.
     pub run: Run,
-    /// Whether the measurement can be believed: the worst of its findings.
+    /// Whether the measurement can be trusted: the severity of its worst finding.
     pub verdict: Verdict,
     /// Reasons to doubt the measurement.
     pub findings: Vec<Finding>,
-    /// Whether it keeps to each of the run's thresholds; absent where it has none.
+    /// Whether each of the run's thresholds holds; absent if the run has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Checked>,
-    /// What became of the requests.
+    /// Outcomes of the requests.
     pub requests: Requests,
-    /// Tokens, and on whose word.
+    /// Token counts and their sources.
     pub tokens: Tokens,
-    /// How much was done in how long.
+    /// Throughput.
     pub throughput: Throughput,
     /// How many requests were in flight.
     pub concurrency: Concurrency,
-    /// How many requests kept to the run's objectives; absent where it has none.
+    /// How many requests met the run's objectives; absent if the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Goodput>,
-    /// The run's figures while requests in flight were steady; absent where nothing was in flight.
+    /// The run's figures while requests in flight were steady; absent if nothing was in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
-    /// How this client fared; absent where it was not watched.
+    /// How this client performed; absent if it was not monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
-    /// What the server counted of itself; absent where it was not asked.
+    /// The server's own metrics; absent if they were not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
-    /// Scores of the answers by name: means over the answers that were judged.
+    /// Scores of the answers by name: means over the answers that a scorer judged.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, Score>,
     /// Scores of the run as a whole, by name.
@@ -97,7 +97,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What became of the requests of the measurement.
+/// Outcomes of the requests of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Requests {
@@ -105,9 +105,9 @@ pub struct Requests {
     pub total: u64,
     /// Those answered.
     pub successful: u64,
-    /// Those not answered, of whatever class, not sent included.
+    /// Those not answered, of any class, including those not sent.
     pub failed: u64,
-    /// Those whose first byte was handed to the socket.
+    /// Those whose first byte was written to the socket.
     pub sent: u64,
     /// Failures by class. A class that did not occur is not listed.
     pub failures: BTreeMap<FailureClass, Failures>,
@@ -120,7 +120,7 @@ pub struct Requests {
     pub held_back: Option<u64>,
     /// Those that waited for a connection to be opened.
     pub waited_for_connection: u64,
-    /// Requests of the warm-up, which count nowhere else.
+    /// Requests of the warm-up; no other figure includes them.
     pub warmup: u64,
 }
 
@@ -130,7 +130,7 @@ pub struct Requests {
 pub struct Failures {
     /// How many.
     pub count: u64,
-    /// How many of them for each reason that the server told; those without one are not in it.
+    /// How many of them by the reason that the server gave; failures without a reason are not included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<Reason, u64>,
     /// Index of the first of them.
@@ -139,7 +139,7 @@ pub struct Failures {
     pub messages: Vec<String>,
 }
 
-/// Tokens of the answered requests, and where the counts come from.
+/// Tokens of the answered requests, and the sources of the counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tokens {
@@ -147,31 +147,31 @@ pub struct Tokens {
     pub input: Counted,
     /// Tokens of the answers.
     pub output: Counted,
-    /// Sum of the output lengths asked for, where every request asked for one.
+    /// Sum of the requested output lengths, if every request had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_requested: Option<u64>,
-    /// Sum of the answers' tokens by a tokenizer of ours, where every answer was tokenized.
+    /// Sum of the answers' tokens as retokenized by the client, if every answer was retokenized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_retokenized: Option<u64>,
-    /// Sum of the prompt tokens found in the server's prefix cache, over the answers that say.
+    /// Sum of the prompt tokens found in the server's prefix cache, over the answers that report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_cached: Option<u64>,
-    /// Sum of the reasoning tokens, over the answers that say.
+    /// Sum of the reasoning tokens, over the answers that report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_reasoning: Option<u64>,
-    /// Output tokens to an output event that carries bytes; absent where replies were not streamed.
+    /// Output tokens per output event that carries bytes; absent if replies were not streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_event: Option<f64>,
     /// The server's input tokens against the dataset's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_against_dataset: Option<Comparison>,
-    /// Output tokens by the source above against those asked for.
+    /// Output tokens by the source above against those requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_requested: Option<Comparison>,
-    /// The server's output tokens as a total against the sum of those it states of each event.
+    /// The server's total of output tokens against the sum of those it states for each event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_events: Option<Comparison>,
-    /// Output tokens by the source above against those of a tokenizer of ours.
+    /// Output tokens by the source above against the retokenized count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_retokenized: Option<Comparison>,
 }
@@ -185,7 +185,7 @@ pub struct Counted {
     pub total: Option<u64>,
     /// How many exchanges were counted by each source.
     pub exchanges_by_source: BTreeMap<Source, u64>,
-    /// Exchanges whose count is unknown. They are not in the sum.
+    /// Exchanges whose count is unknown. The sum does not include them.
     pub unknown: u64,
 }
 
@@ -205,7 +205,7 @@ pub struct Comparison {
     pub reference: u64,
 }
 
-/// How much was done in how long. Only answered requests and their tokens count.
+/// Throughput. Only answered requests and their tokens count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Throughput {
@@ -213,28 +213,28 @@ pub struct Throughput {
     /// included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<f64>,
-    /// Answered requests a second.
+    /// Answered requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_s: Option<f64>,
-    /// Their input tokens a second.
+    /// Their input tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens_per_s: Option<f64>,
-    /// Their output tokens a second.
+    /// Their output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
-    /// Both together a second.
+    /// Input and output tokens together per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens_per_s: Option<f64>,
     /// Most output tokens in any of the whole seconds that follow the start of the measurement.
-    /// Tokens, not events: where the server does not state the tokens of an event, the answer's
-    /// tokens are dealt to its events by their bytes. Absent where replies were not
-    /// streamed, and in runs shorter than a second.
+    /// Tokens, not events: if the server does not state the tokens of an event, the answer's tokens are
+    /// distributed over its events by their bytes. Absent if replies were not streamed, and in runs
+    /// shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_output_tokens_per_s: Option<f64>,
-    /// Requests sent a second: `(sent - 1) / (last sent - first sent)`.
+    /// Requests sent per second: `(sent - 1) / (last sent - first sent)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_requests_per_s: Option<f64>,
-    /// Requests due a second: `(due - 1) / (last due - first due)`.
+    /// Requests due per second: `(due - 1) / (last due - first due)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_requests_per_s: Option<f64>,
 }
@@ -250,7 +250,7 @@ pub struct Concurrency {
     /// duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_in_flight: Option<f64>,
-    /// Most requests in flight at one instant, failed ones included.
+    /// Most requests in flight at one instant, including failed ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<u64>,
 }
@@ -275,32 +275,32 @@ pub struct Distribution {
     pub median: f64,
     /// Percentiles by linear interpolation, as `np.percentile`: `p99`, `p99.9`.
     pub percentiles: BTreeMap<String, f64>,
-    /// What median and percentiles come from; all else is exact in both.
+    /// What median and percentiles are computed from; all other figures are exact either way.
     pub from: Basis,
-    /// How far median and percentiles may be from those of the samples, as a share of them; absent
-    /// where they are those of the samples.
+    /// How much median and percentiles may differ from those of the samples, as a share of them; absent
+    /// if they are exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_error: Option<f64>,
-    /// How sure the figures are; of the headline's metrics a request, from two samples on.
+    /// Confidence intervals; for the headline metrics of a request with at least two samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
 }
 
-/// What the percentiles of a distribution come from.
+/// What the percentiles of a distribution are computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Every sample.
     Samples,
-    /// Counts of samples in cells narrower than a thousandth of their values (HDR histogram).
+    /// A histogram with buckets narrower than a thousandth of their values (HDR histogram).
     Histogram,
 }
 
-/// Where figures lie with 95 % confidence, by the percentile bootstrap over requests.
+/// 95 % confidence intervals, from the percentile bootstrap over requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Confidence {
-    /// How sure, in percent.
+    /// The confidence level, in percent.
     pub level: f64,
     /// The mean.
     pub mean: Bounds,
@@ -326,7 +326,7 @@ impl From<Interval> for Bounds {
     }
 }
 
-/// The metrics whose figures have intervals.
+/// The metrics that get intervals.
 const HEADLINE: [&str; 4] = [
     metric::TTFT,
     metric::TPOT,
@@ -347,10 +347,10 @@ impl Summary {
         }
     }
 
-    /// Summarises a run whose exchanges are read, twice, and never held together.
+    /// Summarises a run by reading its exchanges twice, without holding them in memory.
     ///
     /// # Errors
-    /// The first that reading gives.
+    /// The first error of reading.
     pub fn read<E, I, X>(facts: &RunFacts, open: impl Fn() -> Result<I, X>) -> Result<Summary, X>
     where
         E: Borrow<Exchange>,
@@ -390,7 +390,7 @@ pub fn spread(metric: &Metric) -> Spread {
     }
 }
 
-/// Adds to it what the metric has of an exchange.
+/// Adds the metric's samples of an exchange to it.
 pub fn take(metric: &Metric, reading: &Reading<'_>, spread: &mut Spread) {
     if metric.of == Of::Answered && !reading.exchange.is_ok() {
         return;
@@ -440,7 +440,7 @@ impl Distribution {
         }
     }
 
-    /// A percentile, if it was asked for.
+    /// A percentile, if it was requested.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         self.percentiles.get(&percentile_name(percent)).copied()
     }

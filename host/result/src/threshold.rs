@@ -1,9 +1,8 @@
-//! Thresholds: what a run's figures must keep to, as `ttft.p99 <= 200ms`. Reading them, and whether
-//! they hold of a summary.
+//! Thresholds: limits that a run's figures must meet, such as `ttft.p99 <= 200ms`. Parsing them, and
+//! checking them against a summary.
 //!
-//! A figure that was not measured keeps to nothing, and no threshold holds of a run that is invalid:
-//! a gate must not open for figures that cannot be believed. What follows for the exit code is the
-//! command line's.
+//! A figure that was not measured meets no threshold, and neither does an invalid run: a gate must
+//! not open for figures that cannot be trusted. The command line derives the exit code.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +15,7 @@ use crate::finding::Verdict;
 use crate::summary::Summary;
 use model::duration;
 
-/// What a run must keep to.
+/// A limit that a run must meet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Threshold {
@@ -26,7 +25,7 @@ pub enum Threshold {
     Verdict(Verdict),
 }
 
-/// How a figure stands to its limit.
+/// The relation of a figure to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// `<=`
@@ -39,9 +38,9 @@ pub enum Relation {
     Above,
 }
 
-/// The word before which a threshold on the verdict stands.
+/// The subject of a threshold on the verdict.
 const VERDICT: &str = "verdict";
-/// Relations as they are written, those of two characters first.
+/// Relations as written, two-character ones first.
 const RELATIONS: [(&str, Relation); 4] = [
     ("<=", Relation::AtMost),
     (">=", Relation::AtLeast),
@@ -55,18 +54,18 @@ const RELATIONS: [(&str, Relation); 4] = [
 pub struct Checked {
     /// The threshold, as `ttft.p99 <= 200 ms`.
     pub threshold: String,
-    /// What was measured, in the unit of the threshold; absent where it was not.
+    /// The measured value, in the unit of the threshold; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<f64>,
     /// Whether it holds.
     pub held: bool,
-    /// Why it does not where that is not in the figure: it was not measured, or the run is invalid.
+    /// Why it does not hold if the figure does not show it: not measured, or the run is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
 impl Checked {
-    /// What was seen, in words: `250.00`, or why nothing was.
+    /// What was measured, in words: `250.00`, or why there is no value.
     pub fn told(&self) -> String {
         let seen = self.seen.map(|seen| format!("{seen:.2}"));
         let parts: Vec<String> = seen.into_iter().chain(self.because.clone()).collect();
@@ -91,7 +90,7 @@ impl Relation {
 }
 
 impl Threshold {
-    /// The figure it is on, if it is on one.
+    /// The figure it applies to, if it applies to one.
     pub fn figure(&self) -> Option<&Figure> {
         match self {
             Threshold::Figure(figure, ..) => Some(figure),
@@ -99,7 +98,7 @@ impl Threshold {
         }
     }
 
-    /// What it is on: the name of a figure, or `verdict`.
+    /// What it applies to: the name of a figure, or `verdict`.
     pub fn subject(&self) -> String {
         match self {
             Threshold::Figure(figure, ..) => figure.to_string(),
@@ -107,7 +106,7 @@ impl Threshold {
         }
     }
 
-    /// Whether it holds of a run.
+    /// Whether it holds for a run.
     pub fn check(&self, summary: &Summary) -> Checked {
         let (seen, held, because) = match self {
             Threshold::Verdict(worst) => {
@@ -116,7 +115,7 @@ impl Threshold {
                 (None, held, (!held).then_some(because))
             }
             Threshold::Figure(figure, relation, limit) => match figure.read(summary) {
-                None => (None, false, Some("it was not measured".to_owned())),
+                None => (None, false, Some("not measured".to_owned())),
                 Some(seen) if summary.verdict == Verdict::Invalid => {
                     (Some(seen), false, Some("the run is invalid".to_owned()))
                 }
@@ -151,7 +150,7 @@ impl FromStr for Threshold {
     type Err = String;
 
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A message that says what is wrong with it.
     fn from_str(text: &str) -> Result<Self, String> {
         let split = RELATIONS
             .iter()
@@ -183,8 +182,8 @@ fn verdict(text: &str) -> Option<Verdict> {
         .find(|verdict| verdict.name() == text)
 }
 
-/// A limit in the figure's unit: a number, with the unit or without; a time in any unit where the
-/// figure is one; percent where it has none.
+/// A limit in the figure's unit: a number with or without the unit; a time in any unit if the figure
+/// is a time; percent if the figure has no unit.
 fn limit_of(figure: &Figure, text: &str) -> Result<f64, String> {
     let unit = figure.unit();
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
@@ -279,7 +278,7 @@ mod tests {
         assert_eq!(checked("ttft.p99.9 < 50ms", &run), (false, "50.00".into()));
         assert_eq!(
             checked("tpot.mean <= 50ms", &run),
-            (false, "it was not measured".into()),
+            (false, "not measured".into()),
             "tokens are unknown"
         );
         assert_eq!(

@@ -1,4 +1,4 @@
-//! `[about]`: what the run is of, in its author's words.
+//! `[about]`: what was measured, in its author's words.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use model::about;
 use reader::Reader;
 use reader::{Place, Said};
 
-/// `[about]`: engine, hardware and how the server was started. Nothing of it is checked.
+/// `[about]`: engine, hardware and how the server was started. None of it is checked.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct About {
@@ -18,13 +18,13 @@ pub struct About {
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_version: Option<Said<String>>,
-    /// What it runs on.
+    /// The hardware it runs on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<Said<String>>,
     /// The command that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launch_command: Option<Said<String>>,
-    /// Whatever else is worth knowing, by name.
+    /// Anything else worth knowing, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, Said<String>>,
 }
@@ -64,7 +64,7 @@ impl About {
         said.as_ref().map(|said| &said.place)
     }
 
-    /// What was said, without where.
+    /// The values, without their places.
     pub fn said(&self) -> about::About {
         let plain = |said: &Option<Said<String>>| said.as_ref().map(|said| said.value.clone());
         let notes = self.notes.iter();

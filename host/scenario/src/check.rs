@@ -1,7 +1,7 @@
-//! What makes sense in a scenario: values in range, pairs that do not contradict each other, and
-//! what an arrival cannot do without.
+//! Checks what makes sense in a scenario: values are in range, pairs do not contradict each other, and
+//! an arrival has what it needs.
 //!
-//! Works on scenarios alone, wherever they were said: in a file, by flags or in code.
+//! Works on scenarios alone, whether they come from a file, from flags or from code.
 
 use std::fmt::Display;
 
@@ -19,7 +19,7 @@ use result::threshold::Threshold;
 mod load;
 mod request;
 
-/// Header fields that the host writes itself.
+/// Headers that the host sets itself.
 const HOST_HEADERS: [&str; 4] = ["host", "content-length", "connection", "transfer-encoding"];
 
 /// Values that are out of range or malformed.
@@ -90,7 +90,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
                 .iter()
                 .any(|before| before.value == *value)
             {
-                let problem = Problem::new(format!("`report.percentiles`: {value} is there twice"));
+                let problem = Problem::new(format!("`report.percentiles`: {value} occurs twice"));
                 check(Some(problem.at(place.clone(), "again")));
             }
         }
@@ -104,7 +104,7 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
             matches!(uri.scheme_str(), Some("http" | "https"))
                 && uri.host().is_some_and(|h| !h.is_empty())
         });
-        // What may hold a password is the target's to refuse, without repeating it.
+        // A URL that may hold a password is refused by the target, which does not repeat it.
         if uri.is_none_or(|uri| uri.query().is_some()) && !value.contains('@') {
             let expected = "a URL such as \"http://127.0.0.1:8000\"";
             problems.push(wrong(
@@ -133,21 +133,17 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
     for (name, Said { value, place }) in &target.headers {
         let key = format!("target.headers.{name}");
         let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
-            Problem::new(format!(
-                "`{key}`: {name:?} cannot be the name of a header field"
-            ))
+            Problem::new(format!("`{key}`: {name:?} is not a valid header name"))
         } else if HeaderValue::from_str(value).is_err() {
             Problem::new(format!(
-                "`{key}`: the value has characters that a header field cannot have"
+                "`{key}`: the value has characters that a header cannot contain"
             ))
         } else if name == "authorization" {
             Problem::new(format!("`{key}`: keys do not belong in scenarios"))
                 .help("put the key into an environment variable and name it with `api-key-env` in [target]")
                 .secret()
         } else if HOST_HEADERS.contains(&name.as_str()) {
-            Problem::new(format!(
-                "`{key}`: this header field is written by the runner itself"
-            ))
+            Problem::new(format!("`{key}`: the runner sets this header itself"))
         } else {
             continue;
         };
@@ -170,14 +166,14 @@ fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Prob
     Problem::new(message).at(place.clone(), format!("expected {expected}"))
 }
 
-/// What arrivals and other keys cannot do without.
+/// What arrivals and other keys need.
 pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     let mut problems = load::gaps(scenario);
     request::gaps(&scenario.request, &mut problems);
     problems
 }
 
-/// Pairs of which at most one can hold.
+/// Pairs of keys that cannot both be set.
 pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
     let load = &scenario.load;
     let mut problems = Vec::new();
@@ -187,8 +183,8 @@ pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
         problems.push(
             Problem::new("`connection.reuse` = \"never\" contradicts `connection.http` = \"2\"")
                 .at(reuse.place.clone(), "this")
-                .at(http.place.clone(), "against this")
-                .help("requests of HTTP/2 share connections; a connection each is HTTP/1.1's"),
+                .at(http.place.clone(), "conflicts with this")
+                .help("HTTP/2 requests share connections; one connection each needs HTTP/1.1"),
         );
     }
     if let (Some(requests), Some(duration)) = (&load.requests, &load.duration) {
@@ -196,7 +192,7 @@ pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
             Problem::new("`load.requests` and `load.duration` contradict each other")
                 .at(requests.place.clone(), "how many")
                 .at(duration.place.clone(), "for how long")
-                .help("a run ends after so many requests or after so long; keep one of the two"),
+                .help("a run ends after a number of requests or a duration; keep one of the two"),
         );
     }
     load::contradictions(load, &mut problems);

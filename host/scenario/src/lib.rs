@@ -1,9 +1,9 @@
-//! The scenario: a run as its author wrote it, in TOML, by flags, or both.
+//! The scenario: a run as its author described it, in TOML, with flags, or both.
 //!
-//! This crate owns its format: it reads a scenario (every mistake at once, each with its place), lays flags over it
-//! ([`Scenario::overlay`]) and finds what contradicts itself ([`Scenario::validate`]). It also owns the format of a
-//! [`plan`]. It leaves making a plan to `session`: an absent value is one that nobody gave. Configuration of plugins
-//! is carried in free form and compared with a plugin's own schema by [`check_config`].
+//! This crate owns its format: it reads a scenario (reporting every mistake at once, each with its place), lays flags
+//! over it ([`Scenario::overlay`]) and finds contradictions ([`Scenario::validate`]). It also owns the format of a
+//! [`plan`]. It leaves making one to `session`: an absent value means that nothing was set. The configuration of
+//! plugins is carried in free form and compared with a plugin's own schema by [`check_config`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,46 +33,46 @@ pub use load::{Arrival, Load, Ramp, SHAPES, Stage, THINK_SPREADS, Trace};
 pub use request::RequestOptions;
 pub use schema::check_config;
 
-/// A run as it was described, nothing resolved.
+/// A run as it was described, with nothing resolved.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Scenario {
-    /// What people call it.
+    /// The name of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Said<String>>,
-    /// Its position when a folder of scenarios is run; those without one come after, by name.
+    /// Its position when a folder of scenarios is run; scenarios without one come after, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Said<u64>>,
-    /// What it is a run of, for who reads its result.
+    /// What is measured, for readers of the result.
     pub about: About,
     /// The server under test.
     pub target: Target,
     /// The model's tokenizer.
     pub tokenizer: Tokenizer,
-    /// The dialect that the server speaks.
+    /// The backend, which speaks the server's dialect.
     pub backend: Plugin,
     /// Where the requests' contents come from.
     pub dataset: Dataset,
     /// How many requests, and when.
     pub load: Load,
-    /// What is asked of every request.
+    /// Options for every request.
     pub request: RequestOptions,
-    /// How the server is spoken to.
+    /// How to connect to the server.
     pub connection: Connection,
-    /// When to give up.
+    /// The timeouts.
     pub timeouts: Timeouts,
-    /// Who judges the answers; an empty list says that nobody does.
+    /// The scorers that judge the answers; if the list is empty, nothing judges them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scorers: Option<Vec<Plugin>>,
     /// What is reported.
     pub report: Report,
-    /// `[goodput]`: the most that metrics of a request may be, in milliseconds by their names.
+    /// `[goodput]`: SLOs, the upper limits of request metrics in milliseconds, by the names of the metrics.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub goodput: BTreeMap<String, Said<f64>>,
-    /// What the run must keep to, such as `ttft.p99 <= 200ms`; see [`result::threshold`].
+    /// Thresholds of the run, such as `ttft.p99 <= 200ms`; see [`result::threshold`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Said<String>>,
-    /// What plugins may use up.
+    /// The resource limits of plugins.
     pub sandbox: Sandbox,
     /// Where the tables of the text begin.
     #[serde(skip)]
@@ -83,16 +83,16 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Target {
-    /// Where it listens, such as `http://127.0.0.1:8000`; of several, requests go to each in turn.
+    /// Where it listens, such as `http://127.0.0.1:8000`; if there are several, requests go to each in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<Said<Vec<Said<String>>>>,
     /// The model's name as the server knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Said<String>>,
-    /// The environment variable that holds the API key. The key itself has no place in a scenario.
+    /// The environment variable that holds the API key. The key itself does not belong in a scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<Said<String>>,
-    /// How long to wait for a server that does not serve yet.
+    /// How long to wait for a server that is not ready yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ready: Option<Said<Span>>,
     /// Further header fields of every request, by lower-case name.
@@ -109,7 +109,7 @@ pub struct Tokenizer {
     pub path: Option<Said<PathBuf>>,
 }
 
-/// `[backend]` or one of `[[scorers]]`: a plugin and what it is told.
+/// `[backend]` or one of `[[scorers]]`: a plugin and its configuration.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Plugin {
@@ -121,7 +121,7 @@ pub struct Plugin {
     pub config: ConfigTable,
 }
 
-/// `[dataset]`: a plugin, what it is told and the files it may read.
+/// `[dataset]`: a plugin, its configuration and the files it may read.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Dataset {
@@ -131,28 +131,28 @@ pub struct Dataset {
     /// Its configuration, in its own terms.
     #[serde(skip_serializing_if = "ConfigTable::is_empty")]
     pub config: ConfigTable,
-    /// The files it may read, by the name that it knows them by.
+    /// The files it may read, by the names that the plugin uses for them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Said<PathBuf>>,
 }
 
-/// `[connection]`: how the server is spoken to.
+/// `[connection]`: how to connect to the server.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Connection {
-    /// The version of HTTP.
+    /// The HTTP version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<Said<Version>>,
-    /// Which connection a request takes.
+    /// Which connection a request uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reuse: Option<Said<Reuse>>,
-    /// A file of certificates to trust beside the system's.
+    /// A file of certificates to trust in addition to the system's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca_cert: Option<Said<PathBuf>>,
-    /// Whether any certificate is taken.
+    /// Whether to accept any certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub insecure: Option<Said<bool>>,
-    /// Whose word counts for when a reply's bytes came.
+    /// Which timestamps of received bytes to use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<Said<Timestamps>>,
 }
@@ -161,17 +161,17 @@ pub struct Connection {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Timeouts {
-    /// On a connection that is not made.
+    /// Timeout for opening a connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<Said<Span>>,
-    /// On an answer of which nothing came so long after its request was sent; without it, only the
-    /// whole request is timed.
+    /// Timeout for the first token of an answer, from when its request was sent; without it, only the
+    /// whole request has a timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Said<Span>>,
-    /// On an answer that began, and of which nothing more came for so long.
+    /// Timeout for the next token of an answer that began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_gap: Option<Said<Span>>,
-    /// On a request as a whole.
+    /// Timeout for a whole request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Said<Span>>,
 }
@@ -183,12 +183,12 @@ pub struct Report {
     /// Which percentiles, each above 0 and at most 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentiles: Option<Said<Vec<Said<f64>>>>,
-    /// Whether what the server counts of itself is compared.
+    /// Whether to compare the results with the server's own metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_metrics: Option<Said<bool>>,
 }
 
-/// `[sandbox]`: what plugins may use up.
+/// `[sandbox]`: the resource limits of plugins.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Sandbox {
@@ -201,7 +201,7 @@ pub struct Sandbox {
     /// Elements of all tables of one instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<Said<u64>>,
-    /// How deep modules and components may lie in each other.
+    /// How deeply modules and components may be nested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nesting: Option<Said<u64>>,
     /// Time to compile a component.
@@ -219,16 +219,16 @@ pub struct Sandbox {
     /// Time of one call of a scorer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scorer_call: Option<Said<Span>>,
-    /// What one call may return.
+    /// The maximum size of what one call may return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returned: Option<Said<Size>>,
 }
 
 impl Scenario {
-    /// Reads a scenario's text. `name` is what messages call it: its path.
+    /// Reads a scenario's text. `name` is its name in messages: its path.
     ///
     /// # Errors
-    /// Everything that is wrong in it by itself: syntax, keys, types, values, and pairs that
+    /// Everything that is wrong within it: syntax, keys, types, values, and pairs that
     /// contradict each other. What is still missing may come from flags: see [`Scenario::validate`].
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         let (scenario, mut problems) = read::read(name, text);
@@ -238,7 +238,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Checks a scenario that is complete, flags and all.
+    /// Checks a complete scenario, including its flags.
     ///
     /// # Errors
     /// Values out of range, pairs that contradict each other, and an arrival that lacks its rate or concurrency.
@@ -249,9 +249,9 @@ impl Scenario {
         ScenarioError::unless_empty(problems)
     }
 
-    /// The part of the scenario's text that says what stands at the path, such as
-    /// `["backend", "config", "route"]`; list items go by their position, and a table's place is its
-    /// header. Absent where a flag says it, or nothing does.
+    /// The part of the scenario's text that sets the value at the path, such as
+    /// `["backend", "config", "route"]`; list items are named by their position, and a table's place is its
+    /// header. Absent if a flag sets it, or nothing does.
     pub fn span_of(&self, path: &[&str]) -> Option<SourceSpan> {
         self.place_of(path)?.span()
     }

@@ -15,55 +15,55 @@ pub struct Load {
     /// How many requests are measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<Said<u64>>,
-    /// For how long requests are sent, instead of how many.
+    /// How long requests are sent, instead of how many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Said<Span>>,
     /// When requests are due.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrival: Option<Said<Arrival>>,
-    /// Requests a second. Infinite is [`Arrival::Inf`] by another name.
-    /// From a flag and without an arrival it means [`Arrival::Poisson`], as with the tools that have the flag.
+    /// Requests per second. Infinite is another way to write [`Arrival::Inf`].
+    /// Set by a flag without an arrival, it means [`Arrival::Poisson`], as with the tools that have the flag.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
     pub rate: Option<Said<f64>>,
-    /// Shape of the gamma distribution of the distances; said alone it means [`Arrival::Gamma`].
+    /// Shape of the gamma distribution of the gaps; alone it means [`Arrival::Gamma`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burstiness: Option<Said<f64>>,
-    /// Whether random distances are scaled so that the last of n requests is due at n/rate.
+    /// Whether random gaps are scaled so that the last of n requests is due at n/rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub normalise: Option<Said<bool>>,
-    /// A rate that changes once, instead of one that stays.
+    /// A rate that changes once, instead of a constant one.
     #[serde(skip_serializing_if = "Ramp::is_unsaid")]
     pub ramp: Ramp,
-    /// Rates one after the other, instead of one that stays.
+    /// Rates one after the other, instead of a constant one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<Stage>>,
-    /// A file that says when requests are due; said alone it means [`Arrival::Trace`].
+    /// A file with the times when requests are due; alone it means [`Arrival::Trace`].
     #[serde(skip_serializing_if = "Trace::is_unsaid")]
     pub trace: Trace,
-    /// How many requests a closed loop keeps in flight; said alone it means [`Arrival::Closed`].
+    /// How many requests a closed loop keeps in flight; alone it means [`Arrival::Closed`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Said<u64>>,
-    /// How long a user of a closed loop waits after an answer, on average.
+    /// How long a user in a closed loop waits after an answer, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think_time: Option<Said<Span>>,
-    /// How that varies.
+    /// How the think time varies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think_spread: Option<Said<ThinkSpread>>,
-    /// Cap on the requests in flight of an open-loop arrival.
+    /// The maximum number of requests in flight of an open-loop arrival.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<Said<u64>>,
     /// How many requests are sent before the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Said<u64>>,
-    /// Whether the server forgets its prefix cache between the warm-up and the measurement.
+    /// Whether the server clears its prefix cache between the warmup and the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_cache: Option<Said<bool>>,
-    /// What every random choice comes from.
+    /// Random seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Said<u64>>,
 }
 
-/// JSON has no infinity; TOML's word for it stands in.
+/// JSON has no infinity; this uses TOML's word for it.
 fn rate<S: serde::Serializer>(rate: &Option<Said<f64>>, serializer: S) -> Result<S::Ok, S::Error> {
     match rate {
         Some(rate) if rate.value.is_infinite() => serializer.serialize_str("inf"),
@@ -75,13 +75,13 @@ fn rate<S: serde::Serializer>(rate: &Option<Said<f64>>, serializer: S) -> Result
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Ramp {
-    /// How it goes.
+    /// The shape of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<Said<Shape>>,
-    /// Requests a second at first.
+    /// Requests per second at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Said<f64>>,
-    /// Requests a second in the end.
+    /// Requests per second at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Said<f64>>,
     /// How long it takes; without it, the whole run.
@@ -93,27 +93,27 @@ pub struct Ramp {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Stage {
-    /// Requests a second that stay.
+    /// A constant number of requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Said<f64>>,
-    /// Requests a second at first; without it, those at the end of the stage before.
+    /// Requests per second at the start; without it, the rate at the end of the stage before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Said<f64>>,
-    /// Requests a second in the end.
+    /// Requests per second at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Said<f64>>,
-    /// How it goes from the one to the other.
+    /// The shape of the change between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<Said<Shape>>,
-    /// For how long.
+    /// How long the stage takes.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub length: Option<Said<Span>>,
-    /// Where the stage stands.
+    /// The place of the stage.
     #[serde(skip)]
     pub place: Place,
 }
 
-/// `[load.trace]`: a file that says when requests are due.
+/// `[load.trace]`: a file with the times when requests are due.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Trace {
@@ -131,22 +131,22 @@ pub struct Trace {
 pub enum Arrival {
     /// All at once.
     Inf,
-    /// At equal distances.
+    /// At equal gaps.
     Constant,
-    /// At exponentially distributed distances.
+    /// At exponentially distributed gaps.
     Poisson,
-    /// At gamma-distributed distances.
+    /// At gamma-distributed gaps.
     Gamma,
-    /// When a file says.
+    /// At the times in a file.
     Trace,
-    /// When the dataset's samples say.
+    /// At the times in the dataset's samples.
     Dataset,
     /// Each when an earlier one is answered: a closed loop.
     Closed,
 }
 
 impl Arrival {
-    /// Every arrival, in the order in which they are told.
+    /// Every arrival, in the order in which messages list them.
     pub const ALL: [Arrival; 7] = [
         Arrival::Inf,
         Arrival::Constant,
@@ -170,7 +170,7 @@ impl Arrival {
         }
     }
 
-    /// Whether due times of such an arrival follow a rate.
+    /// Whether due times of this arrival follow a rate.
     pub fn has_rate(self) -> bool {
         matches!(self, Arrival::Constant | Arrival::Poisson | Arrival::Gamma)
     }
@@ -182,7 +182,7 @@ pub const SHAPES: [(&str, Shape); 2] = [
     ("exponential", Shape::Exponential),
 ];
 
-/// Names of the ways in which the time that users think varies.
+/// Names of the ways in which the users' think time varies.
 pub const THINK_SPREADS: [(&str, ThinkSpread); 2] = [
     ("constant", ThinkSpread::Constant),
     ("exponential", ThinkSpread::Exponential),
@@ -193,7 +193,7 @@ fn at<T>(said: &Option<Said<T>>) -> Option<&Place> {
 }
 
 impl Ramp {
-    /// Where it is said first, if it is.
+    /// The first place where it is set, if it is.
     pub fn place(&self) -> Option<&Place> {
         at(&self.to)
             .or(at(&self.from))
@@ -207,7 +207,7 @@ impl Ramp {
 }
 
 impl Trace {
-    /// Where it is said first, if it is.
+    /// The first place where it is set, if it is.
     pub fn place(&self) -> Option<&Place> {
         at(&self.file).or(at(&self.time_scale))
     }
@@ -218,7 +218,7 @@ impl Trace {
 }
 
 impl Load {
-    /// The arrival that is meant by what is said: by its name, else by what only one arrival has,
+    /// The arrival that the keys imply: by its name, else by a key that only one arrival has,
     /// else by a rate.
     pub fn meant_arrival(&self) -> Option<Arrival> {
         let by_rate = |rate: &Said<f64>| match rate.value == f64::INFINITY {

@@ -1,7 +1,7 @@
-//! Laying one scenario over another: what flags say wins over what a file says.
+//! Lays one scenario over another: flags override the file.
 //!
-//! Most keys simply replace each other. `[load]` needs care, because there one key can say the
-//! opposite of another: whoever asks for so many requests does not want the file's duration.
+//! Most keys simply replace each other. `[load]` needs care, because one key can contradict
+//! another there: a user who asks for a number of requests does not want the file's duration.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use reader::Said;
 use result::threshold::Threshold;
 
 impl Scenario {
-    /// This scenario with `over` laid on it: whatever `over` says wins. Tables of free form, headers
-    /// and files are merged key by key; lists are replaced whole. In `[load]`, `over` also takes
-    /// away what contradicts it below.
+    /// This scenario with `over` laid on it: what `over` sets wins. Free-form tables, headers
+    /// and files are merged key by key; lists are replaced as a whole. In `[load]`, `over` also removes
+    /// what contradicts it below.
     #[must_use]
     pub fn overlay(self, over: Scenario) -> Scenario {
         let mut sections = self.sections;
@@ -92,7 +92,7 @@ fn target(below: Target, over: Target) -> Target {
     }
 }
 
-/// All of both; on a figure that `over` has a threshold on, only its own.
+/// All thresholds of both; for a figure that `over` has a threshold on, only that one.
 fn thresholds(below: Vec<Said<String>>, over: Vec<Said<String>>) -> Vec<Said<String>> {
     let subject = |said: &Said<String>| {
         let threshold = said.value.parse::<Threshold>().ok();
@@ -120,7 +120,7 @@ fn load(mut below: Load, over: Load) -> Load {
     if over.duration.is_some() {
         below.requests = None;
     }
-    // A time scale fits whatever is played below, a trace or the dataset's own times.
+    // A time scale suits whatever is played below, a trace or the dataset's own times.
     let only_scales = over.arrival.is_none()
         && over.trace.file.is_none()
         && over.trace.time_scale.is_some()
@@ -156,11 +156,11 @@ fn load(mut below: Load, over: Load) -> Load {
     }
 }
 
-/// Takes away what an arrival that is meant above has no use for below, and of two ways to say a
-/// rate the one below.
+/// Removes what an arrival set above has no use for below, and of two ways to set a
+/// rate the lower one.
 fn give_way(below: &mut Load, over: &Load, means: Arrival) {
-    // What is said above without a name leaves it to the file how requests are spread, if its
-    // arrival has a rate at all; a burstiness does not.
+    // If no arrival is named above, the file decides how requests are spread, provided that its
+    // arrival has a rate; a burstiness does not leave that open.
     let open = |arrival: &Arrival| {
         let leaves = over.arrival.is_none() && over.burstiness.is_none();
         leaves && arrival.has_rate() && means.has_rate()

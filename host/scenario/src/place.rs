@@ -1,4 +1,4 @@
-//! Finding where a scenario says something, by the path of its keys.
+//! Finds where a scenario sets something, by the path of its keys.
 
 use super::{Plugin, Scenario, Stage};
 use reader::{Place, Said};
@@ -8,7 +8,7 @@ fn at<T>(said: &Option<Said<T>>) -> Option<&Place> {
 }
 
 impl Scenario {
-    /// Where the scenario says what stands at the path; see [`Scenario::span_of`].
+    /// The place that sets the value at the path; see [`Scenario::span_of`].
     pub fn place_of(&self, path: &[&str]) -> Option<&Place> {
         match path {
             ["name"] => at(&self.name),

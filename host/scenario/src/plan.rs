@@ -1,6 +1,6 @@
-//! The plan: a run with nothing left to decide. Every default is filled in, every plugin is named
+//! The plan: a run with nothing left to decide. Every default is filled in, every plugin is identified
 //! by its digest, and every random choice comes from the seed, so the same plan gives the same
-//! requests at the same due times. It is written beside the records and holds no secret.
+//! requests at the same due times. It is written next to the records and holds no secret.
 
 use model::file::PlannedFile;
 use std::collections::BTreeMap;
@@ -28,46 +28,46 @@ pub use request::RequestOptions;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Plan {
-    /// What people call it.
+    /// The name of the scenario.
     pub name: String,
     /// Version of the runner that made the plan.
     pub runner: String,
-    /// What it is a run of, as its author says.
+    /// What is measured, in its author's words.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
     /// Where requests go.
     pub target: PlannedTarget,
-    /// The server's dialect.
+    /// The backend, which speaks the server's dialect.
     pub backend: PlannedPlugin,
     /// Where the requests' contents come from.
     pub dataset: PlannedDataset,
-    /// Who judges the answers.
+    /// The scorers that judge the answers.
     pub scorers: Vec<PlannedPlugin>,
-    /// What counts tokens on this side.
+    /// The tokenizer that counts tokens on this side.
     pub tokenizer: PlannedTokenizer,
     /// How many requests, and when.
     pub load: Load,
-    /// What is asked of every request.
+    /// The options of every request.
     pub request: RequestOptions,
-    /// How the targets are spoken to.
+    /// How to connect to the targets.
     pub connection: Wiring,
-    /// When to give up.
+    /// The timeouts.
     pub timeouts: Timeouts,
-    /// What the targets are asked beside answers.
+    /// What the targets are asked in addition to the measured requests.
     #[serde(default, skip_serializing_if = "Controls::is_none")]
     pub control: Controls,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
-    /// What a request must keep to, to be good.
+    /// The SLOs that a good request meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput: Vec<Objective>,
-    /// What the run must keep to.
+    /// The thresholds of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub thresholds: Vec<Threshold>,
-    /// What plugins may use.
+    /// The resource limits of plugins.
     pub sandbox: Limits,
-    /// The part of the plan that this process runs; absent where it runs the whole.
+    /// The part of the plan that this process runs; absent if it runs the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<Slice>,
 }
@@ -82,31 +82,31 @@ pub struct PlannedTarget {
     pub model: String,
     /// Whether requests carry an API key.
     pub api_key: bool,
-    /// Names of the further header fields that the user gave; values may be secret.
+    /// Names of the further headers that the user gave; values may be secret.
     pub headers: Vec<String>,
 }
 
-/// How targets are spoken to.
+/// How to connect to targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Wiring {
-    /// The version of HTTP.
+    /// The HTTP version.
     pub http: Version,
-    /// Which connection a request takes.
+    /// Which connection a request uses.
     pub reuse: Reuse,
-    /// Whom to trust, where TLS is spoken.
+    /// Which certificates to trust, if TLS is used.
     pub trust: Trust,
-    /// Whose word counts for when a reply's bytes came.
+    /// Which timestamps of received bytes to use.
     pub timestamps: Timestamps,
 }
 
-/// A plugin, and exactly which.
+/// A plugin, identified exactly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PlannedPlugin {
-    /// The name it was asked for by.
+    /// The name under which it was asked for.
     pub plugin: String,
-    /// What it calls itself.
+    /// Its own name.
     pub name: String,
     /// Its own version.
     pub version: String,
@@ -123,17 +123,17 @@ pub struct PlannedDataset {
     /// The plugin.
     #[serde(flatten)]
     pub plugin: PlannedPlugin,
-    /// The files it may read, by the names it knows them by.
+    /// The files it may read, by the names that the plugin uses for them.
     pub files: BTreeMap<String, PlannedFile>,
 }
 
-/// What counts tokens on this side.
+/// The tokenizer that counts tokens on this side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PlannedTokenizer {
-    /// Its path, or `bytes` for the stand-in.
+    /// Its path, or `bytes` for the substitute.
     pub name: String,
-    /// Whether it stands in for the model's own, so that its counts are approximate.
+    /// Whether it is a substitute for the model's own, so that its counts are approximate.
     pub approximate: bool,
 }
 
@@ -145,26 +145,26 @@ pub struct Load {
     pub amount: Amount,
     /// When requests are due.
     pub arrival: Arrival,
-    /// The cap on requests in flight.
+    /// The maximum number of requests in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u32>,
     /// Requests before the measurement.
     pub warmup: u32,
-    /// What every random choice comes from.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// What targets are asked beside answers. None of it is measured.
+/// What targets are asked in addition to the measured requests. None of it is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Controls {
-    /// For how long it is waited until they serve, in nanoseconds; absent where it is not.
+    /// How long to wait until they are ready, in nanoseconds; absent if it does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ready: Option<Nanos>,
-    /// Whether they forget the prefixes of earlier prompts after the warm-up, before the measurement.
+    /// Whether they clear their prefix caches after the warmup, before the measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flush_cache: bool,
-    /// Whether they say what they count of themselves, before and after the measurement.
+    /// Whether they report their metrics, before and after the measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_metrics: bool,
 }
@@ -179,13 +179,13 @@ impl Controls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
-    /// After so many requests.
+    /// After this many requests.
     Requests(u64),
-    /// When no request is due any more, so many nanoseconds after the start.
+    /// When no request is due any more, this many nanoseconds after the start.
     Duration(Nanos),
 }
 
-/// Part `index` of `of` of a plan: the requests whose number leaves the rest `index`.
+/// Part `index` of `of` of a plan: the requests whose number has the remainder `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Slice {
@@ -227,7 +227,7 @@ impl Plan {
         .collect()
     }
 
-    /// Whether this plan's slice holds the request of that number.
+    /// Whether this plan's slice holds the request with this number.
     pub fn holds(&self, index: u64) -> bool {
         self.slice
             .is_none_or(|slice| index % u64::from(slice.of) == u64::from(slice.index))

@@ -1,6 +1,6 @@
 //! The keys of a scenario and their types: TOML in, [`Scenario`] and problems out.
 //!
-//! What values make sense is [`check`](super::check)'s business.
+//! [`check`](super::check) decides which values make sense.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use reader::words::list;
 use reader::{Config, ConfigTable, ConfigValue};
 use result::metric::{self, objective};
 
-/// Names that other benchmark tools give to what has another name here.
+/// Names that other benchmark tools use for keys that have another name here.
 const ALIASES: &[(&str, &str)] = &[
     ("num-prompts", "requests"),
     ("num-requests", "requests"),
@@ -41,7 +41,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("extra-args", "extra-body"),
 ];
 
-/// Reads the whole text. Where its syntax is broken, only that is reported: what was meant is unknown.
+/// Reads the whole text. If its syntax is broken, only that is reported, since the intent is unknown.
 pub fn read(name: &str, text: &str) -> (Scenario, Vec<Problem>) {
     let (read, problems) = parse_table(name, text, ALIASES, |root, reading| {
         let mut scenario = scenario(root);
@@ -201,17 +201,17 @@ fn sandbox(t: &mut Reader<'_, '_>) -> Sandbox {
     }
 }
 
-/// Objectives by our names for their metrics, under these or those of `vllm bench serve`.
+/// Objectives by our metric names; the keys may use these names or those of `vllm bench serve`.
 fn goodput(t: &mut Reader<'_, '_>) -> BTreeMap<String, Said<f64>> {
     let ours = objective::metrics().map(|name| (name, name));
-    // ITL is asked for too, so that who wants it is told why it cannot be had.
+    // ITL is asked for too, so that users of it learn why it is not possible.
     ours.chain(objective::ALIASES)
         .chain([(metric::ITL, metric::ITL)])
         .filter_map(|(key, name)| Some((name.to_owned(), t.milliseconds(key)?)))
         .collect()
 }
 
-/// Thresholds by the figures they are on: `ttft.p99 = "<= 200ms"`, or a list of several.
+/// Thresholds by their figures: `ttft.p99 = "<= 200ms"`, or a list of several.
 fn thresholds(table: &ConfigTable) -> Vec<Said<String>> {
     fn gather(name: &str, value: &ConfigValue, found: &mut Vec<Said<String>>) {
         let condition = match &value.value {
@@ -241,7 +241,7 @@ fn thresholds(table: &ConfigTable) -> Vec<Said<String>> {
 }
 
 fn rate(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Said<f64>> {
-    t.number(key, "a number of requests a second")
+    t.number(key, "a number of requests per second")
 }
 
 fn one_of<T: Copy>(

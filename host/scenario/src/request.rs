@@ -1,4 +1,4 @@
-//! `[request]` as written: what is asked of every request.
+//! `[request]` as written: options for every request.
 
 use serde::Serialize;
 
@@ -6,53 +6,53 @@ use model::adapter::Assignment;
 use reader::ConfigTable;
 use reader::{Place, Said};
 
-/// `[request]`: what is asked of every request.
+/// `[request]`: options for every request.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RequestOptions {
     /// Whether replies are streamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<Said<bool>>,
-    /// Tokens to ask for where the dataset does not say.
+    /// Output tokens to ask for if the dataset does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<Said<u64>>,
-    /// Tokens that an answer must have at least.
+    /// Minimum number of output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_output_tokens: Option<Said<u64>>,
-    /// Whether answers are made as long as asked for by ignoring the end-of-sequence token.
+    /// Whether answers reach the requested length by ignoring the end-of-sequence token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_eos: Option<Said<bool>>,
     /// Sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Said<f64>>,
-    /// Probability that the tokens to choose among have together.
+    /// Sample from the likeliest tokens whose probabilities add up to this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<Said<f64>>,
-    /// How many of the likeliest tokens to choose among.
+    /// How many of the likeliest tokens to sample from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<Said<u64>>,
-    /// Share of the likeliest token's probability that tokens to choose among have at least.
+    /// The minimum share of the likeliest token's probability for tokens to sample from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_p: Option<Said<f64>>,
-    /// Subtracted for each time that a token came before.
+    /// Subtracted for each earlier occurrence of a token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<Said<f64>>,
-    /// Subtracted once where a token came before.
+    /// Subtracted once if a token occurred earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<Said<f64>>,
-    /// Divides the score of tokens that came before.
+    /// Divides the score of tokens that occurred earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition_penalty: Option<Said<f64>>,
-    /// The seed of the server's choice among tokens.
+    /// Random seed of the server's sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_seed: Option<Said<u64>>,
     /// Texts that end an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Said<Vec<Said<String>>>>,
-    /// Adapters (LoRA) to answer with, where the dataset names none.
+    /// Adapters (LoRA) to use if the dataset names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapters: Option<Said<Vec<Said<String>>>>,
-    /// Which of them a request gets.
+    /// How adapters are assigned to requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapter_assignment: Option<Said<Assignment>>,
     /// Fields that are added to every request's body.
@@ -84,7 +84,7 @@ impl RequestOptions {
         }
     }
 
-    /// Where the key's value stands, or what is within it.
+    /// The place of the key's value, or of something within it.
     pub(super) fn place_of(&self, key: &str, within: &[&str]) -> Option<&Place> {
         match (key, within) {
             ("stream", []) => at(&self.stream),

@@ -1,8 +1,8 @@
-//! Compares a plugin's configuration with the JSON Schema that the plugin gives for it.
+//! Compares a plugin's configuration with the JSON Schema that the plugin provides.
 //!
-//! Responsible for messages that point at the key at fault. It knows the part of JSON Schema
+//! Responsible for messages that point at the wrong key. It knows the part of JSON Schema
 //! (draft 2020-12) that schemars derives from types; a constraint that it does not know is left
-//! to the plugin, which refuses what it cannot use when it is opened.
+//! to the plugin, which refuses an unusable configuration when it is opened.
 
 use serde_json::Value;
 
@@ -18,14 +18,14 @@ use reader::{Place, Said};
 
 mod rules;
 
-/// How many schemas are visited at most. The schema is a plugin's, so it may be endless; beyond
-/// this it is left to the plugin to refuse a wrong configuration.
+/// The maximum number of schemas to visit. The schema comes from a plugin, so it may be endless; beyond
+/// this limit, the plugin has to refuse a wrong configuration.
 const VISITS: usize = 100_000;
-/// How deep schemas are followed through references, alternatives and values.
+/// How deeply schemas are followed through references, alternatives and values.
 const DEPTH: usize = 64;
 
-/// What is wrong with a plugin's configuration by the plugin's own schema. Keys are named as
-/// within the table; whose it is, the caller knows.
+/// What is wrong with a plugin's configuration according to the plugin's schema. Keys are named as
+/// within the table; the caller knows which table that is.
 pub fn check_config(schema: &Value, config: &ConfigTable) -> Vec<Problem> {
     let mut check = Check {
         root: schema,
@@ -96,8 +96,8 @@ impl<'s> Check<'s> {
             .pointer(rules.get("$ref")?.as_str()?.strip_prefix('#')?)
     }
 
-    /// A value must fit one of several schemas. Where none fits, the one that was most likely meant
-    /// is the one whose problems are told.
+    /// A value must fit one of several schemas. If none fits, the problems of the one that was most likely meant
+    /// are reported.
     fn alternatives(
         &mut self,
         schema: &'s Value,
@@ -135,7 +135,7 @@ impl<'s> Check<'s> {
         vec![problem.unwrap_or_else(|| self.unexpected(schema, name, place, value))]
     }
 
-    /// Where a constant key tells several tables apart: a table whose key has none of the constants.
+    /// If a constant key distinguishes several tables: a table whose key has none of the constants.
     fn unknown_tag(
         &mut self,
         schema: &'s Value,
@@ -172,7 +172,7 @@ impl<'s> Check<'s> {
     }
 
     /// Whether a value that does not fit a schema was still meant for it: a table for a table, a list
-    /// for a list. `Some(true)` where a constant key of the table says so.
+    /// for a list. `Some(true)` if a constant key of the table says so.
     fn resembles(&self, schema: &'s Value, value: &Config, depth: usize) -> Option<bool> {
         let rules = schema.as_object().filter(|_| depth <= DEPTH)?;
         if let Some(target) = self.reference(rules) {
@@ -223,7 +223,7 @@ impl<'s> Check<'s> {
         (!fits).then(|| one_of(name, place, value, &allowed))
     }
 
-    /// A value that is not even of the right kind.
+    /// A value that does not even have the right kind.
     fn unexpected(
         &mut self,
         schema: &'s Value,
@@ -249,7 +249,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// Collects what a schema allows: kinds in words, and constants. TOML cannot say `null`, so it is left out.
+    /// Collects what a schema allows: kinds in words, and constants. TOML has no `null`, so it is left out.
     fn describe(
         &mut self,
         schema: &'s Value,
@@ -364,7 +364,7 @@ impl<'s> Check<'s> {
                     depth + 1,
                 ));
             } else if known.contains(&key) || rules.contains_key("patternProperties") {
-                // Another part of the schema looks after it.
+                // Another part of the schema checks it.
             } else if closed && self.visits <= VISITS {
                 problems.push(unknown_key(&full(key), &entry.key, &known));
             } else if let Some(schema) = rules.get("additionalProperties") {
@@ -380,7 +380,7 @@ impl<'s> Check<'s> {
         problems
     }
 
-    /// Every key that a schema knows, in whichever of its parts.
+    /// Every key that a schema knows, in any of its parts.
     fn all_properties(&mut self, schema: &'s Value, known: &mut Vec<&'s str>, depth: usize) {
         if !self.may_visit(depth) {
             return;

@@ -1,8 +1,8 @@
-//! After the run, over the records: the tokenizer counts the answers again, and scorers judge
+//! After the run, works on the records: the tokenizer counts the answers again, and scorers judge
 //! them. Nothing here can disturb a measurement.
 //!
-//! Answers are read once, a batch at a time, and scorers see them in the order of the records. What
-//! is kept of a request is its count and its scores, 4 and 8 bytes each.
+//! Answers are read once, a batch at a time, and scorers see them in the order of the records. Only
+//! the count and the scores of a request are kept, 4 and 8 bytes each.
 
 use report::assessment::Assessment;
 use std::borrow::Borrow;
@@ -36,10 +36,10 @@ pub fn assess<E: Borrow<Exchange>>(
     }
 }
 
-/// The same of exchanges that are read.
+/// The same for exchanges that are read.
 ///
 /// # Errors
-/// The first that reading gives.
+/// The first error of reading.
 pub fn assess_read<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     tokenizer: &Tokenizer,
@@ -106,7 +106,7 @@ fn add<E: Borrow<Exchange>>(
     judging.retain_mut(|scorer| answered().all(|exchange| judge(assessment, scorer, exchange)));
 }
 
-/// Has an answer judged. Gives whether the scorer is to go on.
+/// Has an answer scored. Returns whether the scorer is to continue.
 fn judge(assessment: &mut Assessment, scorer: &mut Judging, exchange: &Exchange) -> bool {
     let retokenized = assessment.retokenized.get(exchange.index);
     match scorer.judge.score(&shown(exchange, retokenized)) {
@@ -123,7 +123,7 @@ fn judge(assessment: &mut Assessment, scorer: &mut Judging, exchange: &Exchange)
                 assessment.failed(error.to_string());
                 return false;
             }
-            assessment.failed(format!("{error} (judging `{}`)", exchange.sample.id));
+            assessment.failed(format!("{error} (scoring `{}`)", exchange.sample.id));
         }
     }
     true
@@ -161,8 +161,8 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
     }
 }
 
-/// The means, summed in the order of the indexes: in whatever order answers were judged, they are
-/// the same.
+/// The means, summed in the order of the indexes, so that they do not depend on the order in which
+/// answers were scored.
 fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Score> {
     scores
         .iter()

@@ -1,5 +1,5 @@
-//! A decode thread: hands each reply's frames to the backend plugin, in batches, and puts the
-//! exchange together. It works behind the readers and cannot delay them.
+//! A decode thread: passes each reply's frames to the backend plugin, in batches, and puts the
+//! exchange together. It works after the readers and cannot delay them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -21,18 +21,18 @@ use plugins::backend::{Dialect, Meaning, Refusal};
 
 /// How many requests or replies a plugin may spoil in a row before the run ends.
 const TOLERATED: u32 = 10;
-/// How long a decode thread that has nothing to do does not listen.
+/// How long an idle decode thread sleeps before it looks for work again.
 const REST: Duration = Duration::from_millis(1);
 /// Most frames handed to the plugin in one call.
 const BATCH: usize = 256;
-/// What may be made of one reply, in bytes: a plugin can return far more than it was given.
+/// The maximum size of what is decoded from one reply, in bytes: a plugin can return far more than its input.
 const ANSWER_BYTES: usize = 64 << 20;
-/// What an event counts for among them.
+/// The size that an event counts as.
 const EVENT_BYTES: usize = 32;
 /// Longest message kept of a failure, in bytes.
 const MESSAGE_BYTES: usize = 1_000;
 
-/// Counts what a plugin spoils in a row, and ends the run when it is too much.
+/// Counts consecutive failures of a plugin, and ends the run when there are too many.
 #[derive(Clone)]
 pub struct Patience {
     row: Arc<AtomicU32>,
@@ -50,7 +50,7 @@ impl Patience {
         }
     }
 
-    /// The same, but for what goes wrong in another kind of call, counted for itself.
+    /// The same, but for failures of another kind of call, which are counted separately.
     pub fn with_own_row(&self) -> Self {
         Patience {
             row: Arc::default(),
@@ -65,7 +65,7 @@ impl Patience {
         }
     }
 
-    /// It could not be, because of the plugin.
+    /// It failed because of the plugin.
     pub fn tried(&self, error: &PluginError) {
         if self.row.fetch_add(1, Ordering::Relaxed) + 1 >= TOLERATED {
             let reason = format!("{error} ({TOLERATED} times in a row)");
@@ -73,7 +73,7 @@ impl Patience {
         }
     }
 
-    /// Ends the run at once, for a reason that cannot pass.
+    /// Ends the run at once, for a reason that will not go away.
     pub fn end(&self, reason: RunError) {
         self.last_straw
             .lock()
@@ -82,7 +82,7 @@ impl Patience {
         self.signal.stop();
     }
 
-    /// Why the run was ended, if it was. Told once.
+    /// Why the run was ended, if it was. Returned once.
     pub fn last_straw(&self) -> Option<RunError> {
         self.last_straw
             .lock()
@@ -97,15 +97,15 @@ pub struct Decoder {
     pub dialect: Dialect,
     /// Shared by all of the run.
     pub patience: Patience,
-    /// Taken out of what the server and the plugin say.
+    /// Removed from what the server and the plugin say.
     pub secrets: Secrets,
-    /// Output tokens so far, for the progress line: what events state, one an event where they do not.
+    /// Output tokens so far, for the progress line: as reported in events, or one per event.
     pub output_tokens: Arc<AtomicU64>,
-    /// Told how far decoding is, where that is watched.
+    /// Gets the progress of decoding, if it is watched.
     pub vitals: Option<Arc<Vitals>>,
 }
 
-/// A reply that is being put together.
+/// A reply that is being assembled.
 #[derive(Default)]
 struct Answer {
     state: Vec<u8>,
@@ -121,7 +121,7 @@ struct Answer {
     fault: Option<Fault>,
 }
 
-/// Why a reply is no answer.
+/// Why a reply is not an answer.
 struct Fault {
     class: FailureClass,
     reason: Option<Reason>,
@@ -161,7 +161,7 @@ impl Decoder {
                         handed_on,
                         heard,
                     } => {
-                        // What has piled up of the same reply goes into the same call.
+                        // Frames of the same reply that have piled up go into the same call.
                         while frames.len() < BATCH {
                             match reports.try_recv() {
                                 Ok(Report::Frames {
@@ -195,21 +195,21 @@ impl Decoder {
                     }
                 }
             }
-            // Waking costs more than decoding: what comes in the meantime is taken together.
+            // Waking up costs more than decoding: whatever arrives in the meantime is taken together.
             if reports.is_empty() {
                 std::thread::sleep(REST);
             }
         }
     }
 
-    /// Decodes a batch. What follows a fault or the end marker is not part of the answer.
+    /// Decodes a batch. Whatever follows an error or the end marker is not part of the answer.
     fn take(&mut self, answer: &mut Answer, frames: &Frames) {
         if answer.fault.is_some() || answer.whole {
             return;
         }
         match self.decode(answer, frames) {
             Ok(()) => {}
-            // A fold may be cut anywhere: what stood before the faulty frame is not lost.
+            // A batch may be cut anywhere: what came before the faulty frame is not lost.
             Err(error) if frames.len() > 1 && !error.is_misbehaviour() => {
                 for frame in frames.each() {
                     if answer.fault.is_some() || answer.whole {
@@ -263,13 +263,16 @@ impl Decoder {
             return Err(PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
                 call: "decode",
-                what: format!("it makes more than {} MiB of one reply", ANSWER_BYTES >> 20),
+                what: format!(
+                    "it produces more than {} MiB from one reply",
+                    ANSWER_BYTES >> 20
+                ),
             });
         }
         Ok(())
     }
 
-    /// The backend's words for an error reply; a server may repeat the key, which is no plugin's business.
+    /// The backend's explanation of an error reply; a server may repeat the key, which plugins must not see.
     fn explain(&mut self, status: u16, body: &[u8]) -> Fault {
         match self
             .dialect
@@ -307,13 +310,13 @@ impl Decoder {
             self.patience.restored();
         }
         let fault = match (answer.fault, end) {
-            // An event in pieces tells less than what broke it.
+            // An event that was cut off says less than the error that cut it.
             (Some(fault), End::Broke(class, message)) if fault.class == FailureClass::CutOff => {
                 Some(Fault::new(class, message))
             }
             (Some(fault), _) => Some(fault),
             (None, End::Broke(class, message)) => match answer.whole {
-                // The end marker came; how the connection fares afterwards is no matter.
+                // The end marker arrived; it does not matter what happens to the connection afterwards.
                 true => None,
                 false => Some(Fault::new(class, message)),
             },
@@ -337,7 +340,7 @@ impl Decoder {
             || counted.is_some_and(|tokens| tokens > 0);
         let fault = fault.or_else(|| {
             (!has_output).then(|| {
-                let what = "the reply is whole but holds no answer".to_owned();
+                let what = "the reply is complete but holds no answer".to_owned();
                 Fault::new(FailureClass::Empty, what)
             })
         });
@@ -361,7 +364,7 @@ impl Decoder {
     }
 }
 
-/// A failure that no server gave a reason for, with its message cut to a length fit for a record.
+/// A failure without a reason from a server, with its message cut to a length fit for a record.
 pub fn failed(class: FailureClass, message: &str) -> Outcome {
     Outcome::Failed {
         class,

@@ -1,11 +1,11 @@
-//! What can be seen of a run while it goes on: how far it is, what is under way, what the exchanges that are
-//! over amount to, how this client fares.
+//! The state of a run while it goes on: how far it is, what is under way, totals of the exchanges that have
+//! ended, and the load on this client.
 //!
-//! Nobody who paces, sends or reads waits for an onlooker or does more because of one. What they leave here
-//! are single counters. The rest is entered by the recorder when an exchange is over, and an onlooker takes
+//! Nothing that paces, sends or reads waits for an onlooker or does more work because of one. It only updates
+//! single counters. The recorder enters the rest when an exchange has ended, and an onlooker takes
 //! [`Snapshot`]s: the one lock is between those two. All of it takes the same memory however long a run is.
 //!
-//! How it is shown is `cli`'s business, but for the page that Prometheus reads ([`exposition`], [`listen`]).
+//! `cli` shows it, except for the page for Prometheus ([`exposition`], [`listen`]).
 
 mod books;
 pub mod cells;
@@ -34,18 +34,18 @@ use model::units::Nanos;
 use result::summary::{Client, Server};
 use scenario::plan::Plan;
 
-/// What can be seen of a run while it goes on.
+/// The state of a run while it goes on.
 #[derive(Default)]
 pub struct Live {
     /// Requests that lie ready.
     pub ready: AtomicU64,
-    /// Output tokens so far, of the warm-up too: what events state, one an event where they do not.
+    /// Output tokens so far, including the warmup: as reported in events, or one per event.
     pub output_tokens: Arc<AtomicU64>,
-    /// How the start went.
+    /// The timings of the start.
     pub timings: Arc<Timings>,
-    /// How this client fared, once the measurement is over; absent in virtual time.
+    /// The load on this client, once the measurement has ended; absent in virtual time.
     pub client: OnceLock<Client>,
-    /// What the server counted of itself, once the measurement is over; absent where it was not asked.
+    /// The server's own metrics, once the measurement has ended; absent if it was not asked.
     pub server: OnceLock<Server>,
     phase: AtomicU8,
     /// When the measurement began, in nanoseconds since the run's origin; 0 before.
@@ -60,12 +60,12 @@ pub struct Live {
     onlookers: Mutex<Vec<Watched>>,
 }
 
-/// A counter of the pacer's, on a cache line that nobody else writes to.
+/// A counter of the pacer, on a cache line that nothing else writes to.
 #[derive(Default)]
 #[repr(align(128))]
 struct Alone(AtomicU64);
 
-/// What a run is watched by, once it has begun.
+/// What watches a run, once it has begun.
 struct Begun {
     clock: Clock,
     signal: Signal,
@@ -75,7 +75,7 @@ struct Begun {
     due: Mutex<Due>,
 }
 
-/// How many requests were due when it was looked last.
+/// How many requests were due at the last look.
 #[derive(Default)]
 enum Due {
     /// Nobody has looked.
@@ -118,7 +118,7 @@ impl Live {
         });
     }
 
-    /// A thread looks on: what it uses of a core is told among the run's own.
+    /// A thread that looks on: its use of a core is listed among the run's own threads.
     pub fn enlist(&self, thread: Watched) {
         let mut onlookers = lock(&self.onlookers);
         match self.begun.get() {
@@ -164,7 +164,7 @@ impl Live {
         Phase::ALL[usize::from(phase).min(Phase::ALL.len() - 1)]
     }
 
-    /// Enters an exchange that is over.
+    /// Enters an exchange that has ended.
     pub(crate) fn count(&self, exchange: &Exchange) {
         let streamed = self
             .begun
@@ -230,8 +230,8 @@ impl Live {
 }
 
 impl Begun {
-    /// Adds what the plan says of due times. When nothing more is sent, what was due is what was given out or
-    /// recorded as not sent.
+    /// Adds what the plan says about due times. When nothing more is sent, the due requests are those that were
+    /// handed out or recorded as not sent.
     fn tell_due(&self, snapshot: &mut Snapshot, elapsed: Nanos) {
         let not_sent = snapshot.failed.get(&model::exchange::FailureClass::NotSent);
         let settled = snapshot.given_out + not_sent.map_or(0, |failures| failures.count);
@@ -259,7 +259,7 @@ fn stopped(signal: &Signal) -> Stopped {
     }
 }
 
-/// What an onlooker that panics leaves behind is whole: it only reads.
+/// What an onlooker leaves behind when it panics is consistent: it only reads.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -54,7 +54,7 @@ pub enum BeginError {
 /// Why a run that began has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMeasured {
-    /// It ended before the measurement.
+    /// The run ended before the measurement.
     #[error(transparent)]
     Ended(RunError),
     /// The dataset refused its input. A dataset knows its files by the scenario's names for them, the user by their
@@ -134,8 +134,8 @@ pub struct Measured {
     pub summary: Summary,
     /// Answers that could not be judged, if any.
     pub unjudged: Option<Unjudged>,
-    /// Whether all of it could be written into the folder. What cannot be kept, as on a full disk, is no reason to
-    /// withhold what can be shown.
+    /// Whether all of it could be written into the folder. If something cannot be saved, as on a full disk, still show
+    /// what can be shown.
     pub kept: Result<(), FolderError>,
 }
 
@@ -280,7 +280,7 @@ impl Kept {
                 return Err(NotMeasured::Ended(why));
             }
             (Ok(()), ended) => ended,
-            // It ended before anything was recorded: why matters more than that there is nothing.
+            // It ended before anything was recorded: the reason matters more than the empty result.
             (Err(_), Err(why)) => {
                 self.folder.discard_unbegun();
                 return Err(unbegun(why, &self.run.plan));

@@ -1,4 +1,4 @@
-//! Before the run: is the target there, is it an engine, does it let us in, and does it serve
+//! Before the run: does the target respond, is it an engine, does it accept us, and does it serve
 //! the model? Asked once, with the backend's own harmless request, and never measured.
 
 use hyper::header::CONTENT_TYPE;
@@ -17,7 +17,7 @@ mod ready;
 
 pub use ready::wait_ready;
 
-/// Most model names told in a message.
+/// The most model names listed in a message.
 const NAMES_TOLD: usize = 8;
 
 /// Why the run cannot begin.
@@ -33,21 +33,21 @@ pub enum PreflightError {
         /// What was seen.
         cause: String,
     },
-    /// It never came to serve.
+    /// It never became ready.
     #[error(
-        "{target} does not serve after {limit}; the last that was seen of it: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
+        "{target} is not ready after {limit}; its last response: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
     )]
     NotReady {
         /// The target.
         target: String,
-        /// How long it was waited for.
+        /// How long the wait was.
         limit: String,
-        /// What was seen at last.
+        /// The last response.
         seen: String,
     },
     /// The other side does not speak HTTP, or hangs.
     #[error(
-        "{target} took the connection but gave no HTTP answer: {cause}; is it the engine's port?"
+        "{target} accepted the connection but gave no HTTP answer: {cause}; is this the engine's port?"
     )]
     NoAnswer {
         /// The target.
@@ -57,7 +57,7 @@ pub enum PreflightError {
     },
     /// A web page.
     #[error(
-        "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is it the right port?"
+        "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is this the right port?"
     )]
     WebPage {
         /// The target.
@@ -67,7 +67,7 @@ pub enum PreflightError {
         /// The status.
         status: u16,
     },
-    /// No entry.
+    /// Access was refused.
     #[error("{target} refuses the request (HTTP {status}: {said}); {advice}")]
     Unauthorized {
         /// The target.
@@ -89,8 +89,8 @@ pub enum PreflightError {
         /// What it serves.
         served: String,
     },
-    /// Nobody said which model.
-    #[error("which model? {target} {served}; name one with --model")]
+    /// No model was named, and the server does not decide it.
+    #[error("cannot choose a model: {target} {served}; name one with --model")]
     NoModel {
         /// The target.
         target: String,
@@ -102,11 +102,11 @@ pub enum PreflightError {
     Plugin(#[from] PluginError),
 }
 
-/// Whom to ask, and how.
+/// Which target to ask, and how.
 pub struct Asked<'a, C> {
     /// Opens connections.
     pub connect: &'a C,
-    /// Tells the time.
+    /// Reads the time.
     pub clock: Clock,
     /// How long to wait for a connection.
     pub timeouts: &'a Timeouts,
@@ -114,7 +114,7 @@ pub struct Asked<'a, C> {
     pub number: u32,
     /// The target.
     pub target: &'a Target,
-    /// What is added to requests, and taken out of what is told.
+    /// What is added to requests, and removed from messages.
     pub secrets: &'a Secrets,
 }
 
@@ -129,17 +129,17 @@ impl<C: Connect> Asked<'_, C> {
 pub struct Found {
     /// The model to ask for.
     pub model: String,
-    /// Something to tell the user, if anything is odd.
+    /// A note for the user, if anything is odd.
     pub remark: Option<String>,
 }
 
-/// Asks a target what it serves. Engines list `adapters` as models; one that is to be asked for is not taken for
+/// Asks a target what it serves. Engines list `adapters` as models; a requested adapter is not taken for
 /// the model.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
 /// # Errors
-/// Where it is certain that the run would fail.
+/// If the run is certain to fail.
 pub async fn probe<C: Connect>(
     asked: &Asked<'_, C>,
     dialect: &mut Dialect,
@@ -192,8 +192,8 @@ pub async fn probe<C: Connect>(
             status,
             said,
             advice: match secrets.api_key {
-                Some(_) => "the API key in the variable OPENAI_API_KEY, or in the one named by --api-key-env, is not accepted".to_owned(),
-                None => "no API key was given: put it into the variable OPENAI_API_KEY, or into one named by --api-key-env".to_owned(),
+                Some(_) => "it does not accept the API key from OPENAI_API_KEY or the variable named with --api-key-env".to_owned(),
+                None => "no API key was given: put it into the environment variable OPENAI_API_KEY, or into one named with --api-key-env".to_owned(),
             },
         });
     }
@@ -218,13 +218,13 @@ pub async fn probe<C: Connect>(
             return Ok(Found {
                 model: model.to_owned(),
                 remark: Some(format!(
-                    "{target} answered {path} with something else: {error}"
+                    "{target} answered {path} with something unexpected: {error}"
                 )),
             });
         }
         (Err(error), None) => {
             return Err(no_model(format!(
-                "answered {path} with something else ({error})"
+                "answered {path} with something unexpected ({error})"
             )));
         }
     };
@@ -256,7 +256,7 @@ pub async fn probe<C: Connect>(
     }
 }
 
-/// The backend's words for an error reply; a server may repeat the key, which is no plugin's business.
+/// The backend's explanation of an error reply; a server may repeat the key, which plugins must not see.
 fn explained(
     dialect: &mut Dialect,
     secrets: &Secrets,

@@ -1,4 +1,4 @@
-//! Preparation: samples become requests, ahead of need, so that the bytes of a request are in hand before
+//! Preparation: samples become requests ahead of time, so that the bytes of a request are ready before
 //! it is due. One thread asks the dataset for samples, a second has the backend write their requests.
 
 use std::sync::{Arc, Condvar, Mutex};
@@ -28,18 +28,18 @@ mod arrivals;
 
 pub use arrivals::arrivals;
 
-/// Samples asked of the dataset in one call at most, and in the first.
+/// The most samples to ask the dataset for in one call, and the number in the first call.
 const BATCH: u32 = 64;
 const FIRST_BATCH: u32 = 8;
-/// Bytes of prompts that one call should give: what crosses at once is limited, and held twice.
+/// Bytes of prompts that one call should return: what crosses the boundary at once is limited, and held twice.
 const BATCH_BYTES: usize = 4 << 20;
 /// Batches of samples that may wait for the backend.
 const SAMPLED_AHEAD: usize = 4;
-/// Bytes of requests held ready at most.
+/// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
-/// Requests held ready beyond those that must be.
+/// Requests held ready in addition to those that must be.
 const AHEAD: u64 = 4096;
-/// What a request takes beside its body, more or less.
+/// The approximate size of a request apart from its body.
 const REQUEST_BYTES: usize = 1 << 10;
 
 /// A request in waiting.
@@ -104,7 +104,7 @@ impl Preparation {
     /// Opens the dataset and the backend.
     ///
     /// # Errors
-    /// Where a plugin refuses its configuration or input, or traps.
+    /// If a plugin refuses its configuration or input, or traps.
     pub fn open(plan: &Plan, parts: &Parts, patience: &Patience) -> Result<Self, PluginError> {
         let mut dialect = parts.backend.open()?;
         let framing = dialect.framing(plan.request.stream)?.into();
@@ -117,7 +117,7 @@ impl Preparation {
                 targets: parts.targets.clone(),
                 version: plan.connection.http,
                 secrets: parts.secrets.clone(),
-                // Requests that can be written say nothing of replies that cannot be read.
+                // Requests that can be written say nothing about replies that cannot be read.
                 patience: patience.with_own_row(),
             },
             plan: plan.clone(),
@@ -134,7 +134,7 @@ impl Preparation {
     /// The requests that are sent before the measurement; may be fewer than planned.
     ///
     /// # Errors
-    /// Where the dataset fails.
+    /// If the dataset fails.
     pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
         let mut items = Vec::new();
         let wanted = self.plan.load.warmup;
@@ -152,10 +152,10 @@ impl Preparation {
         Ok(items)
     }
 
-    /// Begins to prepare the measured requests, of which so many must lie ready before the first is due.
+    /// Begins to prepare the measured requests, of which this many must be ready before the first is due.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// If no thread can be started.
     pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
         let (sender, items) = crossbeam_channel::unbounded();
         let stock = Arc::new(Stock {
@@ -192,7 +192,7 @@ impl Preparation {
             if let Err(cause) = started {
                 return patience.end(RunError::Thread(cause));
             }
-            // Owned by this scope's end: a sampler that waits for room then finds nobody there.
+            // Dropped at the end of this scope: a sampler that waits for room then finds no receiver.
             let batches: Receiver<Result<Vec<Sample>, PluginError>> = batches;
             let mut index = 0;
             for batch in &batches {
@@ -214,7 +214,7 @@ impl Preparation {
     }
 }
 
-/// Asks a dataset for so many samples, or all it has.
+/// Asks a dataset for this many samples, or all it has.
 fn sample(mut samples: Samples, planned: u64, batches: &Sender<Result<Vec<Sample>, PluginError>>) {
     let mut given = 0;
     let mut limit = FIRST_BATCH;
@@ -317,7 +317,7 @@ impl Writer {
     }
 
     /// In turn, by the request's own number, so that a slice of the plan sends it to the same target; a
-    /// conversation stays with one, which has what was said before in its cache.
+    /// conversation stays with one target, which has the earlier turns in its cache.
     fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
         let number = session.map_or(index, |session| {
             let digest = Sha256::digest(session);
@@ -355,10 +355,10 @@ impl Writer {
     }
 }
 
-/// Puts the host's own headers, and the user's, around what the backend wrote.
+/// Adds the host's own headers, and the user's, to what the backend wrote.
 ///
 /// # Errors
-/// Says what HTTP does not allow in it.
+/// If something in it is not allowed in HTTP.
 pub fn http_request(
     target: &Target,
     version: Version,
@@ -370,14 +370,14 @@ pub fn http_request(
     let given = encoded.headers.iter().chain(&secrets.headers);
     for (name, value) in given {
         let name = HeaderName::try_from(name.as_str())
-            .map_err(|_| format!("`{}` is no header name", name.escape_debug()))?;
+            .map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
         let value = HeaderValue::try_from(value.as_str())
-            .map_err(|_| format!("the value of the header `{name}` holds characters it may not"))?;
+            .map_err(|_| format!("the value of the header `{name}` has invalid characters"))?;
         headers.insert(name, value);
     }
     if let Some(key) = &secrets.api_key {
         let mut value = HeaderValue::try_from(format!("Bearer {key}"))
-            .map_err(|_| "the API key holds characters that a header may not".to_owned())?;
+            .map_err(|_| "the API key has characters that a header cannot contain".to_owned())?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
@@ -388,7 +388,7 @@ pub fn http_request(
 }
 
 impl Item {
-    /// How much memory it takes, more or less.
+    /// The approximate memory that it takes.
     fn bytes(&self) -> usize {
         REQUEST_BYTES + self.exchange().sample.request_bytes as usize
     }
@@ -402,15 +402,15 @@ impl Item {
 }
 
 impl Feed {
-    /// The next request; waits where preparation is behind. `None` when there are no more.
+    /// The next request; waits if preparation is behind. `None` when there are no more.
     pub fn next(&self) -> Option<Item> {
         let item = self.items.recv().ok()?;
         self.stock.take(item.bytes());
         Some(item)
     }
 
-    /// Waits until so many requests lie ready, or as many as may, or all there are.
-    /// `each` is called now and then with how many lie ready.
+    /// Waits until this many requests are ready, or as many as may be, or all there are.
+    /// `each` is called now and then with the number that are ready.
     pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
         let mut state = self.stock.lock();
         while !state.complete
@@ -446,7 +446,7 @@ impl Stock {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Waits for room, then adds an item. False where nobody wants it any more.
+    /// Waits for room, then adds an item. False if nothing needs it any more.
     fn add(&self, bytes: usize) -> bool {
         let mut state = self.lock();
         while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {

@@ -1,6 +1,6 @@
-//! The first step of a run, from a scenario as written to a [`Draft`] of its plan: fills in defaults, finds and
+//! The first step of a run: turns a scenario as written into a [`Draft`] of its plan. Fills in defaults, finds and
 //! loads plugins, compares their configurations with their schemas, opens the tokenizer and
-//! looks at input files. Everything that is wrong is told at once.
+//! reads input files. Everything that is wrong is reported at once.
 
 mod ahead;
 mod defaults;
@@ -48,15 +48,15 @@ pub struct Resolved {
     pub draft: Draft,
     /// What a run is made of.
     pub parts: Parts,
-    /// Who judges the answers.
+    /// The scorers that judge the answers.
     pub scorers: Vec<Scorer>,
-    /// What counts tokens on this side.
+    /// The tokenizer that counts tokens on this side.
     pub tokenizer: Arc<Tokenizer>,
     /// What plugins have logged.
     pub log: LogBook,
-    /// What the user should know of how plugins were loaded, a line each.
+    /// What the user should know about the loading of plugins, one line each.
     pub remarks: Vec<String>,
-    /// How the start went so far.
+    /// How far the start has come.
     pub timings: Arc<Timings>,
 }
 
@@ -65,7 +65,7 @@ pub struct Resolved {
 pub struct Faults {
     /// What is wrong with the scenario, the flags or the input.
     pub scenario: Vec<Problem>,
-    /// Plugins that would not load.
+    /// Plugins that did not load.
     pub plugins: Vec<PluginError>,
 }
 
@@ -82,7 +82,7 @@ impl Faults {
         self.scenario.is_empty() && self.plugins.is_empty()
     }
 
-    /// Files a plugin's complaint: about what it was given, or about itself.
+    /// Sorts a plugin's complaint: about its input, or about the plugin itself.
     fn add(&mut self, error: PluginError, place: Option<&Place>) {
         match error {
             PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
@@ -97,7 +97,7 @@ impl Faults {
 /// Resolves a scenario.
 ///
 /// # Errors
-/// Everything that is wrong with it, or with what it names.
+/// Everything that is wrong with it, or with what it refers to.
 pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
     let timings = Arc::default();
     let Ahead {
@@ -117,12 +117,12 @@ pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
 struct Resolution<'s> {
     source: &'s Source,
     faults: Faults,
-    /// Plugins that were loaded and not yet asked for.
+    /// Plugins that were loaded and not used yet.
     loaded: BTreeMap<String, Result<Plugin, PluginError>>,
     remarks: Vec<String>,
 }
 
-/// The plugins of a run, with where each was named and what it is told.
+/// The plugins of a run, with the place that names each and its configuration.
 struct Chosen<'s> {
     backend: Option<(Plugin, Option<&'s Place>)>,
     dataset: Option<(Plugin, Option<&'s Place>)>,
@@ -256,7 +256,7 @@ impl<'s> Resolution<'s> {
         })
     }
 
-    /// Loads every plugin that is named; those of the command line take the scenario's places.
+    /// Loads every plugin that is named; those from the command line replace the scenario's.
     fn plugins(&mut self) -> Chosen<'s> {
         let source = self.source;
         let scenario = &source.scenario;
@@ -324,7 +324,7 @@ impl<'s> Resolution<'s> {
         }
     }
 
-    /// The plugin the scenario names for a place, which must be of the place's kind.
+    /// The plugin that the scenario names in a place, which must have the place's kind.
     fn named(
         &mut self,
         said: Option<&'s Said<String>>,
@@ -344,7 +344,7 @@ impl<'s> Resolution<'s> {
                     Kind::Scorer => "",
                 };
                 let problem = Problem::new(format!("no {name} is named")).help(format!(
-                    "give one with {short}--plugin FILE, or as `plugin` under [{name}]; shipped are {}",
+                    "give one with {short}--plugin FILE, or as `plugin` under [{name}]; the built-in ones are {}",
                     shipped.join(", ")
                 ));
                 self.faults.scenario.push(problem);
@@ -364,7 +364,7 @@ impl<'s> Resolution<'s> {
         Some((plugin, Some(&said.place)))
     }
 
-    /// What the plan says of a plugin, once its configuration agrees with its schema.
+    /// What the plan records about a plugin, once its configuration agrees with its schema.
     fn planned<P>(
         &mut self,
         made: Result<P, PluginError>,

@@ -34,10 +34,10 @@ use aside::Aside;
 use backstage::{Alarm, Backstage, propagate, thread};
 use conductor::Conductor;
 
-/// Connections opened ahead for a run held to a rate, at most.
+/// The most connections opened ahead for a run with a fixed rate.
 const SPARE_CONNECTIONS: usize = 256;
 
-/// What a run is made of, beside its plan.
+/// What a run needs in addition to its plan.
 #[derive(Clone)]
 pub struct Parts {
     /// The server's dialect.
@@ -46,9 +46,9 @@ pub struct Parts {
     pub dataset: Dataset,
     /// Where requests go, in turn.
     pub targets: Vec<Target>,
-    /// What must not leave the process but in requests.
+    /// What must not leave the process except in requests.
     pub secrets: Secrets,
-    /// When requests arrive, where a file or the dataset says so; else nothing.
+    /// When requests arrive, if a file or the dataset sets it; else nothing.
     pub trace: Trace,
 }
 
@@ -59,14 +59,14 @@ pub enum RunError {
     #[error(transparent)]
     Plugin(#[from] PluginError),
     /// A plugin failed too often.
-    #[error("the run was ended: {0}")]
+    #[error("the run was stopped: {0}")]
     LastStraw(String),
     /// Records could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// No connection could be opened.
     #[error(
-        "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and do its limits allow so many connections?"
+        "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and does it allow that many connections?"
     )]
     Connections {
         /// The target.
@@ -76,9 +76,9 @@ pub enum RunError {
         /// How many were wanted.
         wanted: usize,
     },
-    /// A server keeps its prefix cache.
+    /// A server did not clear its prefix cache.
     #[error(
-        "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server so that it can be told to"
+        "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
     )]
     Flush {
         /// The target.
@@ -86,9 +86,9 @@ pub enum RunError {
         /// What was seen.
         cause: String,
     },
-    /// A server does not say what it counts.
+    /// A server does not report its metrics.
     #[error(
-        "{target} did not tell its metrics: {cause}; leave --server-metrics out, or start the server so that it tells them"
+        "{target} did not report its metrics: {cause}; leave --server-metrics out, or start the server with metrics enabled"
     )]
     Metrics {
         /// The target.
@@ -101,12 +101,12 @@ pub enum RunError {
     Thread(std::io::Error),
 }
 
-/// What the outside may do to a run.
+/// How the outside may influence a run.
 #[derive(Clone)]
 pub struct Control {
     /// Stops the run, or aborts it.
     pub signal: Signal,
-    /// What can be seen of it.
+    /// The state of the run, for display.
     pub live: Arc<Live>,
 }
 
@@ -117,7 +117,7 @@ impl RunError {
     }
 }
 
-/// How many workers and decode threads a machine with so many cores gets.
+/// How many workers and decode threads a machine with this many cores gets.
 fn workers(cores: usize) -> usize {
     (cores / 2).clamp(1, 8)
 }
@@ -190,7 +190,7 @@ impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
 /// Runs a plan in real time, on threads of its own.
 ///
 /// # Errors
-/// Where the run cannot begin or had to end early. What was measured is on disk all the same.
+/// If the run cannot begin or had to end early. What was measured is on disk all the same.
 pub fn on_threads<C>(
     plan: &Plan,
     parts: &Parts,
@@ -266,7 +266,7 @@ where
     stage.finish(conducted)
 }
 
-/// Who writes the requests, and who asks what is not measured.
+/// Writes the requests, and asks what is not measured.
 type Prepared<'r> = (Preparation, Option<Aside<'r>>);
 
 /// A run with everything in its place.
@@ -282,7 +282,7 @@ struct Stage<'r> {
 }
 
 impl<'r> Stage<'r> {
-    /// Opens the plugins and starts the threads behind so many workers.
+    /// Opens the plugins and starts the threads behind this many workers.
     fn set(
         plan: &'r Plan,
         parts: &'r Parts,
@@ -317,7 +317,7 @@ impl<'r> Stage<'r> {
         Ok((stage, (preparation, aside)))
     }
 
-    /// Whether readers may nap: where the kernel's instants count, nothing depends on when they look but the
+    /// Whether readers may nap: if the kernel's timestamps count, nothing depends on when they look except the
     /// next request of a closed loop.
     fn may_nap(&self) -> bool {
         let wiring = &self.plan.connection;
@@ -368,7 +368,7 @@ impl<'r> Stage<'r> {
         .await
     }
 
-    /// Waits until everything is on record; what went wrong there matters more than how the run was conducted.
+    /// Waits until everything is recorded; errors there matter more than how the run was conducted.
     fn finish(self, conducted: Result<(), RunError>) -> Result<(), RunError> {
         let recorded = self.backstage.finish();
         self.control.live.end();

@@ -1,5 +1,7 @@
 //! What a plugin's author is given: the templates, the contract, and the Rust SDK as a package that stands on
-//! its own, with the versions of the workspace in the places where its manifest points at them.
+//! its own. Where its manifest inherits a dependency from the workspace, the author gets the workspace's version
+//! as the start of a range, so that it does not clash with the author's other dependencies. The lock file keeps
+//! the first build at the exact versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -113,9 +115,18 @@ fn expanded(mut manifest: Table, workspace: &Table) -> Result<Table, Box<dyn Err
                 _ => drop(whole.insert(setting.clone(), own.clone())),
             }
         }
+        if let Some(Value::String(version)) = whole.get_mut("version") {
+            *version = range(version).to_owned();
+        }
         *value = Value::Table(whole);
     }
     Ok(manifest)
+}
+
+/// The range of compatible versions that starts at the version of an exact requirement: `1.0.229` for `=1.0.229`.
+/// Cargo takes a version without an operator as `^`. Any other requirement stays as it is.
+fn range(requirement: &str) -> &str {
+    requirement.strip_prefix('=').map_or(requirement, str::trim)
 }
 
 fn section<'m>(

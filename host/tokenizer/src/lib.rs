@@ -1,7 +1,7 @@
-//! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, or a stand-in that
-//! takes every byte for a token, which serves the mock engine and makes every count approximate.
+//! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, or a substitute that
+//! treats every byte as a token, which serves the mock engine and makes every count approximate.
 //!
-//! This crate owns the path from text to tokens and back. It leaves to others which texts are counted.
+//! This crate owns the path from text to tokens. It leaves to others which texts are counted.
 
 use std::path::{Path, PathBuf};
 
@@ -49,9 +49,9 @@ pub struct Facts {
     pub base_size: u32,
     /// How many special tokens are put around a single text.
     pub added_tokens: u32,
-    /// Ids that stand for no text of their own, ascending.
+    /// Ids without a text of their own, ascending.
     pub special: Vec<u32>,
-    /// Whether it stands in for the model's own tokenizer.
+    /// Whether it is a substitute for the model's own tokenizer.
     pub approximate: bool,
 }
 
@@ -60,22 +60,22 @@ pub struct Facts {
 pub enum TokenizerError {
     /// Nothing there.
     #[error(
-        "tokenizer `{path}`: {cause}; give a `tokenizer.json` or a folder that holds one (a name on a model hub is not looked up)"
+        "tokenizer `{path}`: {cause}; give a `tokenizer.json` or a folder that holds one (names on a model hub are not looked up)"
     )]
     Unreadable {
         /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// Something else.
     #[error(
-        "tokenizer `{path}` is no Hugging Face tokenizer: {cause}; give a `tokenizer.json` or a folder that holds one"
+        "tokenizer `{path}` is not a Hugging Face tokenizer: {cause}; give a `tokenizer.json` or a folder that holds one"
     )]
     NotTokenizer {
         /// The file that was read.
         path: PathBuf,
-        /// What the library said.
+        /// The library's error.
         cause: String,
     },
 }
@@ -84,7 +84,7 @@ impl Tokenizer {
     /// Opens a `tokenizer.json`, or the one in a folder.
     ///
     /// # Errors
-    /// Where there is none, or it is something else.
+    /// If there is none, or it is something else.
     pub fn open(path: &Path) -> Result<Self, TokenizerError> {
         let file = if path.is_dir() {
             path.join("tokenizer.json")
@@ -111,7 +111,7 @@ impl Tokenizer {
         })
     }
 
-    /// The stand-in: the id of a token is its byte. Bytes that are no printable ASCII count as
+    /// The substitute: the id of a token is its byte. Bytes that are no printable ASCII count as
     /// special, so that prompts made of the others have as many characters as tokens.
     pub fn bytes() -> Self {
         Tokenizer {
@@ -127,7 +127,7 @@ impl Tokenizer {
         }
     }
 
-    /// The tokenizer of data sets' cases: see `tokenizer/pairs.rs`.
+    /// The tokenizer of datasets' cases: see `tokenizer/pairs.rs`.
     pub fn pairs() -> Self {
         Tokenizer {
             name: "pairs".to_owned(),
@@ -141,7 +141,7 @@ impl Tokenizer {
         &self.name
     }
 
-    /// What holds for every text.
+    /// Facts about the vocabulary.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -149,7 +149,7 @@ impl Tokenizer {
     /// Token ids of each text; with `special`, the tokens that the model puts around a text are added.
     ///
     /// # Errors
-    /// What the library says of a text it cannot encode.
+    /// The library's error for a text that it cannot encode.
     pub fn encode(&self, texts: &[String], special: bool) -> Result<Vec<Vec<u32>>, String> {
         match &self.model {
             Model::Bytes => Ok(texts
@@ -197,7 +197,7 @@ impl Tokenizer {
     /// Text of each list of ids, special tokens kept.
     ///
     /// # Errors
-    /// What the library says of ids it cannot decode.
+    /// The library's error for ids that it cannot decode.
     pub fn decode(&self, tokens: &[Vec<u32>]) -> Result<Vec<String>, String> {
         match &self.model {
             Model::Bytes => Ok(tokens

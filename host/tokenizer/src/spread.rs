@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 /// Bytes of text, about, that are worth a thread.
 const WORTH_A_THREAD: usize = 64 << 10;
 
-/// What `each` makes of every item, in order. `size` is how many bytes of text an item is, about.
+/// What `each` makes of every item, in order. `size` is the approximate number of bytes of text in an item.
 pub(super) fn spread<I: Sync, T: Send>(
     items: &[I],
     size: impl Fn(&I) -> usize,
@@ -31,7 +31,7 @@ pub(super) fn spread<I: Sync, T: Send>(
     })
 }
 
-/// Half of the cores, since a run may need the others; but two, where there are two.
+/// Half of the cores, since a run may need the others; but two, if there are two.
 fn most_threads() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {

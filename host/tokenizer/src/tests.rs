@@ -18,7 +18,7 @@ fn a_file_that_is_no_tokenizer_is_named() {
     std::fs::write(&path, "{\"model\": 3}").unwrap();
     let error = Tokenizer::open(dir.path()).err().unwrap().to_string();
     assert!(error.contains("tokenizer.json"), "{error}");
-    assert!(error.contains("is no Hugging Face tokenizer"), "{error}");
+    assert!(error.contains("is not a Hugging Face tokenizer"), "{error}");
 }
 
 /// The same file, read by this module and by the crate.

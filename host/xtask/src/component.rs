@@ -1,28 +1,38 @@
-//! From guest crates to components, all in one run of cargo, and the check that what ships can reach
-//! nothing but the plugin interfaces.
+//! From guest crates to components, all in one run of cargo, and the check that shipped plugins import
+//! only the plugin interfaces.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use ::toolchain::{Build, Target};
 use anyhow::{Context, Result, bail};
-use componentize::{Build, Target, encode, imports};
 
 use crate::guest::{self, Guest};
-use crate::toolchain;
+use crate::{steps, toolchain};
 
-/// Builds every guest to `target/components`, and removes components whose guest is gone.
-pub fn build_all(root: &Path) -> Result<()> {
-    let guests = guest::find(root)?;
+/// Which guests a command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that ship.
+    Shipping,
+    /// The tests' own too.
+    All,
+}
+
+/// Builds guests to `target/components`, and removes components whose guest is gone.
+pub fn build(root: &Path, which: Which) -> Result<()> {
+    let all = guest::find(root)?;
+    let guests: Vec<&Guest> = all
+        .iter()
+        .filter(|guest| guest.ships || which == Which::All)
+        .collect();
     let modules = compile(root, &guests)?;
+    let encoder = Encoder::build(root)?;
     let components = root.join("target/components");
     for guest in &guests {
-        let module = fs::read(modules.join(&guest.module))
-            .with_context(|| format!("reading the module of {}", guest.package))?;
-        let component = encode(&module)
-            .with_context(|| format!("{} does not become a component", guest.package))?;
-        let imports = imports(&component)
-            .with_context(|| format!("reading back the component of {}", guest.package))?;
+        let (component, imports) = encoder.encode(&modules.join(&guest.module))?;
         if guest.ships {
             check_imports(guest, &imports)?;
         }
@@ -39,11 +49,46 @@ pub fn build_all(root: &Path) -> Result<()> {
             if changed { "" } else { "  (unchanged)" },
         );
     }
-    remove_orphans(&components, &guests)
+    remove_orphans(&components, &all)
 }
 
-/// Compiles the guests; the folder in which their modules lie.
-fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf> {
+/// The program `componentize`. It is a process of its own because its dependencies are the runner's, and take minutes
+/// to compile: built with the whole workspace's features, they are compiled once.
+struct Encoder {
+    program: PathBuf,
+    component: PathBuf,
+}
+
+impl Encoder {
+    /// Builds it.
+    fn build(root: &Path) -> Result<Self> {
+        let code = steps::build_binary(root, "componentize")?;
+        if code != 0 {
+            bail!("componentize does not compile; cargo says why above");
+        }
+        Ok(Encoder {
+            program: steps::binary(root, "componentize"),
+            component: root.join("target/guests/component.wasm"),
+        })
+    }
+
+    /// A module's component, and the names of what it imports.
+    fn encode(&self, module: &Path) -> Result<(Vec<u8>, BTreeSet<String>)> {
+        let output = Command::new(&self.program)
+            .args([module, &self.component])
+            .output()
+            .with_context(|| format!("{} does not start", self.program.display()))?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
+        }
+        let imports = String::from_utf8(output.stdout)?;
+        let component = fs::read(&self.component)?;
+        Ok((component, imports.lines().map(str::to_owned).collect()))
+    }
+}
+
+/// Compiles the guests; returns the folder with their modules.
+fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
     let target_dir = root.join("target/guests");
     let build = Build {
         root,
@@ -64,12 +109,12 @@ fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf> {
         .status()
         .context("cargo does not start")?;
     if !status.success() {
-        bail!("the plugins do not compile; cargo says why above");
+        bail!("the plugins do not compile; see cargo's output above");
     }
     Ok(build.modules())
 }
 
-/// A plugin that ships imports plugin interfaces and nothing else, so that it needs no WASI to run.
+/// A shipped plugin may import only plugin interfaces, so that it needs no WASI to run.
 fn check_imports(guest: &Guest, imports: &BTreeSet<String>) -> Result<()> {
     match imports
         .iter()
@@ -77,8 +122,8 @@ fn check_imports(guest: &Guest, imports: &BTreeSet<String>) -> Result<()> {
     {
         None => Ok(()),
         Some(name) => bail!(
-            "{} imports `{name}`; a plugin that ships imports only runner:plugin interfaces: \
-             look for a dependency that wants a clock, files or randomness",
+            "{} imports `{name}`; a shipped plugin may import only runner:plugin interfaces: \
+             look for a dependency that needs a clock, files or random numbers",
             guest.package
         ),
     }
@@ -92,7 +137,7 @@ fn short(imports: &BTreeSet<String>) -> String {
     format!("imports {}", names.collect::<Vec<_>>().join(", "))
 }
 
-/// Leaves an equal file alone, so that what embeds it is not built again. Returns whether it wrote.
+/// Leaves an identical file alone, so that what embeds it is not rebuilt. Returns whether it wrote.
 fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|known| known == bytes) {
         return Ok(false);

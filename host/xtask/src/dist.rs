@@ -1,4 +1,4 @@
-//! The runner as it is handed to people: one file, plugins inside.
+//! The runner for distribution: one file, with the plugins embedded.
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::component;
+use crate::component::{self, Which};
 
 /// Builds it to `target/dist/runner` and prints its size and digest.
 pub fn build(root: &Path) -> Result<()> {
-    component::build_all(root)?;
+    component::build(root, Which::Shipping)?;
     let status = Command::new("cargo")
         .current_dir(root)
-        .args(["build", "--release", "--package", "runner"])
+        .args(["build", "--release", "--workspace", "--bin", "runner"])
         .arg("--target-dir")
         .arg(root.join("target"))
         .status()

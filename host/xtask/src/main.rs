@@ -1,9 +1,10 @@
-//! What cargo alone cannot do: build the plugins as components, and the few commands that need them.
+//! What cargo alone cannot do: building the plugins as components, and the few commands that need them.
 //! `cargo xtask help` lists them; the work is in the modules.
 #![forbid(unsafe_code)]
 
 mod component;
 mod dist;
+mod documents;
 mod examples;
 mod freeze;
 mod guest;
@@ -15,19 +16,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use component::Which;
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
   plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
-  test        everything that must hold before a change goes in, step by step
-  dist        build the runner for release, plugins inside, to target/dist/runner
-  examples    build the examples in plugins/examples and run their cases, where their languages' tools can be had
-  freeze      keep the components of the frozen contract, tests/guests/frozen-*, in tests/versions
-  help        this text
+  test        run all checks that a change must pass, step by step
+  dist        build the runner for release, with the plugins embedded, to target/dist/runner
+  examples    build the examples in plugins/examples and run their cases, if the tools of their languages are available
+  guide       build the user guide as a site with mdBook, to target/guide
+  freeze      copy the components of the frozen contract, tests/guests/frozen-*, to tests/versions
+  help        print this text
 
-RUNNER_WASM_TOOLCHAIN=rustup|distribution chooses who compiles the plugins; by default the first that can:
+RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the toolchain for the plugins; the default is the first that works:
 the active toolchain with its wasm32-unknown-unknown target, the same after `rustup target add`, or the
 distribution's own Rust with its sources.
 ";
@@ -50,9 +53,10 @@ fn run() -> Result<ExitCode> {
     match command.to_str() {
         Some("demo") => return steps::demo(&root, &rest),
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
-        Some("plugins") => component::build_all(&root)?,
+        Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),
         Some("examples") => return steps::examples(&root),
+        Some("guide") => return steps::guide(&root),
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => dist::build(&root)?,
         Some("help" | "--help" | "-h") => print!("{HELP}"),
@@ -61,7 +65,7 @@ fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The repository's root: this crate lies two folders below it.
+/// The repository's root: this crate is two folders below it.
 fn root() -> Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()

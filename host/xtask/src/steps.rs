@@ -1,36 +1,28 @@
-//! Commands that are a few other commands in a row: `demo`, and `test`, which is what must hold before a
-//! change goes in.
+//! Commands that run several other commands: `demo`, and `test`, which runs all checks that a change must pass.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{component, examples};
+use crate::component::{self, Which};
+use crate::{documents, examples};
 
-/// Builds the runner, from the same artifacts as `cargo test --workspace`.
+/// Builds a program of the workspace; the exit code.
 ///
-/// Cargo unifies the features of dependencies over the packages and the kinds of target that a command
-/// selects. `--package runner` would therefore compile a second variant of the sandbox, the tokenizer
-/// and much else, for minutes. With every package selected and any one integration test among the
-/// targets, so that development dependencies count, the features are those of the tests; the README's
-/// test is named because nothing heavy stands behind it.
-const BUILD_RUNNER: [&str; 6] = [
-    "build",
-    "--workspace",
-    "--bin",
-    "runner",
-    "--test",
-    "readme",
-];
+/// Cargo unifies the features of dependencies over the packages that a command selects. With every package
+/// selected, each call compiles the same dependencies once.
+pub fn build_binary(root: &Path, name: &str) -> Result<i32> {
+    cargo(root, &["build", "--workspace", "--bin", name])
+}
 
 /// Builds the plugins and the runner, and runs its demo.
 pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
-    component::build_all(root)?;
-    let code = cargo(root, &BUILD_RUNNER)?;
+    component::build(root, Which::Shipping)?;
+    let code = build_binary(root, "runner")?;
     if code != 0 {
         return Ok(exit_code(code));
     }
@@ -38,19 +30,35 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
-/// Runs every step until one fails; then the rest is named as not run.
+/// How a step ended.
+enum Done {
+    /// With this exit code.
+    Exit(i32),
+    /// Not run, because a tool is missing that the step can do without.
+    Skipped,
+}
+
+/// Runs every step until one fails; the rest is then listed as not run.
 pub fn test(root: &Path) -> Result<ExitCode> {
-    type Step = (&'static str, fn(&Path) -> Result<i32>);
-    let steps: [Step; 7] = [
-        ("tools", tools),
+    type Step = (&'static str, fn(&Path) -> Result<Done>);
+    let steps: [Step; 9] = [
+        ("tools", |root| tools(root).map(Done::Exit)),
         // Before what compiles the host, because the host embeds them.
-        ("plugins", |root| component::build_all(root).map(|()| 0)),
-        ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
-        ("clippy", clippy),
+        ("plugins", |root| {
+            component::build(root, Which::All).map(|()| Done::Exit(0))
+        }),
+        ("format", |root| {
+            cargo(root, &["fmt", "--all", "--check"]).map(Done::Exit)
+        }),
+        ("features", |root| features(root).map(Done::Exit)),
+        ("deny", deny),
+        ("clippy", |root| clippy(root).map(Done::Exit)),
         // Plugins run their unit tests and cases here too, natively.
-        ("tests", |root| cargo(root, &["test", "--workspace"])),
-        ("README", readme),
-        ("examples", test_examples),
+        ("tests", |root| {
+            cargo(root, &["test", "--workspace"]).map(Done::Exit)
+        }),
+        ("documents", |root| documents::test(root).map(Done::Exit)),
+        ("examples", |root| test_examples(root).map(Done::Exit)),
     ];
     let mut summary = String::new();
     let mut failed = None;
@@ -61,13 +69,17 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         }
         eprintln!("==> {name}");
         let started = Instant::now();
-        let code = step(root).unwrap_or_else(|error| {
+        let done = step(root).unwrap_or_else(|error| {
             eprintln!("xtask: {error:#}");
-            1
+            Done::Exit(1)
         });
-        let word = if code == 0 { "ok" } else { "FAILED" };
+        let (word, code) = match done {
+            Done::Exit(0) => ("ok", 0),
+            Done::Exit(code) => ("FAILED", code),
+            Done::Skipped => ("skipped", 0),
+        };
         summary += &format!(
-            "  {name:<9} {word:<6} {:>6.1} s\n",
+            "  {name:<9} {word:<7} {:>6.1} s\n",
             started.elapsed().as_secs_f64()
         );
         failed = (code != 0).then_some(code);
@@ -76,21 +88,30 @@ pub fn test(root: &Path) -> Result<ExitCode> {
     Ok(exit_code(failed.unwrap_or(0)))
 }
 
+/// Builds the user guide as a site.
+pub fn guide(root: &Path) -> Result<ExitCode> {
+    let code = run(Command::new("mdbook")
+        .arg("build")
+        .arg(root.join("host/guide")))
+    .context("mdBook makes the site: `cargo install mdbook --locked`")?;
+    Ok(exit_code(code))
+}
+
 /// Builds the runner and tests the examples with it.
 pub fn examples(root: &Path) -> Result<ExitCode> {
-    component::build_all(root)?;
+    component::build(root, Which::All)?;
     test_examples(root).map(exit_code)
 }
 
 fn test_examples(root: &Path) -> Result<i32> {
-    let code = cargo(root, &BUILD_RUNNER)?;
+    let code = build_binary(root, "runner")?;
     if code != 0 {
         return Ok(code);
     }
     examples::test(root, &runner(root))
 }
 
-/// Denies what clippy warns of.
+/// Runs clippy and denies its warnings.
 ///
 /// `cargo clippy` checks all dependencies by itself, and a checked dependency is another artifact than a built one:
 /// that would compile the sandbox a second time. So clippy stands in for the compiler of our own packages, in a
@@ -99,14 +120,74 @@ fn clippy(root: &Path) -> Result<i32> {
     run(cargo_command(root)
         .args(["build", "--workspace", "--all-targets"])
         .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
-        // How `cargo clippy` hands over what stands behind its `--`.
+        // How `cargo clippy` passes on the arguments after its `--`.
         .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "0"))
 }
 
-/// Prints the versions of what the other steps call, so that a log says what it was made with, and fails
-/// at once where a tool is missing.
+/// Checks licences, sources and duplicate versions with cargo-deny, where that is installed.
+fn deny(root: &Path) -> Result<Done> {
+    let there = Command::new("cargo-deny").arg("--version").output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "cargo-deny is not installed (`cargo install cargo-deny --locked`): \
+             licences, sources and duplicate versions are not checked"
+        );
+        return Ok(Done::Skipped);
+    }
+    let code = cargo(
+        root,
+        &["deny", "--offline", "check", "bans", "licenses", "sources"],
+    )?;
+    Ok(Done::Exit(code))
+}
+
+/// Checks that a build of the runner alone and one of the whole workspace, tests included, turn on the same features
+/// of the dependencies they share. Where they differ, each switch between the two compiles dependencies again.
+fn features(root: &Path) -> Result<i32> {
+    let of = |selection: &[&str]| -> Result<BTreeMap<String, BTreeSet<String>>> {
+        let output = cargo_command(root)
+            .args([
+                "tree", "--locked", "--prefix", "none", "--format", "{p}|{f}",
+            ])
+            .args(selection)
+            .output()?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
+        }
+        let mut features: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in String::from_utf8(output.stdout)?.lines() {
+            if let Some((package, on)) = line.trim_end_matches(" (*)").split_once('|') {
+                let on = on.split(',').filter(|name| !name.is_empty());
+                let known = features.entry(package.to_owned()).or_default();
+                known.extend(on.map(str::to_owned));
+            }
+        }
+        Ok(features)
+    };
+    let alone = of(&["--package", "runner", "--edges", "normal,build"])?;
+    let whole = of(&["--workspace", "--edges", "normal,build,dev"])?;
+    let mut code = 0;
+    for (package, features) in &alone {
+        let more: Vec<&String> = whole
+            .get(package)
+            .into_iter()
+            .flat_map(|whole| whole.difference(features))
+            .collect();
+        if !more.is_empty() {
+            eprintln!(
+                "{package}: the workspace turns on {more:?}, the runner alone does not; \
+                 name these features in host/componentize/Cargo.toml"
+            );
+            code = 1;
+        }
+    }
+    Ok(code)
+}
+
+/// Prints the versions of the tools that the other steps use, so that a log records them, and fails at
+/// once if a tool is missing.
 fn tools(_: &Path) -> Result<i32> {
     let missing =
         "is missing: `rustup component add clippy rustfmt`, or the distribution's packages";
@@ -135,70 +216,21 @@ fn cargo_command(root: &Path) -> Command {
 
 /// The runner that was built.
 fn runner(root: &Path) -> PathBuf {
-    built(root).join(format!("runner{}", std::env::consts::EXE_SUFFIX))
+    binary(root, "runner")
 }
 
-/// Where cargo leaves binaries.
-fn built(root: &Path) -> PathBuf {
+/// A program that was built.
+pub fn binary(root: &Path, name: &str) -> PathBuf {
+    built(root).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// Where cargo puts binaries.
+pub fn built(root: &Path) -> PathBuf {
     root.join("target/debug")
 }
 
-/// Runs every block of the README that is fenced as `sh tested`, one after the other in an empty folder,
-/// with the runner just built in the path.
-fn readme(root: &Path) -> Result<i32> {
-    let text = fs::read_to_string(root.join("README.md")).context("reading README.md")?;
-    let blocks = tested_blocks(&text);
-    if blocks.is_empty() {
-        bail!("README.md has no block fenced as `sh tested`");
-    }
-    let code = cargo(root, &BUILD_RUNNER)?;
-    if code != 0 {
-        return Ok(code);
-    }
-    let folder = root.join("target/readme");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    fs::create_dir_all(&folder)?;
-    let mut search: Vec<PathBuf> = vec![built(root)];
-    search.extend(std::env::split_paths(
-        &std::env::var_os("PATH").unwrap_or_default(),
-    ));
-    let search = std::env::join_paths(search)?;
-    for block in blocks {
-        eprintln!("{}", block.trim_end());
-        // What a block leaves in the background ends with it, also where the block fails.
-        let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{block}");
-        let code = run(Command::new("sh")
-            .current_dir(&folder)
-            .args(["-e", "-c", &script])
-            .env("PATH", &search))?;
-        if code != 0 {
-            return Ok(code);
-        }
-    }
-    Ok(0)
-}
-
-/// The contents of the blocks fenced as `sh tested`.
-fn tested_blocks(markdown: &str) -> Vec<String> {
-    let mut blocks = Vec::new();
-    let mut open: Option<String> = None;
-    for line in markdown.lines() {
-        match (&mut open, line.trim()) {
-            (Some(_), "```") => blocks.extend(open.take()),
-            (Some(block), _) => {
-                block.push_str(line);
-                block.push('\n');
-            }
-            (None, "```sh tested") => open = Some(String::new()),
-            (None, _) => {}
-        }
-    }
-    blocks
-}
-
-fn run(command: &mut Command) -> Result<i32> {
+/// Runs a command; its exit code.
+pub fn run(command: &mut Command) -> Result<i32> {
     let status = command
         .status()
         .with_context(|| format!("{} does not start", command.get_program().display()))?;
@@ -207,15 +239,4 @@ fn run(command: &mut Command) -> Result<i32> {
 
 fn exit_code(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::tested_blocks;
-
-    #[test]
-    fn only_blocks_that_say_so_are_run() {
-        let text = "a\n```sh\nno\n```\n```sh tested\nrunner help\nrunner list\n```\n";
-        assert_eq!(tested_blocks(text), ["runner help\nrunner list\n"]);
-    }
 }

@@ -1,4 +1,4 @@
-//! The JSON of AIPerf and of GenAI-Perf, which it came from: a metric a key, each with its unit and statistics.
+//! The JSON of AIPerf and of its predecessor GenAI-Perf: one metric per key, each with its unit and statistics.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ const WHOLE: [(&str, &str, bool); 10] = [
     ("total_osl", "tokens.output", true),
 ];
 
-/// Whether an object is such a result, and whose.
+/// Whether an object is such a result, and of which tool.
 pub(super) fn tool(object: &Object) -> Option<Tool> {
     let metrics = metrics(object);
     let unit = |key: &str| metrics.get(key)?.get("unit")?.as_str();
@@ -53,7 +53,7 @@ pub(super) fn tool(object: &Object) -> Option<Tool> {
     })
 }
 
-/// The metrics, which some versions keep under a key of their own.
+/// The metrics, which some versions put under a separate key.
 fn metrics(object: &Object) -> &Object {
     let records = object.get("records").and_then(Value::as_object);
     records

@@ -1,7 +1,7 @@
-//! The text block that LMDeploy, SGLang, vLLM and GPUStack print, wherever it stands in a text, with its
-//! line breaks or without: pages are pasted through tools that lose them.
+//! The text block that LMDeploy, SGLang, vLLM and GPUStack print, anywhere in a text, with or without its
+//! line breaks: some tools lose them when pages are pasted.
 //!
-//! What stands around it on a page is `page`'s.
+//! `page` reads the text around it.
 
 use super::{Asked, Claim, ReadError, Source, Tool, number};
 
@@ -22,13 +22,13 @@ const TITLE: &str = "Serving Benchmark Result";
 /// How a line of the block is taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Line {
-    /// A figure, by our name, with what makes our unit of theirs.
+    /// A figure, by our name, with the factor from their unit to ours.
     Figure(&'static str, f64),
     /// A count: no digit of it was rounded off.
     Count(&'static str),
-    /// Which engine was asked.
+    /// The backend, that is, the engine.
     Backend,
-    /// The rate asked for.
+    /// The requested rate.
     Rate,
     /// The cap on requests in flight.
     Cap,
@@ -36,7 +36,7 @@ enum Line {
     Passed,
 }
 
-/// Every line but those of latencies, by its label in small letters.
+/// Every line except those of latencies, by its label in lower case.
 const LINES: [(&str, Line); 25] = [
     ("backend", Line::Backend),
     ("traffic request rate", Line::Rate),
@@ -92,7 +92,7 @@ const LINES: [(&str, Line); 25] = [
     ),
 ];
 
-/// The latencies, as their lines end, with what makes milliseconds of theirs.
+/// The latencies, by the end of their labels, with the factor to milliseconds.
 const LATENCIES: [(&str, &str, f64); 9] = [
     ("e2e latency (ms)", "e2e", 1.0),
     ("e2el (ms)", "e2e", 1.0),
@@ -132,7 +132,7 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
         .collect()
 }
 
-/// What a block says; `source` is where it stands.
+/// Reads a block; `source` is its place.
 pub(super) fn read(text: &str, span: Span, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut block = Block {
         claim: Claim::of(Tool::Unknown, source),
@@ -145,15 +145,15 @@ pub(super) fn read(text: &str, span: Span, source: Source) -> Result<Claim, Vec<
     block.finish()
 }
 
-/// A label and what stands behind it.
+/// A label and the value after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pair<'a> {
     label: String,
     value: Vec<&'a str>,
 }
 
-/// The lines of a block. A label ends with a colon, and its value with the next known label; so it does not
-/// matter where lines end.
+/// The lines of a block. A label ends with a colon, and its value ends at the next known label, so line
+/// breaks do not matter.
 fn pairs(block: &str) -> Vec<Pair<'_>> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut words: Vec<&str> = Vec::new();
@@ -291,8 +291,8 @@ impl Block {
                 let error = ReadError {
                     file: self.claim.source.file.clone(),
                     place: Some(self.place(&pair.label)),
-                    what: format!("`{}` is no number", pair.value.join(" ")),
-                    expected: "expected one, or `N/A` where it was not measured".into(),
+                    what: format!("`{}` is not a number", pair.value.join(" ")),
+                    expected: "expected a number, or `N/A` if it was not measured".into(),
                 };
                 self.errors.push(error);
             }
@@ -311,10 +311,10 @@ impl Block {
                 file: self.claim.source.file.clone(),
                 place: Some(format!("the block at line {line}")),
                 what: format!(
-                    "it does not say how many requests were successful ({} lines of it are known)",
+                    "it does not state how many requests were successful ({} of its lines were recognised)",
                     self.claim.figures.len()
                 ),
-                expected: "expected `Successful requests:` in it; is it cut off?".into(),
+                expected: "expected a line `Successful requests:`; is the block cut off?".into(),
             });
         }
         if !self.errors.is_empty() {
@@ -420,7 +420,7 @@ mod tests {
         assert!(
             errors[0]
                 .to_string()
-                .contains("`successful requests`: `many` is no number")
+                .contains("`successful requests`: `many` is not a number")
         );
     }
 

@@ -1,5 +1,5 @@
-//! Which metric of our catalogue each tool's latencies are. The formulas are those of the tools' own
-//! source; the catalogue's `equals` says the same from the other side.
+//! Maps each tool's latencies to the metrics of our catalogue. The formulas come from the tools' own
+//! source; the catalogue's `equals` is the same mapping in the other direction.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use super::Tool;
 
-/// What a tool means by a name.
+/// How a tool defines a metric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Definition {
-    /// The metric of our catalogue that it is; absent where none is.
+    /// The equivalent metric of our catalogue; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// How the tool takes it, as a formula.
+    /// How the tool computes it, as a formula.
     pub formula: String,
 }
 
@@ -40,12 +40,12 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "ttft",
                 Some("ttft"),
-                "first chunk with text - sent, the connection's opening included",
+                "first chunk with text - sent, including the time to open the connection",
             ),
             (
                 "tpot",
                 Some("tpot"),
-                "(e2e - ttft) / (n - 1), n > 1; n is the length asked for where the server states none",
+                "(e2e - ttft) / (n - 1), n > 1; n is the requested length if the server states none",
             ),
             (
                 "itl",
@@ -58,7 +58,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "ttft",
                 Some("ttft-any"),
-                "first chunk of any kind, a role-only one included, - sent",
+                "first chunk of any kind, including a role-only chunk, - sent",
             ),
             (
                 "tpot",
@@ -76,12 +76,12 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "ttft",
                 Some("ttft-any"),
-                "first delta that has content, an empty one included, - start",
+                "first delta with content, including empty content, - start",
             ),
             (
                 "tpot",
                 Some("tpot-with-first"),
-                "(last token - start) / n: the first token counts",
+                "(last token - start) / n, including the first token",
             ),
             (
                 "itl",
@@ -99,7 +99,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "tpot",
                 Some("tpot-with-first"),
-                "(last token - start) / n: the first token counts",
+                "(last token - start) / n, including the first token",
             ),
             (
                 "itl",
@@ -117,12 +117,12 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             (
                 "tpot",
                 Some("tpot-last-token"),
-                "(e2e - ttft) / (n - 1), called inter token latency there",
+                "(e2e - ttft) / (n - 1), which the tool calls inter token latency",
             ),
             (
                 "itl",
                 Some("itl"),
-                "gaps between chunks, called inter chunk latency there",
+                "gaps between chunks, which the tool calls inter chunk latency",
             ),
             (
                 "e2e",
@@ -131,10 +131,10 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             ),
         ],
         Tool::Unknown => [
-            ("ttft", None, "not said"),
-            ("tpot", None, "not said"),
-            ("itl", None, "not said"),
-            ("e2e", None, "not said"),
+            ("ttft", None, "not stated"),
+            ("tpot", None, "not stated"),
+            ("itl", None, "not stated"),
+            ("e2e", None, "not stated"),
         ],
     };
     of(rows)

@@ -1,4 +1,4 @@
-//! A file with claims in it, whichever tool wrote it: told by its content, not by its name.
+//! A file with claims, from any tool: the format is detected from its content, not its name.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::json::{self, Object};
 use super::{Claim, ReadError, Source, aiperf, flat, guidellm, in_order, page, table};
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// The file as given.
     pub file: String,
-    /// Its results, in the order in which they stand there.
+    /// Its results, in the order of the file.
     pub claims: Vec<Claim>,
-    /// What its tables and sentences say of them.
+    /// What its tables and sentences state about them.
     pub quotes: Vec<Quote>,
 }
 
@@ -27,17 +27,17 @@ pub struct Quote {
     pub line: usize,
     /// The words around it, shortened.
     pub words: String,
-    /// The first cell of the row, where it stands in a table.
+    /// The first cell of the row, if it is in a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
-    /// The figures, by the names of ours, in our units.
+    /// The figures, under our names and in our units.
     pub figures: Vec<(String, f64)>,
-    /// The change that it claims, in percent.
+    /// The claimed change, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<f64>,
 }
 
-/// What a file may hold, as errors tell it.
+/// What a file may contain, for error messages.
 const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack (`=== Serving Benchmark Result ===`), \
     JSON of vllm bench serve, guidellm, AIPerf or GenAI-Perf, JSON lines of SGLang or vLLM, or LMDeploy's csv";
 
@@ -50,7 +50,7 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
     let text = text.trim_start_matches('\u{feff}');
     let begun = text.trim_start();
     if begun.is_empty() {
-        return Err(vec![error(name, None, "it is empty".into(), KNOWN)]);
+        return Err(vec![error(name, None, "the file is empty".into(), KNOWN)]);
     }
     let mut document = Document {
         file: name.to_owned(),
@@ -65,7 +65,7 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
         if document.claims.is_empty() {
             let first = begun.lines().next().unwrap_or_default();
             let first: String = first.chars().take(60).collect();
-            let what = format!("no result was found in it; it begins with `{first}`");
+            let what = format!("no result found; the file begins with `{first}`");
             return Err(vec![error(name, None, what, KNOWN)]);
         }
     }
@@ -102,8 +102,8 @@ fn of_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
         return Err(vec![error(
             name,
             Some(place),
-            format!("the JSON breaks off or is wrong there: {whole}"),
-            "expected whole JSON; was the file cut, or is the tool still writing it?",
+            format!("the JSON is incomplete or malformed here: {whole}"),
+            "expected complete JSON; was the file truncated, or is the tool still writing it?",
         )]);
     }
     let read_line = |(index, line): (usize, &str)| {
@@ -113,8 +113,8 @@ fn of_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
             vec![error(
                 name,
                 Some(place),
-                format!("the line is no JSON: {wrong}"),
-                "expected a result a line",
+                format!("the line is not JSON: {wrong}"),
+                "expected one result per line",
             )]
         })?;
         let object = object(name, format!("line {number}"), &value)?;
@@ -166,8 +166,8 @@ fn object<'v>(name: &str, place: String, value: &'v Value) -> Result<&'v Object,
         vec![error(
             name,
             place,
-            "it is no JSON object".into(),
-            "expected a result as an object",
+            "it is not a JSON object".into(),
+            "expected an object that holds a result",
         )]
     })
 }
@@ -186,7 +186,7 @@ fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, 
             .clone()
             .or(source.line.map(|line| format!("line {line}")));
         let what = format!(
-            "the JSON is of no tool that is known here; its first keys are {}",
+            "the JSON does not match any known tool; its first keys are {}",
             keys.join(", ")
         );
         Err(vec![error(name, place, what, KNOWN)])

@@ -1,4 +1,4 @@
-//! The results whose figures stand side by side in one object: `vllm bench serve`'s JSON, SGLang's and
+//! Results with all figures in one flat object: `vllm bench serve`'s JSON, SGLang's and
 //! LMDeploy's JSON lines, and LMDeploy's table.
 
 use serde_json::Value;
@@ -52,7 +52,7 @@ const LATENCIES: [(&str, &str); 5] = [
     ("_e2e_latency_ms", "e2e"),
 ];
 
-/// Whether an object is a result of this kind, and whose.
+/// Whether an object is a result of this kind, and of which tool.
 pub(super) fn tool(object: &Object) -> Option<Tool> {
     let has = |key: &str| object.contains_key(key);
     if !(has("completed") && has("duration")) {

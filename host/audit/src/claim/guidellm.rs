@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::json::{Lookup, Object};
 use super::{Claim, ReadError, Sample, Source, Tool, in_order, number};
 
-/// guidellm's distributions by ours, with what makes our unit of theirs.
+/// guidellm's distributions by ours, with the factor from their unit to ours.
 const LATENCIES: [(&str, &str, f64); 4] = [
     ("request_latency", "e2e", 1e3),
     ("time_to_first_token_ms", "ttft", 1.0),
@@ -69,7 +69,7 @@ fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
         claim.state("throughput.duration-s", duration.value, duration.rounding);
     }
     let Some(metrics) = lookup.object(benchmark, "metrics") else {
-        lookup.missing("metrics", "guidellm's figures stand there");
+        lookup.missing("metrics", "that is where guidellm writes its figures");
         return;
     };
     let totals = match lookup.object(metrics, "request_totals") {
@@ -179,7 +179,7 @@ fn distribution_of(
     }
 }
 
-/// The requests that the file holds, where it holds all that were answered: it may hold a sample of them.
+/// The requests in the file, if it has all answered ones: it may contain only a sample of them.
 fn samples(claim: &mut Claim, benchmark: &Object) {
     let requests = benchmark
         .get("requests")

@@ -1,7 +1,7 @@
-//! JSON as Python's tools write it, and looking things up in it with errors that name the key.
+//! JSON as Python tools write it, and look-ups in it with errors that name the key.
 //!
-//! Python writes `Infinity` and `NaN`, which JSON does not know: the first is read as the text `inf`, the
-//! second as nothing.
+//! Python writes `Infinity` and `NaN`, which are not JSON: the first is read as the text `inf`, the
+//! second as null.
 
 use serde_json::{Map, Value};
 
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// The text with `Infinity` as `"inf"` and `NaN` as `null`, but for what stands in quotes.
+/// The text with `Infinity` as `"inf"` and `NaN` as `null`, except inside quotes.
 fn without_additions(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -57,7 +57,7 @@ fn quoted(text: &str) -> usize {
     text.len()
 }
 
-/// Looks things up in one result's JSON, and remembers what was of another kind than expected.
+/// Looks values up in one result's JSON, and collects those of an unexpected kind.
 pub(super) struct Lookup<'a> {
     file: &'a str,
     place: String,
@@ -65,7 +65,7 @@ pub(super) struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// For what stands at `place` of a file; the place is empty where it is the whole file.
+    /// For the value at `place` of a file; the place is empty for the whole file.
     pub fn new(file: &'a str, place: impl Into<String>) -> Self {
         Lookup {
             file,
@@ -74,13 +74,13 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The number under a key; nothing where there is none or it is null.
+    /// The number under a key; `None` if the key is missing or null.
     pub fn number(&mut self, object: &Object, key: &str) -> Option<Stated> {
         match object.get(key)? {
             Value::Null => None,
             Value::Number(value) => value.as_f64().map(number::in_full),
             other => {
-                self.unlike(key, other, "a number, or null where it was not measured");
+                self.unlike(key, other, "a number, or null if it was not measured");
                 None
             }
         }
@@ -117,13 +117,13 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The numbers of a list under a key, none for a null in it; nothing where there is no list.
+    /// The numbers of a list under a key, with `None` for a null in it; `None` if there is no list.
     pub fn list(&mut self, object: &Object, key: &str) -> Option<Vec<Option<f64>>> {
         match object.get(key)? {
             Value::Null => None,
             Value::Array(list) => Some(list.iter().map(Value::as_f64).collect()),
             other => {
-                self.unlike(key, other, "a list, one entry a request");
+                self.unlike(key, other, "a list with one entry per request");
                 None
             }
         }
@@ -141,10 +141,10 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Says that a key is missing without which there is no result.
+    /// Reports that a required key is missing.
     pub fn missing(&mut self, key: &str, why: &str) {
         let expected = format!("expected the key `{key}`: {why}");
-        self.say(None, "it is not there".into(), expected);
+        self.say(None, "it is missing".into(), expected);
     }
 
     fn unlike(&mut self, key: &str, found: &Value, expected: &str) {

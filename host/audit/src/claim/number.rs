@@ -2,8 +2,8 @@
 
 use super::Stated;
 
-/// The number in a word: nothing where the word says that there is none, an error where it is another
-/// word. Counts and rates alike; commas between thousands are passed over.
+/// Parses the number in a word: `None` if the word states that there is none, an error for any other
+/// word. For counts and rates alike; ignores commas between thousands.
 pub(super) fn read(word: &str) -> Result<Option<Stated>, ()> {
     if matches!(
         word,

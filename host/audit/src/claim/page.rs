@@ -1,8 +1,8 @@
-//! A text with blocks in it: a page in Markdown, a log, or a block by itself. What stands around a block
-//! says what it is of: headings, the launch command, the `Namespace(…)` line, the profile.
+//! A text with blocks in it: a page in Markdown, a log, or a block by itself. The text around a block
+//! describes it: headings, the launch command, the `Namespace(…)` line, the profile.
 //!
-//! Pages are pasted through tools that lose line breaks. So a heading ends where something else begins, not
-//! only where its line does.
+//! Some tools lose line breaks when pages are pasted. So a heading ends where something else begins, not
+//! only at the end of its line.
 
 use super::block::{self, Span};
 use super::quote;
@@ -18,9 +18,9 @@ pub(super) struct Fence<'a> {
     pub start: usize,
     /// The byte after its closing.
     pub end: usize,
-    /// What stands behind the opening: `bash`, `yaml`.
+    /// The text after the opening fence: `bash`, `yaml`.
     pub info: &'a str,
-    /// What stands in it.
+    /// Its content.
     pub text: &'a str,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Heading {
     pub text: String,
 }
 
-/// A page, taken apart.
+/// A page, split into its parts.
 pub(super) struct Page<'a> {
     pub text: &'a str,
     pub spans: Vec<Span>,
@@ -40,7 +40,7 @@ pub(super) struct Page<'a> {
     pub headings: Vec<Heading>,
 }
 
-/// Every block of a text, and what the text says of them elsewhere.
+/// Every block of a text, and what the text states about them elsewhere.
 pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), Vec<ReadError>> {
     let fences = fences(text);
     let headings = headings(text, &fences);
@@ -82,7 +82,7 @@ impl Page<'_> {
         }
     }
 
-    /// Where what stands before a block begins: after the block before it.
+    /// Where the text before a block begins: after the previous block.
     fn before(&self, index: usize) -> usize {
         match index.checked_sub(1) {
             Some(previous) => self.spans[previous].end,
@@ -100,7 +100,7 @@ impl Page<'_> {
         path
     }
 
-    /// What stands under the heading of that name, up to the next: its first words.
+    /// The first words under the heading of that name, up to the next heading.
     pub(super) fn section(&self, name: &str) -> Option<String> {
         self.headings
             .iter()
@@ -144,7 +144,7 @@ fn fences(text: &str) -> Vec<Fence<'_>> {
         .collect()
 }
 
-/// What ends a heading on a line that goes on.
+/// What ends a heading whose line continues.
 const ENDS: [&str; 9] = [
     " ```", " #", " - ", " | ", " ??? ", " ???+", " !!! ", " ![", " 1. ",
 ];

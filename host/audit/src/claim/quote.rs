@@ -116,7 +116,7 @@ fn leading(text: &str) -> Option<(usize, f64)> {
     Some((digits.len(), stated.value))
 }
 
-/// The change in percent that stands behind a figure in brackets: `(+15.59%)`.
+/// The change in percent after a figure, in brackets: `(+15.59%)`.
 fn change(after: &str) -> Option<f64> {
     let inner = after.trim_start().strip_prefix('(')?;
     let (percent, _) = inner.split_once('%')?;

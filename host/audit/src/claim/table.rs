@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 use super::json::Object;
 use super::{Claim, ReadError, Source, Tool, flat, in_order};
 
-/// Every row of such a table; nothing where the text is none.
+/// Every row of such a table; `None` if the text is not such a table.
 pub(super) fn read(file: &str, text: &str) -> Option<Result<Vec<Claim>, Vec<ReadError>>> {
     let mut lines = text
         .lines()

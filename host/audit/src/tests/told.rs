@@ -1,4 +1,4 @@
-//! Each figure that is off is told by its own rule.
+//! Each wrong figure is found by its own rule.
 
 use std::fmt::Write;
 
@@ -86,7 +86,7 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
             &[("Request throughput (req/s)", "2.20")],
             Id::RequestRateDisagrees,
             Severity::Invalid,
-            "are 2 a second, and 2.2 is stated",
+            "are 2 per second, but 2.2 is stated",
         ),
         (
             &[("Output token throughput (tok/s)", "202.00")],
@@ -98,7 +98,7 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
             &[("Mean TPOT (ms)", "9.90")],
             Id::LatencyDisagrees,
             Severity::Suspect,
-            "(E2E - TTFT) / n: the first token is counted",
+            "(E2E - TTFT) / n: it counts the first token",
         ),
         (
             &[("Mean TPOT (ms)", "14.90"), ("P99 TPOT (ms)", "16.00")],
@@ -199,25 +199,25 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
             &[("Peak output token throughput (tok/s)", "50.00")],
             Id::PeakBelowMean,
             Severity::Suspect,
-            "and the mean 200",
+            "but the mean is 200",
         ),
         (
             &[("Traffic request rate", "9")],
             Id::RateNotReached,
             Severity::Note,
-            "9 requests a second were asked for",
+            "the requested rate is 9 requests per second",
         ),
         (
             &[("Traffic request rate", "1")],
             Id::RateExceeded,
             Severity::Suspect,
-            "and 2 went through",
+            "but 2 went through",
         ),
         (
             &[("Total token throughput (tok/s)", "500.00")],
             Id::TotalDisagrees,
             Severity::Invalid,
-            "are 400 tok/s together",
+            "add up to 400 tok/s",
         ),
         (
             &[("Successful requests", "0")],

@@ -1,8 +1,8 @@
-//! How a worker is told what to do, and its naps.
+//! How a worker gets its orders, and how it naps.
 //!
-//! A reader of a thousand streams would be woken for every event. Where the kernel notes when bytes came,
-//! nothing is lost if it looks only every half millisecond, and reads all that has come to any stream: the
-//! instants are the same, with fewer wake-ups. Orders end a nap at once.
+//! A reader of a thousand streams would be woken for every event. If the kernel records when bytes arrived,
+//! the reader loses nothing by looking only every half millisecond, when it reads everything from all streams: the
+//! timestamps are the same, with fewer wake-ups. Orders end a nap at once.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -15,7 +15,7 @@ use crate::pace::Signal;
 
 /// How long a nap is. Two events of one stream that come within it are read together, and so have one instant.
 const NAP: Duration = Duration::from_micros(500);
-/// Requests in flight from which on there are naps; with fewer there is little to save.
+/// The number of requests in flight at which naps start; with fewer there is little to save.
 const BUSY: usize = 32;
 
 /// Where a worker's orders are put.
@@ -24,7 +24,7 @@ pub struct Desk {
     napper: Napper,
 }
 
-/// Who takes naps between orders.
+/// The thread that naps between orders.
 #[derive(Clone, Default)]
 pub struct Napper(Arc<OnceLock<Thread>>);
 
@@ -52,7 +52,7 @@ impl Desk {
 }
 
 impl Napper {
-    /// Makes the calling thread the one that naps; gives what it is to call before it waits.
+    /// Makes the calling thread the one that naps; returns what it must call before it waits.
     pub fn settle(&self, signal: Signal) -> impl Fn() + Send + Sync + use<> {
         self.0.get_or_init(std::thread::current);
         move || {

@@ -19,7 +19,7 @@ use model::connection::Version;
 use model::exchange::FailureClass;
 use model::units::Nanos;
 
-/// Most connections a worker opens at the same moment.
+/// The most connections that a worker opens at the same time.
 const OPENING: usize = 128;
 /// How long an unused connection may have been idle and still be used again. Servers close theirs
 /// after five seconds (uvicorn) or more; a request that meets the close would count as failed.
@@ -40,11 +40,11 @@ pub(super) struct Pool<C: Connect> {
 
 /// The connections to one target.
 struct Place<Io> {
-    /// Those that are free; of those that are shared, all.
+    /// The free ones; for shared connections, all.
     idle: RefCell<VecDeque<Connection<Io>>>,
-    /// Those that are kept for their conversations.
+    /// Those that are reserved for their conversations.
     kept: RefCell<HashMap<Arc<str>, Connection<Io>>>,
-    /// Held by who opens a connection that others can share, so that they wait for it.
+    /// Held while a connection that others can share is opened, so that they wait for it.
     sharing: Mutex<()>,
 }
 
@@ -75,7 +75,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         &self.places[target as usize % self.places.len()]
     }
 
-    /// Opens `count` connections, dealt to the targets, a bounded number at the same moment.
+    /// Opens `count` connections, spread over the targets, a limited number at the same time.
     pub async fn open_ahead(self: Rc<Self>, count: usize) {
         let next = Rc::new(Cell::new(0));
         let mut openers = tokio::task::JoinSet::new();
@@ -158,7 +158,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         is_usable.then_some(connection)
     }
 
-    /// A place on a connection that is shared.
+    /// A slot on a shared connection.
     async fn shared(&self, target: u32) -> Result<Connection<C::Io>, Refusal> {
         let place = self.place(target);
         let find = || place.idle.borrow().iter().find_map(Connection::share);
@@ -183,7 +183,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// Takes a connection back whose reply has come to its end.
+    /// Takes a connection back after its reply has ended.
     pub fn put_back(&self, target: u32, session: Option<Arc<str>>, connection: Connection<C::Io>) {
         match (self.reuse, session) {
             _ if matches!(connection, Connection::Http2(_)) => {}

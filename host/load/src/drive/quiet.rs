@@ -1,7 +1,7 @@
-//! A future that is looked at only when it has something to say.
+//! A future that is only polled when it has something to say.
 //!
-//! The task of a reply is woken for every event, while its timers and the order to give up speak once, if at
-//! all. Looking at each of them every time costs more than cutting the event.
+//! The task of a reply is woken for every event, but its timers and the order to give up fire once, if at
+//! all. Polling each of them every time costs more than cutting the event.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -48,7 +48,7 @@ impl<F: Future> Quiet<F> {
         }
     }
 
-    /// Changes the future, which is then looked at again.
+    /// Changes the future, which is then polled again.
     pub fn change(&mut self, change: impl FnOnce(Pin<&mut F>)) {
         change(self.future.as_mut());
         self.bell.rung.store(true, Ordering::Release);

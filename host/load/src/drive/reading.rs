@@ -1,4 +1,4 @@
-//! The reading of one reply: frames on their way to the decode thread, and the patience for them.
+//! Reads one reply: passes frames to the decode thread, and applies the timeouts.
 
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
@@ -23,12 +23,12 @@ use model::units::Nanos;
 
 /// Most bytes of an error reply that are kept for the backend to explain.
 const EXPLAINED_BYTES: usize = 64 << 10;
-/// Frames that are handed to the decode thread together. Each handing over may wake it, which
+/// The number of frames that are passed to the decode thread together. Each pass may wake it, which
 /// costs more than decoding a frame; and a batch is decoded in less time than its frames one by one.
 const BATCH_FRAMES: usize = 32;
-/// Or so many bytes of them, so that ten thousand replies under way take little memory.
+/// Or this many bytes of them, so that ten thousand replies under way take little memory.
 const BATCH_BYTES: usize = 8 << 10;
-/// Or those of so much time: what is shown while a run goes on is to be of the present.
+/// Or the frames of this much time, because what is shown during a run must be current.
 const BATCH_TIME: Nanos = Nanos(1_000_000_000);
 
 /// Why there is no head of a reply.
@@ -46,7 +46,7 @@ pub(super) struct Reading<'r> {
     framing: Framing,
     framer: Framer,
     frames: Frames,
-    /// When the first of the frames that are held came.
+    /// When the first of the held frames arrived.
     held_since: Nanos,
     handed_on: bool,
     last_frame: Nanos,
@@ -75,7 +75,7 @@ impl<'r> Reading<'r> {
         }
     }
 
-    /// Waits for the reply's head; where tokens are timed, no longer than for the first of them.
+    /// Waits for the reply's head; if tokens have timeouts, no longer than for the first token.
     pub async fn head(
         &mut self,
         reply: impl Future<Output = Result<Head, Unanswered>>,
@@ -99,7 +99,7 @@ impl<'r> Reading<'r> {
         .await
     }
 
-    /// Reads a successful reply, reporting its frames as they come. Also gives when it ended.
+    /// Reads a successful reply, and reports its frames as they arrive. Also returns when it ended.
     pub async fn frames<Io>(&mut self, connection: &mut Connection<Io>) -> (End, Nanos)
     where
         Io: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -147,7 +147,7 @@ impl<'r> Reading<'r> {
         let idle = Duration::from(self.patience.timeouts.token_gap);
         let marks = Rc::clone(self.marks);
         let read = poll_fn(|cx| connection.poll_body(cx, &marks, &mut body));
-        // What was said until the server fell silent, or cut itself short, is still its reason.
+        // What the server said before it fell silent or cut itself short is still its reason.
         let _ = tokio::time::timeout(idle, read).await;
         let retry_after = headers.get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
         let end = End::Status {
@@ -157,7 +157,7 @@ impl<'r> Reading<'r> {
         (end, connection.last_read())
     }
 
-    /// Gives the frames that are held to the decode thread.
+    /// Passes the held frames to the decode thread.
     fn hand_on(&mut self) {
         if self.frames.is_empty() {
             return;
@@ -179,8 +179,8 @@ impl<'r> Reading<'r> {
         });
     }
 
-    /// Whether the next token has been waited for too long. Only the decode thread knows what a token
-    /// is, so when a time may be up, what has come is decoded first.
+    /// Whether the next token is overdue. Only the decode thread knows what a token
+    /// is, so when a timeout may have passed, everything that has arrived is decoded first.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<(FailureClass, String)> {
         while self.patience.poll_alarm(cx).is_ready() {
             self.hand_on();
@@ -197,7 +197,7 @@ impl<'r> Reading<'r> {
     }
 
     /// Blocks until the decode thread has come to the last frame, or for a twentieth of a second.
-    /// That a time may be up is rare, and must not depend on how busy that thread is.
+    /// Timeouts rarely come near, and must not depend on how busy that thread is.
     fn wait_until_decoded(&self) {
         for _ in 0..1_000 {
             if self.heard.decoded.load(Ordering::Acquire) >= self.last_frame.0 {
@@ -209,7 +209,7 @@ impl<'r> Reading<'r> {
 }
 
 impl Drop for Reading<'_> {
-    /// A reply that is given up in the middle leaves what was seen of it.
+    /// A reply that is given up in the middle keeps what was seen of it.
     fn drop(&mut self) {
         self.hand_on();
     }
@@ -250,7 +250,7 @@ impl Sink for Beginning {
     }
 }
 
-/// How long tokens are waited for. Its timer is set again only when it has run out, not with every token.
+/// The timeouts for tokens. The timer is only set again when it has run out, not with every token.
 struct Patience {
     clock: Clock,
     timeouts: Timeouts,
@@ -266,7 +266,7 @@ impl Patience {
         }
     }
 
-    /// The shortest time that may be up.
+    /// The shortest timeout that may have passed.
     fn shortest(&self) -> Nanos {
         let gap = self.timeouts.token_gap;
         self.timeouts
@@ -286,7 +286,7 @@ impl Patience {
         alarm.poll(cx)
     }
 
-    /// Before the reply's head: only the first token is waited for.
+    /// Before the reply's head: only the first token has a timeout.
     fn poll_first(
         &mut self,
         cx: &mut Context<'_>,
@@ -302,7 +302,7 @@ impl Patience {
         Poll::Pending
     }
 
-    /// Gives up, or sets the alarm for when a time may next be up.
+    /// Gives up, or sets the timer for when a timeout may next pass.
     fn judge(
         &mut self,
         sent: Option<Nanos>,
@@ -314,18 +314,18 @@ impl Patience {
             (Some(output), _) => (
                 FailureClass::TokenGapTimeout,
                 output + gap,
-                ("no more of the answer came for", gap),
+                ("no more of the answer arrived for", gap),
             ),
             (None, Some(first)) => (
                 FailureClass::FirstTokenTimeout,
                 sent.unwrap_or(now) + first,
-                ("nothing of the answer came within", first),
+                ("nothing of the answer arrived within", first),
             ),
-            // Looked at again when a first token may have come, and a second one not.
+            // Checked again when a first token may have arrived, and a second one not.
             (None, None) => (
                 FailureClass::TokenGapTimeout,
                 now + gap,
-                ("no more of the answer came for", gap),
+                ("no more of the answer arrived for", gap),
             ),
         };
         if now >= until {
@@ -334,7 +334,7 @@ impl Patience {
             return Some((class, message));
         }
         if let Some(alarm) = &mut self.alarm {
-            // After a first token that comes by then, the next one may be overdue before `until`.
+            // If a first token arrives by then, the next one may be overdue before `until`.
             let glance = until.min(now + gap);
             alarm.change(|sleep| sleep.reset(self.clock.instant(glance)));
         }

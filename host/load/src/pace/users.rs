@@ -1,4 +1,4 @@
-//! The users of a closed loop: which of them are free, since when, and how long each thinks before
+//! The users in a closed loop: which of them are free, since when, and how long each thinks before
 //! its next request is due. Waiting for it is the pacer's business.
 
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// So many users, whose first requests are due at once.
+    /// This many users, whose first requests are due at once.
     pub(super) fn new(users: usize, origin: Nanos, thinking: Option<Thinking>) -> Self {
         let numbers = 0..u32::try_from(users).unwrap_or(u32::MAX);
         Users {

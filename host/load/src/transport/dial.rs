@@ -26,7 +26,7 @@ use model::exchange;
 use model::target::Target;
 use model::units::Nanos;
 
-/// Opens connections to the targets of a run. Names are looked up before the run, to find what is wrong with
+/// Opens connections to the targets of a run. Names are looked up before the run, to detect errors in
 /// them, and once more by the first connection to each target, whose record has the instant.
 #[derive(Clone)]
 pub struct Dial {
@@ -54,19 +54,19 @@ pub enum DialError {
     Unknown {
         /// The target.
         target: String,
-        /// What the resolver said.
+        /// The resolver's error.
         cause: String,
     },
-    /// TLS cannot be spoken with it.
+    /// TLS cannot be set up for it.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
 
 impl Dial {
-    /// Looks the targets' names up, and makes TLS ready where one of them needs it.
+    /// Looks up the targets' names, and prepares TLS if one of them needs it.
     ///
     /// # Errors
-    /// Where a name is not known, or TLS cannot be set up.
+    /// If a name is not known, or TLS cannot be set up.
     pub fn new(
         targets: &[Target],
         version: Version,
@@ -86,7 +86,7 @@ impl Dial {
         })
     }
 
-    /// The same, for connections of another purpose, the first of which looks names up again.
+    /// The same, for connections with another purpose, the first of which looks names up again.
     #[must_use]
     pub fn afresh(&self) -> Self {
         Dial {
@@ -163,7 +163,7 @@ impl Connect for Dial {
         let stream = TcpStream::connect(&*addresses)
             .await
             .map_err(|cause| cause.to_string())?;
-        // Without it small requests wait for acknowledgements.
+        // Without it, small requests wait for acknowledgements.
         stream
             .set_nodelay(true)
             .map_err(|cause| cause.to_string())?;
@@ -179,7 +179,7 @@ impl Connect for Dial {
                     .map_err(|cause| refused(&cause))?;
                 let agreed = stream.get_ref().1.alpn_protocol();
                 if self.version == Version::Http2 && agreed != Some(b"h2") {
-                    return Err("the server does not speak HTTP/2 (TLS agreed on no `h2`)".into());
+                    return Err("the server does not speak HTTP/2 (TLS did not choose `h2`)".into());
                 }
                 (Stream::Tls(Box::new(stream)), Some(clock.now()))
             }
@@ -198,22 +198,22 @@ impl Connect for Dial {
     }
 }
 
-/// Why TLS was not agreed on, with advice where it is of use.
+/// Why TLS failed, with advice if there is any.
 fn refused(cause: &io::Error) -> String {
     let text = cause.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let advice = if says(&["UnknownIssuer", "BadSignature", "CaUsedAsEndEntity"]) {
-        "; give the authority's certificate with --ca-cert, or check none with --insecure"
+        "; give the authority's certificate with --ca-cert, or skip the check with --insecure"
     } else if says(&["not valid for name"]) {
-        "; the certificate is another host's; name the host as the certificate does, or check none with --insecure"
+        "; the certificate is for another host; use the host name in the certificate, or skip the check with --insecure"
     } else if says(&["invalid peer certificate"]) {
-        "; have the server show a valid one, or check none with --insecure"
+        "; make the server present a valid certificate, or skip the check with --insecure"
     } else if says(&["corrupt message", "InvalidContentType"]) {
         "; does the server speak TLS on this port?"
     } else {
         ""
     };
-    format!("no TLS: {text}{advice}")
+    format!("TLS failed: {text}{advice}")
 }
 
 /// A connection's bytes, in the clear or not.

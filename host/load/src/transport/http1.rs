@@ -1,7 +1,7 @@
-//! HTTP/1.1, a client's side: writes a prepared request, reads the reply's head, and hands the body
-//! on as it comes, straight from the buffer it was read into.
+//! HTTP/1.1, the client's side: writes a prepared request, reads the reply's head, and passes the body
+//! on as it arrives, straight from the buffer it was read into.
 //!
-//! The reader stands below what a general HTTP library offers, for two reasons. Instants: a body's
+//! The reader works at a lower level than a general HTTP library, for two reasons. Timestamps: a body's
 //! bytes are stamped where they were read. Cost: an event of a reply is one read into a buffer that
 //! all connections of a thread share, with no queue and no copy between the socket and the frame.
 
@@ -26,11 +26,11 @@ use model::units::Nanos;
 
 /// Bytes read at once at most. A reply that is behind comes in reads of this size.
 const READ_BYTES: usize = 64 << 10;
-/// The longest head of a reply.
+/// The maximum length of a reply's head.
 const HEAD_BYTES: usize = 64 << 10;
-/// Most header fields of a reply.
+/// The maximum number of headers of a reply.
 const HEAD_FIELDS: usize = 128;
-/// Reads of one connection before the others of its thread have their turn.
+/// Reads of one connection before the others on its thread get their turn.
 const READS_IN_A_ROW: usize = 16;
 
 thread_local! {
@@ -67,12 +67,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         }
     }
 
-    /// When bytes last came.
+    /// When bytes last arrived.
     pub fn last_read(&self) -> Nanos {
         self.wire.read_at()
     }
 
-    /// Whether a request may be sent: the other side has neither closed it nor said anything unasked.
+    /// Whether a request may be sent: the other side has neither closed it nor sent anything unasked.
     pub fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.closed {
             let mut probe = [0; 1];
@@ -149,7 +149,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 Ok(0) if reply.is_empty() => {
                     self.closed = true;
                     return Poll::Ready(Err(
-                        "the connection was closed before a reply came".to_owned()
+                        "the connection was closed before a reply arrived".to_owned()
                     ));
                 }
                 Ok(0) => {
@@ -170,7 +170,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         }
     }
 
-    /// Reads the head out of what has come, once it is whole; interim replies are passed over.
+    /// Parses the head from what has arrived, once it is complete; interim replies are skipped.
     fn read_head(&mut self, reply: &mut Vec<u8>) -> Result<Option<Head>, String> {
         loop {
             let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS];
@@ -200,7 +200,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         }
     }
 
-    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end, or broke.
+    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke off.
     ///
     /// # Errors
     /// Why it broke.
@@ -243,7 +243,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         Poll::Pending
     }
 
-    /// Gives the body's part of these bytes to `sink`; says how many at the end are not the body's.
+    /// Passes the body's part of these bytes to `sink`; returns how many at the end are not part of the body.
     fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
         let at = self.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {
@@ -265,7 +265,7 @@ struct Upload<'r> {
 }
 
 impl Upload<'_> {
-    /// Writes; ready when everything is with the system, or cannot be.
+    /// Writes; ready when the system has everything, or cannot take it.
     fn poll<Io: AsyncWrite + Unpin>(&mut self, io: &mut Io, cx: &mut Context<'_>) -> Poll<()> {
         while self.failed.is_none() && !(self.head.is_empty() && self.body.is_empty()) {
             let parts = [IoSlice::new(self.head), IoSlice::new(self.body)];
@@ -328,7 +328,7 @@ fn broken(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
         io::ErrorKind::UnexpectedEof => {
-            "the connection was closed without a TLS goodbye".to_owned()
+            "the connection was closed without a TLS close_notify".to_owned()
         }
         _ => format!("the connection failed: {error}"),
     }

@@ -1,6 +1,6 @@
 //! HTTP/2 through hyper: many requests share a connection, each on a stream of its own.
 //!
-//! The connection is moved by a task of its own, which must run on the thread's `LocalSet`. The
+//! A task of its own drives the connection, and must run on the thread's `LocalSet`. The
 //! instant of a reply's bytes is that of the connection's last read when they are taken from it:
 //! streams are woken in the order in which their bytes came, before the connection is read again.
 
@@ -23,7 +23,7 @@ use super::{Broke, Head, Opened, Sink, Unanswered};
 use model::exchange;
 use model::units::Nanos;
 
-/// Requests that share a connection at most: what servers allow where they say nothing else
+/// The most requests that share a connection: what servers allow by default
 /// (RFC 9113, 6.5.2, recommends no less).
 const STREAMS: usize = 100;
 /// How much of a reply may come before it was taken: it is taken at once.
@@ -36,7 +36,7 @@ pub struct Stream {
     body: Option<Incoming>,
 }
 
-/// What the places on a connection have in common.
+/// What the slots on a connection share.
 struct Shared {
     wire: Rc<Wire>,
     facts: exchange::Connection,
@@ -56,7 +56,7 @@ impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
     }
 }
 
-/// Greets the other side; gives the first place.
+/// Performs the handshake; returns the first slot.
 pub async fn open<Io>(opened: Opened<Io>) -> Result<Stream, String>
 where
     Io: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -66,7 +66,7 @@ where
         .initial_connection_window_size(WINDOW_BYTES << 4)
         .handshake(TokioIo::new(opened.io))
         .await
-        .map_err(|cause| format!("no HTTP/2: {}", in_words(&cause)))?;
+        .map_err(|cause| format!("HTTP/2 failed: {}", in_words(&cause)))?;
     tokio::task::spawn_local(connection);
     Ok(Stream {
         shared: Rc::new(Shared {
@@ -121,7 +121,7 @@ impl Stream {
         self.shared.waited.set(true);
     }
 
-    /// When bytes last came, for whichever stream.
+    /// When bytes last arrived, on any stream.
     pub fn last_read(&self) -> Nanos {
         self.shared.wire.read_at()
     }
@@ -159,7 +159,7 @@ impl Stream {
         })
     }
 
-    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end, or broke.
+    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke off.
     ///
     /// # Errors
     /// Why it broke.

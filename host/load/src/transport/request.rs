@@ -31,7 +31,7 @@ impl Request {
     /// port. The fields that frame a request are set here.
     ///
     /// # Errors
-    /// Where the method or the path cannot be sent.
+    /// If the method or the path cannot be sent.
     pub fn new(
         version: Version,
         (scheme, authority): (&str, &str),
@@ -41,7 +41,7 @@ impl Request {
         body: Bytes,
     ) -> Result<Self, Unsendable> {
         let method = Method::from_bytes(method.as_bytes())
-            .map_err(|_| Unsendable(format!("`{}` is no method", method.escape_debug())))?;
+            .map_err(|_| Unsendable(format!("`{}` is not a method", method.escape_debug())))?;
         let uri: Uri = format!("{scheme}://{authority}{path}")
             .parse()
             .map_err(|cause| Unsendable(format!("the path `{}`: {cause}", path.escape_debug())))?;

@@ -1,8 +1,8 @@
-//! A TCP socket whose reads carry the kernel's receive instants.
+//! A TCP socket whose reads carry the kernel's receive timestamps.
 //!
 //! Linux stamps each packet when the network hands it over (`SO_TIMESTAMPNS`), and a read of a TCP
-//! socket gives the stamp of the last packet it took bytes from. So the instant of a read does not
-//! depend on how late this program came to it. What it cannot see: how long a packet was under way,
+//! socket returns the stamp of the last packet it took bytes from. So the time of a read does not
+//! depend on how late this program reads it. What it cannot see: how long a packet was under way,
 //! and the earlier instants of packets that one read took together (the gap between their events
 //! becomes zero, as with any reader). A stamp counts system time, which is turned into the run's
 //! clock by the time that has passed since.
@@ -22,7 +22,7 @@ use super::stamp::Wire;
 use model::connection::Timestamps;
 use model::units::Nanos;
 
-/// A stamp that is further from the present than this is not believed: the system's clock was set.
+/// A stamp that is further from the present than this is not used: the system's clock was set.
 const BELIEVED: Nanos = Nanos(60_000_000_000);
 /// Room for the one control message that a read carries.
 const CONTROL_BYTES: usize = 64;
@@ -35,7 +35,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Wraps a connection. Where the system has no receive instants, reads are stamped here.
+    /// Wraps a connection. If the system has no receive timestamps, reads are stamped here.
     pub fn new(stream: TcpStream, wire: &Rc<Wire>, timestamps: Timestamps) -> Self {
         let kernel = timestamps == Timestamps::Kernel
             && setsockopt(&stream, sockopt::ReceiveTimestampns, &true).is_ok();

@@ -11,14 +11,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use model::clock::Clock;
 use model::units::Nanos;
 
-/// What a byte stream notes of itself, for whoever reads and writes above it (above TLS, too).
+/// What a byte stream records about itself, for its users above (also above TLS).
 #[derive(Debug)]
 pub struct Wire {
     /// The run's clock.
     pub clock: Clock,
     /// When the bytes of the last read came.
     read_at: Cell<Nanos>,
-    /// How long they had lain in the socket, where the system says.
+    /// How long they had been in the socket, if the system says so.
     lag: Cell<Option<Nanos>>,
     /// Requests whose first byte is about to be written by someone else.
     unsent: RefCell<Vec<Rc<Marks>>>,
@@ -62,7 +62,7 @@ impl Wire {
         self.read_at.get()
     }
 
-    /// Notes of a reply that bytes of it came with the last read.
+    /// Notes for a reply that bytes of it arrived with the last read.
     pub fn mark_read(&self, marks: &Marks) {
         if marks.first_byte.get().is_none() {
             marks.first_byte.set(Some(self.read_at.get()));

@@ -1,4 +1,4 @@
-//! Whom to trust: TLS by rustls, with the system's roots, an authority of the user's, or nobody checked.
+//! Which certificates to trust: TLS by rustls, with the system's roots, a user's authority, or no check.
 
 use model::connection::Trust;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 use model::connection::Version;
 
-/// Why TLS cannot be spoken.
+/// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The file cannot be used.
     #[error(
-        "`{path}` cannot be used as --ca-cert: {cause}; expected a file of certificates in PEM form"
+        "`{path}` cannot be used as --ca-cert: {cause}; expected a file with certificates in PEM form"
     )]
     File {
         /// The file.
@@ -25,9 +25,9 @@ pub enum TrustError {
         /// What is wrong with it.
         cause: String,
     },
-    /// Nobody is trusted.
+    /// No certificate is trusted.
     #[error(
-        "the system has no certificates to trust{0}; give the authority's with --ca-cert, or check none with --insecure"
+        "the system has no trusted certificates{0}; give the authority's with --ca-cert, or skip the check with --insecure"
     )]
     NoRoots(String),
     /// rustls refused.
@@ -38,7 +38,7 @@ pub enum TrustError {
 /// The configuration that all connections share.
 ///
 /// # Errors
-/// Where the user's file cannot be used, or nobody is trusted.
+/// If the user's file cannot be used, or no certificate is trusted.
 pub fn config(trust: &Trust, version: Version) -> Result<Arc<ClientConfig>, TrustError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

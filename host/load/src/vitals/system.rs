@@ -1,4 +1,4 @@
-//! What the system tells of threads and cores: reading and parsing `/proc`. Where there is none, or
+//! What the system reports about threads and cores: reads and parses `/proc`. If it does not exist, or
 //! it holds something else, there is no figure.
 
 use std::fs;

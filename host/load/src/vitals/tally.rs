@@ -1,4 +1,4 @@
-//! Samples of what threads and cores have spent, made into figures. Pure.
+//! Turns samples of what threads and cores have spent into figures. Pure.
 
 use super::system::{Cores, Spent, seconds};
 use model::units::Nanos;
@@ -6,7 +6,7 @@ use result::summary::client::{Client, Machine, Thread};
 
 /// Share of a second on a core beyond which a thread has nothing left to give.
 pub(super) const SATURATED: f64 = 0.9;
-/// The shortest time that is looked at for itself.
+/// The shortest time that is looked at by itself.
 pub(super) const SECOND: Nanos = Nanos(1_000_000_000);
 /// Pauses no longer than this are a busy machine's everyday life.
 const PAUSE: Nanos = Nanos(50_000_000);
@@ -93,7 +93,7 @@ impl Tally {
         now.since(self.last.at) >= SECOND
     }
 
-    /// The watch was late by so much; the longest decode queue held so many reports.
+    /// The watch was late by this much; the longest decode queue held this many reports.
     pub(super) fn tick(&mut self, late: Nanos, backlog: usize) {
         self.backlog = self.backlog.max(backlog);
         self.longest_pause = self.longest_pause.max(late);

@@ -1,11 +1,11 @@
-//! The bodies of requests as they are written, and the prompts in them, counted.
+//! The bodies of requests as they are written, with their prompts counted.
 
 use serde::Deserialize;
 
 use super::Refusal;
 use crate::prefix::BLOCK;
 
-/// The body of a request in any of the dialects; what a dialect does not know is ignored, as engines do.
+/// The body of a request in any of the dialects; fields that a dialect does not know are ignored, as in engines.
 #[derive(Deserialize)]
 pub(super) struct Body {
     pub model: Option<String>,
@@ -120,7 +120,7 @@ impl Counted {
     }
 }
 
-/// A prompt of one text or one list of ids, by itself or as a list of one.
+/// A prompt that is one text or one list of ids, alone or as a list of one.
 pub(crate) fn prompt(asked: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
     let mut counted = Counted::default();
     match asked {
@@ -143,7 +143,7 @@ pub(crate) fn prompt(asked: Option<Prompt>, param: &str) -> Result<Counted, Refu
     Ok(counted)
 }
 
-/// A chat's prompt is its contents, one after the other, without a template.
+/// A chat's prompt is the contents of its messages, one after the other, without a template.
 pub(crate) fn chat_prompt(messages: Option<Vec<Message>>) -> Result<Counted, Refusal> {
     let mut counted = Counted::default();
     let messages = messages.unwrap_or_default();

@@ -12,7 +12,7 @@ use reader::{Place, Problem, Reader, Said};
 
 const JSON: &str = "application/json";
 
-/// What an error says where the script does not.
+/// The error message if the script sets none.
 const ERROR: &str = r#"{"error":{"message":{message}}}"#;
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -35,7 +35,7 @@ pub(crate) fn routes(root: &mut Reader<'_, '_>) -> Vec<ScriptedRoute> {
         let same =
             |other: &&ScriptedRoute| other.method == route.method && other.path == route.path;
         if all.iter().any(|other| same(&other)) {
-            let message = format!("`route`: {} {} stands here twice", route.method, route.path);
+            let message = format!("`route`: {} {} is defined twice", route.method, route.path);
             root.report(Problem::new(message).at(place, "the second"));
         } else {
             all.push(route);
@@ -55,7 +55,12 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
             .ok_or_else(|| format!("found {text:?}"))
     });
     if !t.has("path") {
-        missing(t, place, "path", "where it is, such as \"/generate\"");
+        missing(
+            t,
+            place,
+            "path",
+            "the path of the route, such as \"/generate\"",
+        );
     }
     let asks_for_key = t.boolean("key").is_none_or(|said| said.value);
     let content_type = t.parsed("content-type", "a media type", |text| {
@@ -69,7 +74,7 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
         Some(body) => {
             for (key, place) in keys.said() {
                 let message = format!(
-                    "`route.{key}` means nothing to a route with a `body`, which is always the same"
+                    "`route.{key}` has no effect in a route with a `body`, which is always the same"
                 );
                 t.report(Problem::new(message).at(place, ""));
             }
@@ -86,7 +91,7 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
         None => {
             if let Some(status) = status {
                 let message =
-                    "`route.status` means nothing without a `body`: answers have status 200";
+                    "`route.status` has no effect without a `body`: answers have status 200";
                 t.report(Problem::new(message).at(status.place, ""));
             }
             let content_type = content_type.map(|said| said.value);
@@ -126,7 +131,7 @@ fn missing(t: &Reader<'_, '_>, place: &Place, key: &str, what: &str) {
     t.report(Problem::new(message).at(place.clone(), "in this route"));
 }
 
-/// The keys of a wire format, as they were said.
+/// The keys of a wire format, as they were written.
 struct Keys {
     prompt: Option<Said<String>>,
     tokens: Option<Said<String>>,
@@ -195,7 +200,7 @@ fn is_pointer(text: &str) -> bool {
     text.starts_with('/') && text.len() > 1
 }
 
-/// `prefix`: what stands before each event of a length-prefixed stream.
+/// `prefix`: what is sent before each event of a length-prefixed stream.
 fn prefix(t: &mut Reader<'_, '_>) -> Option<Said<Framing>> {
     let mut place = None;
     let framing = t.table("prefix", |t| {
@@ -207,7 +212,7 @@ fn prefix(t: &mut Reader<'_, '_>) -> Option<Said<Framing>> {
             .or(little_endian.as_ref().map(|said| &said.place))
             .cloned();
         let skip = checked(t, skip, "skip", "at most 16", |n| n <= 16);
-        // A shorter length has no room for all text so far.
+        // A shorter length has no room for all the text so far.
         let width = checked(t, width, "width", "4 or 8", |n| n == 4 || n == 8);
         Framing::LengthPrefixed {
             skip: skip.unwrap_or(0),
@@ -238,7 +243,7 @@ fn checked(
 }
 
 impl Keys {
-    /// Those of streamed replies.
+    /// The keys of streamed replies.
     fn streamed(&self) -> [(&'static str, &Option<Said<Template>>); 5] {
         [
             ("first", &self.first),
@@ -249,7 +254,7 @@ impl Keys {
         ]
     }
 
-    /// All that were said, each with its place.
+    /// All keys that were set, each with its place.
     fn said(&self) -> Vec<(&'static str, Place)> {
         fn of<T>(key: &'static str, said: &Option<Said<T>>) -> Option<(&'static str, Place)> {
             said.as_ref().map(|said| (key, said.place.clone()))
@@ -270,7 +275,7 @@ impl Keys {
         asked.into_iter().chain(streamed).flatten().collect()
     }
 
-    /// The wire format, where nothing is missing and nothing contradicts itself.
+    /// The wire format, if nothing is missing and nothing contradicts itself.
     fn dialect(
         self,
         t: &Reader<'_, '_>,
@@ -291,11 +296,11 @@ impl Keys {
             t.report(Problem::new(message).at(place, "in this route"));
         };
         if !t.has("prompt") {
-            let message = "`route.prompt` is missing: the JSON pointer to the prompt; or `body`, for a reply that is always the same";
+            let message = "`route.prompt` is missing: set the JSON pointer to the prompt, or a `body` for a reply that is always the same";
             wrong(message.to_owned(), place.clone());
         }
         if may_stream && cut == Cut::Whole {
-            let message = "a route with `framing = \"whole\"` cannot stream; say `stream = \"never\"` or choose another framing";
+            let message = "a route with `framing = \"whole\"` cannot stream; set `stream = \"never\"` or choose another framing";
             wrong(message.to_owned(), place.clone());
         } else if may_stream && !t.has("event") {
             let message =
@@ -304,14 +309,14 @@ impl Keys {
         }
         for (key, said) in self.streamed() {
             if let (false, Some(said)) = (may_stream, said) {
-                let message = format!("`route.{key}` means nothing to a route that never streams");
+                let message = format!("`route.{key}` has no effect in a route that never streams");
                 wrong(message, said.place.clone());
             }
             if let (Cut::Lines, true, Some(said)) = (cut, may_stream, said)
                 && said.value.has_line_end()
             {
                 let message = format!(
-                    "`route.{key}` has several lines, but with `framing = \"lines\"` an event is one"
+                    "`route.{key}` has several lines, but with `framing = \"lines\"` an event is one line"
                 );
                 wrong(message, said.place.clone());
             }
@@ -322,13 +327,13 @@ impl Keys {
                 wrong(message.to_owned(), place.clone());
             }
             (Some(said), Stream::Always) => {
-                let message = "`route.whole` means nothing to a route that always streams; say with `stream` which requests get it";
+                let message = "`route.whole` has no effect in a route that always streams; set with `stream` which requests get it";
                 wrong(message.to_owned(), said.place.clone());
             }
             _ => {}
         }
         if let (Some(prefix), true) = (&self.prefix, cut != Cut::LengthPrefixed) {
-            let message = "`route.prefix` means nothing without `framing = \"length-prefixed\"`";
+            let message = "`route.prefix` has no effect without `framing = \"length-prefixed\"`";
             wrong(message.to_owned(), prefix.place.clone());
         }
         let framing = match (cut, self.prefix) {

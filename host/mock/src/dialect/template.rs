@@ -1,11 +1,11 @@
-//! Templates: text with placeholders such as `{text}`, each of which stands for a JSON value.
+//! Templates: text with placeholders such as `{text}`, each of which is replaced by a JSON value.
 //!
-//! Responsible for telling placeholders from the braces of JSON, and for writing the values. Which
-//! placeholders mean something where is said by whoever reads a template.
+//! Responsible for telling placeholders from JSON's braces, and for writing the values. The reader of a template
+//! decides which placeholders are valid in it.
 
 use crate::wire::{put, put_string};
 
-/// What a placeholder stands for.
+/// What a placeholder is replaced by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// The text that this event adds.
@@ -24,17 +24,17 @@ pub(super) enum Value {
     Id,
     /// The model that was asked for.
     Model,
-    /// Tokens of the prompt.
+    /// The number of tokens in the prompt.
     InputTokens,
-    /// Of these, tokens found in the prefix cache.
+    /// How many of these were found in the prefix cache.
     CachedTokens,
-    /// Tokens of the whole answer.
+    /// The number of tokens in the whole answer.
     OutputTokens,
     /// Why the answer ends: `"stop"` or `"length"`.
     Finish,
     /// Seconds since the engine began to work on the request.
     Seconds,
-    /// What is wrong, a sentence.
+    /// The error message, a sentence.
     Message,
     /// The error's status, a number.
     Status,
@@ -63,10 +63,10 @@ const NAMES: [(&str, Value); 15] = [
     ("status", Status),
 ];
 
-/// Known before the first token.
+/// Available before the first token.
 pub(super) const BEFORE: &[Value] = &[Index, Id, Model, InputTokens, CachedTokens];
 
-/// Known of an event with tokens.
+/// Available for an event with tokens.
 pub(super) const DURING: &[Value] = &[
     Text,
     TextSoFar,
@@ -81,7 +81,7 @@ pub(super) const DURING: &[Value] = &[
     Seconds,
 ];
 
-/// Known of the last event with tokens, and after it.
+/// Available for the last event with tokens, and after it.
 pub(super) const AFTER: &[Value] = &[
     Text,
     TextSoFar,
@@ -98,7 +98,7 @@ pub(super) const AFTER: &[Value] = &[
     Finish,
 ];
 
-/// Known of an error.
+/// Available for an error.
 pub(super) const OF_ERRORS: &[Value] = &[Message, Status];
 
 /// A text with placeholders.
@@ -113,7 +113,7 @@ enum Part {
     Value(Value),
 }
 
-/// What the placeholders stand for in one place.
+/// The values of the placeholders in one place.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Values<'a> {
     pub text: &'a str,
@@ -133,7 +133,7 @@ pub(super) struct Values<'a> {
 }
 
 impl Template {
-    /// Reads a template in which these placeholders mean something. A name in braces is a placeholder;
+    /// Reads a template in which these placeholders are valid. A name in braces is a placeholder;
     /// JSON has no such thing outside its strings.
     pub fn read(text: &str, known: &[Value]) -> Result<Self, String> {
         let mut parts = Vec::new();
@@ -155,8 +155,13 @@ impl Template {
                     }
                     parts.push(Part::Value(value));
                 }
-                Some(_) => return Err(format!("`{{{name}}}` is not known here; {}", names(known))),
-                None => return Err(format!("`{{{name}}}` is no placeholder; {}", names(known))),
+                Some(_) => return Err(format!("`{{{name}}}` is not valid here; {}", names(known))),
+                None => {
+                    return Err(format!(
+                        "`{{{name}}}` is not a placeholder; {}",
+                        names(known)
+                    ));
+                }
             }
             rest = &at[name.len() + 2..];
         }
@@ -221,7 +226,7 @@ fn name_in_braces(text: &str) -> Option<&str> {
 fn names(known: &[Value]) -> String {
     let names = NAMES.iter().filter(|(_, value)| known.contains(value));
     let names: Vec<String> = names.map(|(name, _)| format!("{{{name}}}")).collect();
-    format!("here there are {}", names.join(" "))
+    format!("use one of {}", names.join(" "))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Scripted {
         self.index.set(self.index.get() + 1);
     }
 
-    /// Of an event after the last token, which adds nothing. Where the reply went wrong, that is the last token
+    /// Of an event after the last token, which adds nothing. If the reply broke off, that is the last token
     /// that was sent.
     fn after<'a>(&'a self, answer: &'a Answer) -> Values<'a> {
         let sent = self.tokens.get();

@@ -1,4 +1,4 @@
-//! Faults as they stand in TOML: one flat table, whose keys depend on its `kind`.
+//! Faults as they are written in TOML: one flat table, whose keys depend on its `kind`.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
@@ -24,7 +24,7 @@ impl FromStr for Fault {
     }
 }
 
-/// A fault as it stands in TOML.
+/// A fault as it is written in TOML.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Written {
@@ -69,11 +69,11 @@ impl TryFrom<Written> for Fault {
             (None, Some(numbers), None) => On::Requests(numbers),
             (None, None, Some(share)) if (0.0..=1.0).contains(&share) => On::Share(share),
             (None, None, Some(share)) => {
-                return Err(format!("`share` is {share}, but must lie between 0 and 1"));
+                return Err(format!("`share` is {share}, but must be between 0 and 1"));
             }
             _ => {
                 return Err(
-                    "only one of `every`, `requests` and `share` can choose the requests"
+                    "only one of `every`, `requests` and `share` can select the requests"
                         .to_owned(),
                 );
             }
@@ -148,7 +148,7 @@ impl TryFrom<Written> for Fault {
             ("events", written.events.is_some()),
         ];
         match left.iter().find(|(_, left)| *left) {
-            Some((key, _)) => Err(format!("`{key}` means nothing to a fault of kind `{kind}`")),
+            Some((key, _)) => Err(format!("`{key}` has no effect on a fault of kind `{kind}`")),
             None => Ok(Fault { what, on }),
         }
     }
@@ -158,7 +158,7 @@ fn error_status(status: u16) -> Result<u16, String> {
     match status {
         400..=599 => Ok(status),
         _ => Err(format!(
-            "`status` is {status}, but errors lie between 400 and 599"
+            "`status` is {status}, but error statuses are between 400 and 599"
         )),
     }
 }
@@ -251,25 +251,25 @@ mod tests {
             ("kind = 'split'", "needs `bytes`"),
             (
                 "kind = 'crlf', bytes = 3",
-                "`bytes` means nothing to a fault of kind `crlf`",
+                "`bytes` has no effect on a fault of kind `crlf`",
             ),
             (
                 "kind = 'crlf', after-tokens = 3",
-                "`after-tokens` means nothing",
+                "`after-tokens` has no effect",
             ),
             (
                 "kind = 'http-error', status = 200",
-                "errors lie between 400 and 599",
+                "error statuses are between 400 and 599",
             ),
             (
                 "kind = 'html', status = 302",
-                "errors lie between 400 and 599",
+                "error statuses are between 400 and 599",
             ),
             (
                 "kind = 'html', retry-after = '1s'",
-                "`retry-after` means nothing to a fault of kind `html`",
+                "`retry-after` has no effect on a fault of kind `html`",
             ),
-            ("kind = 'crlf', share = 2.0", "must lie between 0 and 1"),
+            ("kind = 'crlf', share = 2.0", "must be between 0 and 1"),
             (
                 "kind = 'crlf', share = 0.5, every = 2",
                 "only one of `every`, `requests` and `share`",

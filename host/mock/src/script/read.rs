@@ -1,4 +1,4 @@
-//! The keys of a script: TOML in, a [`Script`] or everything that is wrong with it out.
+//! The keys of a script: turns TOML into a [`Script`], or into all of its mistakes.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;

@@ -1,5 +1,5 @@
 //! NumPy's legacy random stream, as far as arrivals need it: `np.random.seed(seed)` and then
-//! `np.random.gamma`, number for number. When requests are due is for others to make of it.
+//! `np.random.gamma`, number for number. Others turn them into due times.
 
 use rand_mt::Mt;
 
@@ -11,7 +11,7 @@ pub(super) struct Legacy {
 }
 
 impl Legacy {
-    /// A stream at its beginning. Of larger seeds the lowest 32 bits count: NumPy takes no more.
+    /// A stream at its beginning. Only the lowest 32 bits of larger seeds count, since NumPy takes no more.
     pub(super) fn new(seed: u64) -> Self {
         Legacy {
             twister: Mt::new(seed as u32),
@@ -48,7 +48,7 @@ impl Legacy {
         }
     }
 
-    /// Gamma with that shape and scale 1: `np.random.standard_gamma(shape)`. Below 1 by Ahrens and
+    /// Gamma with this shape and scale 1: `np.random.standard_gamma(shape)`. Below 1 by Ahrens and
     /// Dieter's method, above by Marsaglia and Tsang's; at 1 it is the exponential.
     pub(super) fn gamma(&mut self, shape: f64) -> f64 {
         if shape == 1.0 {

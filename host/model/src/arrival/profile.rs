@@ -1,14 +1,14 @@
 //! A rate that changes over time, and the instants at which the area under it reaches a given number.
 //!
 //! Everything is in closed form: no stepping, so that due times neither drift nor depend on a step.
-//! What numbers are asked for (1, 2, 3 … or a random process of rate 1) is the arrival's business.
+//! The arrival decides which numbers are asked for (1, 2, 3 … or a random process of rate 1).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// Areas that differ by less than the first, or by less than the second of the whole, are the same:
+/// Areas that differ by less than the first, or by less than the second as a share of the whole, are equal:
 /// what is due at the very end of a stage belongs to the next, however its rate and duration were
 /// rounded.
 const SLACK: (f64, f64) = (1e-9, 1e-12);
@@ -17,23 +17,23 @@ const SLACK: (f64, f64) = (1e-9, 1e-12);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// By as much in every second.
+    /// By the same amount in every second.
     Linear,
     /// By the same factor in every second.
     Exponential,
 }
 
-/// A rate that changes, or does not, for a while.
+/// A rate, constant or changing, for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Stage {
-    /// Requests a second at its beginning.
+    /// Requests per second at its beginning.
     pub from: f64,
-    /// Requests a second at its end.
+    /// Requests per second at its end.
     pub to: f64,
-    /// How the rate goes from the one to the other.
+    /// How the rate changes between the two.
     pub shape: Shape,
-    /// For how long.
+    /// How long it lasts.
     #[serde(rename = "for")]
     pub length: Nanos,
 }
@@ -51,7 +51,7 @@ impl Stage {
         }
     }
 
-    /// Seconds from its beginning until so many requests were due.
+    /// Seconds from its beginning until this many requests were due.
     ///
     /// Linear: `from·t + k·t²/2 = area` with `k = (to − from) / length`, solved so that nothing
     /// cancels for a small `k`. Exponential: `from/g·(e^(g·t) − 1) = area` with
@@ -76,7 +76,7 @@ impl Stage {
     }
 }
 
-/// For how long a rate must go from one value to another until so many requests were due.
+/// How long a rate must take from one value to another until this many requests were due.
 pub fn length_for(shape: Shape, from: f64, to: f64, requests: u64) -> Nanos {
     let second = Stage {
         from,
@@ -105,7 +105,7 @@ impl<S: Iterator<Item = Stage>> Profile<S> {
     }
 
     /// Seconds until the area has reached `area`, which must not be less than in the call before.
-    /// Where the rate is zero for a while, the end of that while. `None` beyond the last stage.
+    /// If the rate is zero for a while, the end of that while. `None` beyond the last stage.
     pub(super) fn seconds_until(&mut self, area: f64) -> Option<f64> {
         loop {
             let stage = self.current?;

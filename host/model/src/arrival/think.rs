@@ -1,4 +1,4 @@
-//! How long a user of a closed loop thinks between an answer and the next request: a function of
+//! How long a user in a closed loop thinks between an answer and the next request: a function of
 //! seed, user and turn, so that a user's pauses are the same whatever the server does.
 
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ pub enum ThinkSpread {
 }
 
 impl Think {
-    /// How long that user thinks before its request of that turn; turn 1 follows its first answer.
+    /// How long this user thinks before its request of this turn; turn 1 follows its first answer.
     pub fn pause(&self, seed: u64, user: u32, turn: u32) -> Nanos {
         match self.spread {
             ThinkSpread::Constant => self.time,

@@ -1,6 +1,6 @@
-//! Instants of arrival that were written down elsewhere: reads them from a file's lines.
+//! Recorded arrival times: reads them from the lines of a file.
 //!
-//! Which file, and its digest, is the plan's; opening it is `resolve`'s.
+//! The plan holds which file it is, and its digest; `resolve` opens it.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use serde::Deserialize;
 
 use crate::units::Nanos;
 
-/// Instants of a trace in seconds, in order; a file's since its first.
+/// Times of a trace in seconds, in order; those of a file count from its first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace(Arc<[f64]>);
 
-/// Why a file is no trace.
+/// Why a file is not a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] std::io::Error),
-    /// A line that says no instant.
+    /// A line without a time.
     #[error("line {line}: {what}")]
     Line {
         /// Its number, from 1.
@@ -28,7 +28,7 @@ pub enum TraceError {
         what: String,
     },
     /// There is nothing in it.
-    #[error("it holds no timestamp")]
+    #[error("it holds no timestamps")]
     Empty,
 }
 
@@ -48,10 +48,10 @@ struct Object {
 
 impl Trace {
     /// Reads a trace: on each line a JSON object with a `timestamp` in milliseconds, or a number of
-    /// seconds. Its instants are put in order and counted from the first. Blank lines are nothing.
+    /// seconds. Its times are sorted and counted from the first. Blank lines are ignored.
     ///
     /// # Errors
-    /// The first line that is neither, or not as the lines before it.
+    /// The first line that is neither, or not written like the lines before it.
     pub fn read(mut lines: impl BufRead) -> Result<Self, TraceError> {
         let mut all = Vec::new();
         let mut notation = None;
@@ -77,17 +77,17 @@ impl Trace {
         Ok(Trace(all.iter().map(|at| (at - first) / unit).collect()))
     }
 
-    /// Of instants since the beginning, in order; that of the first is kept.
+    /// From times since the beginning, in order; the offset of the first is kept.
     pub fn of(instants: &[Nanos]) -> Self {
         Trace(instants.iter().map(|at| at.as_secs_f64()).collect())
     }
 
-    /// Its first instant, played so many times as fast; of one that has none, the beginning.
+    /// Its first time, played this many times as fast; 0 if it has none.
     pub fn first(&self, time_scale: f64) -> Nanos {
         Nanos::from_secs_f64(self.0.first().map_or(0.0, |first| first / time_scale))
     }
 
-    /// How many instants it has.
+    /// How many times it has.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -97,18 +97,18 @@ impl Trace {
         self.0.is_empty()
     }
 
-    /// Its instants, so many times as fast, in seconds.
+    /// Its times, played this many times as fast, in seconds.
     pub(super) fn seconds(&self, time_scale: f64) -> impl Iterator<Item = f64> + Send + use<> {
         let all = Arc::clone(&self.0);
         (0..all.len()).map(move |index| all[index] / time_scale)
     }
 
-    /// Seconds from the beginning to its last instant, played so many times as fast.
+    /// Seconds from the beginning to its last time, played this many times as fast.
     pub fn length(&self, time_scale: f64) -> f64 {
         self.0.last().map_or(0.0, |last| last / time_scale)
     }
 
-    /// The most instants within a second, played so many times as fast.
+    /// The most times within a second, played this many times as fast.
     pub fn peak(&self, time_scale: f64) -> u64 {
         let mut begin = 0;
         let mut most = 0;
@@ -122,7 +122,7 @@ impl Trace {
     }
 }
 
-/// The instant that a line says.
+/// The time on a line.
 fn number(text: &str, notation: &mut Option<Notation>) -> Result<f64, String> {
     let this = match text.starts_with('{') {
         true => Notation::Objects,
@@ -130,10 +130,10 @@ fn number(text: &str, notation: &mut Option<Notation>) -> Result<f64, String> {
     };
     if *notation.get_or_insert(this) != this {
         let (before, here) = match this {
-            Notation::Objects => ("a number of seconds", "a JSON object"),
-            Notation::Numbers => ("a JSON object", "not one"),
+            Notation::Objects => ("numbers of seconds", "a JSON object"),
+            Notation::Numbers => ("JSON objects", "not a JSON object"),
         };
-        return Err(format!("{here}, where the lines before are {before} each"));
+        return Err(format!("{here}, but the lines before are {before}"));
     }
     let number = match this {
         Notation::Objects => {
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn a_line_that_says_no_instant_is_named() {
         let cases = [
-            ("", "it holds no timestamp"),
-            ("\n \n", "it holds no timestamp"),
+            ("", "it holds no timestamps"),
+            ("\n \n", "it holds no timestamps"),
             (
                 "1\n\nsoon\n",
                 "line 3: expected a number of seconds, or a JSON object with a `timestamp` in milliseconds",
@@ -201,11 +201,11 @@ mod tests {
             ),
             (
                 "1\n{\"timestamp\": 2}\n",
-                "line 2: a JSON object, where the lines before are a number of seconds each",
+                "line 2: a JSON object, but the lines before are numbers of seconds",
             ),
             (
                 "{\"timestamp\": 2}\n1\n",
-                "line 2: not one, where the lines before are a JSON object each",
+                "line 2: not a JSON object, but the lines before are JSON objects",
             ),
             (
                 "{\"time\": 2}\n",

@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter, Result};
 use super::{Arrival, Shape, Spread, Stage, Think, ThinkSpread};
 use crate::duration::format;
 
-/// Stages that are told one by one, at most.
+/// The most stages that are listed one by one.
 const TOLD: usize = 6;
 
 impl Display for Arrival {

@@ -27,7 +27,7 @@ pub struct Look {
     pub alone: Option<Theme>,
 }
 
-/// Pixels of a character, about: what labels take is not measured, only made room for.
+/// Approximate width of a character in pixels: labels are not measured, only given room.
 const CHARACTER: f64 = 6.9;
 /// Pixels from the last panel to the lower edge: ticks and the axis's title.
 const BELOW: f64 = 40.0;
@@ -38,7 +38,7 @@ const BETWEEN: f64 = 14.0;
 /// Pixels to the right of a panel.
 const RIGHT: f64 = 16.0;
 
-/// Text as it may stand in SVG and HTML, in attributes too. Control characters become spaces.
+/// Escapes text for SVG and HTML, including attributes. Control characters become spaces.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -120,7 +120,7 @@ impl<'a> Drawing<'a> {
         self.look.log && self.chart.log.is_some_and(|log| log.side == side)
     }
 
-    /// Title and legend, where the picture stands alone.
+    /// Title and legend, for a picture outside a page.
     fn head(&mut self) {
         if self.look.alone.is_none() {
             return;
@@ -256,7 +256,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Rules, and their labels where they do not run into each other.
+    /// Rules, and their labels if they do not overlap.
     fn rules(&mut self, panel: &Panel, y: &Scale, ceiling: f64, floor: f64) {
         let right = self.width - RIGHT;
         let (mut lines, mut labels) = (String::new(), String::new());
@@ -387,7 +387,7 @@ fn rows(panel: &Panel) -> usize {
     ((panel.height / 38.0) as usize).clamp(2, 6)
 }
 
-/// An axis, with the end it has where it is logarithmic.
+/// An axis, with its end for the logarithmic scale.
 fn logged(axis: &Axis, chart: &Chart, log: bool) -> Axis {
     let low = chart.log.filter(|_| log).map_or(axis.low, |log| log.low);
     // An axis needs an extent.
@@ -430,7 +430,7 @@ pub fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
     }
 }
 
-/// Pixels of the height of a phase's bar where a row has 10: what is waited is thin, what is worked thick.
+/// Height in pixels of a phase's bar in a row of 10: waiting is thin, work is thick.
 pub fn thickness(phase: usize) -> f64 {
     [2.0, 4.0, 4.0, 5.0, 8.0][phase % palette::PHASES]
 }

@@ -1,7 +1,7 @@
-//! Figures in words: few digits, thousands kept apart.
+//! Formats figures: few digits, with thousands separators.
 
-/// A measured figure with so many significant digits, none of its whole ones left out: `1,234`, `9.000`. What
-/// is a whole number has no decimals.
+/// A measured figure with a number of significant digits, and always with all digits before the point: `1,234`,
+/// `9.000`. A whole number has no decimals.
 pub fn significant(value: f64, digits: i32) -> String {
     if value.fract() == 0.0 {
         return fixed(value, 0);
@@ -10,12 +10,12 @@ pub fn significant(value: f64, digits: i32) -> String {
     fixed(value, (digits - before).clamp(0, 9) as usize)
 }
 
-/// A figure that was chosen, with no more digits than it needs and at most so many: `0.02`, `12.5`.
+/// A chosen figure, with no more digits than it needs and at most a given number: `0.02`, `12.5`.
 pub fn short(value: f64, digits: i32) -> String {
     trimmed(&significant(value, digits))
 }
 
-/// A figure with so many decimals: `1,234.50`.
+/// A figure with a number of decimals: `1,234.50`.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (sign, text) = match text.strip_prefix('-') {
@@ -32,7 +32,7 @@ pub fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// A change in percent, with its sign; what rounds to nothing has none: `+1.2 %`, `-3.0 %`, `0.0 %`.
+/// A change in percent, with its sign; without one if it rounds to zero: `+1.2 %`, `-3.0 %`, `0.0 %`.
 pub fn change(percent: f64) -> String {
     let text = format!("{percent:+.1} %");
     match text.as_str() {
@@ -52,7 +52,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", fixed(percent, decimals))
 }
 
-/// So many of something: `1 request`, `2 requests`.
+/// A number of things: `1 request`, `2 requests`.
 pub fn plural(number: u64, one: &str) -> String {
     format!(
         "{} {one}{}",
@@ -61,7 +61,7 @@ pub fn plural(number: u64, one: &str) -> String {
     )
 }
 
-/// Bytes in the largest unit of which there is one: `15.6 GiB`.
+/// Bytes in the largest unit of which there is at least one: `15.6 GiB`.
 pub fn bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
@@ -103,7 +103,7 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// Without zeros at its end that say nothing.
+/// Without trailing zeros.
 fn trimmed(text: &str) -> String {
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),

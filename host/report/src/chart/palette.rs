@@ -1,6 +1,6 @@
-//! The colours of pages and charts, light and dark, and what tells series apart without any.
+//! The colours of pages and charts, light and dark, and how series differ without colour.
 //!
-//! The series' hues are those of Okabe and Ito, which people with any common colour vision tell apart,
+//! The series' hues are those of Okabe and Ito, which people with any common colour vision can distinguish,
 //! darkened or lightened until each stands out from its ground.
 
 use std::fmt::Write;
@@ -81,7 +81,7 @@ pub fn properties(theme: Theme) -> String {
 }
 
 impl Tone {
-    /// The class of what has this tone, and the name of its colour.
+    /// The class of elements with this tone, and the name of its colour.
     pub fn class(self) -> String {
         match self {
             Tone::Series(number) => format!("s{}", number % SERIES),
@@ -90,7 +90,7 @@ impl Tone {
         }
     }
 
-    /// The dashes of its lines; empty where they are drawn through.
+    /// The dashes of its lines; empty for solid lines.
     pub fn dashes(self) -> &'static str {
         match self {
             Tone::Series(number) => DASHES[(number + number / SERIES) % SERIES],
@@ -112,7 +112,7 @@ impl Tone {
     }
 }
 
-/// The rules of a style sheet that give charts their colours, each as `colour` tells it.
+/// The style sheet rules that give charts their colours, each provided by `colour`.
 pub fn rules(colour: impl Fn(&str) -> String) -> String {
     let (soft, ink, line, grid) = (
         colour("soft"),

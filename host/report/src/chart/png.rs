@@ -24,10 +24,10 @@ static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// The picture of a drawing that stands alone.
+/// The picture of a drawing outside a page.
 ///
 /// # Errors
-/// Where the drawing is no SVG, or too large to be held.
+/// If the drawing is not SVG, or is too large for memory.
 pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     let options = Options {
         font_family: "DejaVu Sans".to_owned(),

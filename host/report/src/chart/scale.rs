@@ -1,4 +1,4 @@
-//! From values to pixels, and where ticks stand: at round numbers, whatever the data.
+//! Maps values to pixels, and places ticks at round numbers, whatever the data.
 
 use super::number;
 use super::{Axis, Ticks};
@@ -45,7 +45,7 @@ impl Scale {
         }
     }
 
-    /// The pixel of a value. What is beyond an end stands at it.
+    /// The pixel of a value. A value beyond an end is drawn at the end.
     pub fn place(&self, value: f64) -> f64 {
         let value = if self.log {
             value.max(f64::MIN_POSITIVE).ln()
@@ -62,7 +62,7 @@ impl Scale {
     }
 }
 
-/// The size of a step that is 1, 2, 2.5 or 5 times a power of ten, and of which there are about so many in
+/// The size of a step that is 1, 2, 2.5 or 5 times a power of ten, so that about a given number of steps fit
 /// the span.
 pub fn step(span: f64, about: usize) -> f64 {
     let raw = span / about.max(1) as f64;
@@ -75,7 +75,7 @@ pub fn step(span: f64, about: usize) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// The end of an axis from zero that holds a value and ends at a round number.
+/// The end of an axis from zero that includes a value and ends at a round number.
 pub fn round_end(value: f64, about: usize) -> f64 {
     if !(value.is_finite() && value > 0.0) {
         return 1.0;
@@ -84,7 +84,7 @@ pub fn round_end(value: f64, about: usize) -> f64 {
     (value / step - 1e-9).ceil() * step
 }
 
-/// Ticks of an axis, about so many.
+/// About a given number of ticks for an axis.
 pub fn ticks(axis: &Axis, log: bool, about: usize) -> Vec<Tick> {
     if axis.ticks == Ticks::None {
         return Vec::new();
@@ -117,8 +117,8 @@ fn tick(axis: &Axis, at: f64, step: f64) -> Tick {
     Tick { at, label }
 }
 
-/// Powers of ten between two values; with 2 and 5 times them, or all their multiples, where there are few;
-/// and of many only some.
+/// Powers of ten between two values; with 2 and 5 times them, or all their multiples, if there are few;
+/// only some of them if there are many.
 fn decades(low: f64, high: f64, about: usize) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let within = |multiples: &[f64], every: usize| -> Vec<f64> {

@@ -115,7 +115,7 @@ fn area(points: &[Point], place: &Place<'_>) -> String {
     path
 }
 
-/// Bars with a gap between them, and at least half a pixel of each where it is more than nothing.
+/// Bars with a gap between them, each at least half a pixel if it is above zero.
 fn bars(points: &[Point], place: &Place<'_>) -> String {
     let mut path = String::new();
     for point in points {
@@ -136,7 +136,7 @@ fn bars(points: &[Point], place: &Place<'_>) -> String {
     path
 }
 
-/// Bars along the horizontal axis: a share of a pixel at least, so that what was short is there.
+/// Bars along the horizontal axis, each at least a fraction of a pixel so that short ones are visible.
 fn spans(points: &[Point], place: &Place<'_>, thickness: f64) -> String {
     let mut path = String::new();
     for point in points {

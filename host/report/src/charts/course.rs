@@ -9,14 +9,14 @@ use crate::chart::{
 use crate::view::Course;
 use result::summary::SteadyState;
 
-/// So many that wait, on average over a span, are worth a panel: each request waits for the moment that the
-/// pacer takes.
+/// Number of waiting requests, on average over a span, from which they get a panel: every request waits for the
+/// moment that the pacer takes.
 const SEEN: f64 = 0.05;
 
-/// What a panel tells of a run's spans of time; absent where that is not known of the run.
+/// The values of a panel for a run's spans of time; absent if they are unknown for the run.
 type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
 
-/// The chart; nothing where no run took any time.
+/// The chart; `None` if no run took any time.
 pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     let alone = runs.len() == 1;
     let mut keys = keys(runs);
@@ -37,7 +37,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
         .filter_map(|course| course.waiting.as_ref())
         .any(|waiting| waiting.iter().any(|waiting| *waiting >= SEEN));
     let mut panels: Vec<Panel> = [
-        drawing.panel("output tokens a second", "tok/s", 130.0, &|course| {
+        drawing.panel("output tokens per second", "tok/s", 130.0, &|course| {
             course.tokens_per_s.clone()
         }),
         drawing.panel("requests in flight", "in flight", 104.0, &|course| {
@@ -51,7 +51,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
         cap(&runs[0], of_flight);
     }
     if held_back {
-        let title = "requests that wait for the cap";
+        let title = "requests waiting for the cap";
         panels.extend(drawing.panel(title, "waiting", 72.0, &|course| course.waiting.clone()));
     }
     if failed > 0 {
@@ -81,7 +81,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     let spans = drawing.courses().map(|course| course.in_flight.len()).max();
     let spans = (0..spans.unwrap_or(0)).map(|place| place as f64 * grain);
     let mut note = format!(
-        "Means of every {} since the measurement began. Level is steady; what rises or falls throughout, drifts.",
+        "Means over every {} since the measurement began. A level line is steady; one that rises or falls throughout is a drift.",
         seconds(grain)
     );
     if failed == 0 {
@@ -89,7 +89,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     }
     let capped = runs.iter().any(|run| run.view.course.waiting.is_some());
     if capped && !held_back {
-        note.push_str(" The cap on requests in flight held none back for long.");
+        note.push_str(" The cap on requests in flight held no request back for long.");
     }
     Some(Chart {
         name: "course".to_owned(),
@@ -138,7 +138,7 @@ fn seen(run: &Shown) -> Option<String> {
     ))
 }
 
-/// The cap on requests in flight, where the load came near it.
+/// The cap on requests in flight, if the load came near it.
 fn cap(run: &Shown, panel: &mut Panel) {
     let Some(cap) = run.reported.summary.run.max_in_flight else {
         return;
@@ -164,7 +164,7 @@ impl Drawing<'_> {
         self.runs.iter().map(|run| &run.view.course)
     }
 
-    /// A panel; nothing where no run knows its values.
+    /// A panel; `None` if no run has its values.
     fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
         let mut most: f64 = 0.0;
         let mut marks = Vec::new();

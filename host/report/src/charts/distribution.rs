@@ -1,4 +1,4 @@
-//! Distributions: what share of the samples is at most so long, and how many are about so long.
+//! Distributions: the share of samples up to each value, and the number of samples near each value.
 
 use super::{Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, time_unit, told};
 use crate::chart::number::{count, percent};
@@ -10,16 +10,16 @@ use crate::view::DRAWN;
 use result::metric;
 use result::stats::{Figures, Ranked};
 
-/// Up to so many samples, a cumulative distribution has a step for each.
+/// Up to this many samples, a cumulative distribution has a step for each.
 const STEPS: u64 = 300;
 
 /// Bars of a histogram, about.
 const BARS: usize = 36;
 
-/// Where the largest sample is more times the median, the axis is logarithmic at first.
+/// If the largest sample is more than this many times the median, the axis starts out logarithmic.
 const SKEWED: f64 = 6.0;
 
-/// What metrics are called in titles: in full, and short.
+/// Names of metrics in titles: in full, and short.
 fn names(metric: &str) -> (&'static str, &'static str) {
     match metric {
         metric::TTFT => ("Time to first token (TTFT)", "TTFT"),
@@ -73,7 +73,7 @@ impl Drawn<'_> {
         each.fold(f64::INFINITY, f64::min)
     }
 
-    /// What is to be seen, in words.
+    /// What the chart shows, in words.
     fn seen(&self) -> String {
         told(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;
@@ -161,7 +161,7 @@ impl Drawn<'_> {
         Chart {
             name: format!("{}-ecdf", self.metric),
             title: format!("{name}, cumulative"),
-            note: "The share of samples that are at most so long. The further left and the steeper, the better; the upper end is the tail."
+            note: "The share of samples up to each value. Further left and steeper is better; the upper end is the tail."
                 .to_owned(),
             seen: self.seen(),
             x: Axis {
@@ -197,7 +197,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The percentiles that a reader steps through; those of the tail where samples are many enough.
+    /// The percentiles that a reader steps through; those of the tail if there are enough samples.
     fn percents(&self) -> Vec<f64> {
         let most = self.each().map(|(_, figures)| figures.count()).max();
         let tail = [(99.5, 200), (99.9, 1_000), (99.95, 2_000), (99.99, 10_000)];
@@ -283,7 +283,7 @@ impl Drawn<'_> {
             let beyond = figures.count() - before(figures, finish);
             (beyond > 0).then(|| {
                 format!(
-                    "{} of {} samples are longer than {} and not drawn.",
+                    "{} of {} samples are above {} and not drawn.",
                     count(beyond),
                     count(figures.count()),
                     chosen_milliseconds(finish)
@@ -294,7 +294,7 @@ impl Drawn<'_> {
             name: format!("{}-histogram", self.metric),
             title: format!("{name}, histogram"),
             note: format!(
-                "The share of samples that are about so long; each bar is {} wide. {beyond}",
+                "The share of samples near each value; each bar is {} wide. {beyond}",
                 chosen_milliseconds(width)
             )
             .trim_end()
@@ -339,11 +339,11 @@ impl Drawn<'_> {
     }
 }
 
-/// What a percentile is called.
+/// The name of a percentile.
 fn named(percent: f64) -> String {
     match percent {
-        0.0 => "least".to_owned(),
-        100.0 => "largest".to_owned(),
+        0.0 => "min".to_owned(),
+        100.0 => "max".to_owned(),
         percent => format!("P{percent}"),
     }
 }

@@ -1,4 +1,4 @@
-//! What the time to first token depends on: the prompt's length, and when in the run it was asked.
+//! What the time to first token depends on: the prompt's length, and the time in the run.
 
 use super::{Shown, end, keys, milliseconds, round_begin, seconds, time_unit, told};
 use crate::chart::number::{count, short};
@@ -8,17 +8,17 @@ use crate::chart::{
 use crate::view::Dot;
 use result::stats::{Ranked, Sorted};
 
-/// Parts of the horizontal axis, of each of which a median is told.
+/// Parts of the horizontal axis, each with its own median.
 const PARTS: usize = 16;
 
-/// Where the largest is more times the median, the axis is logarithmic at first.
+/// If the largest is more than this many times the median, the axis starts out logarithmic.
 const SKEWED: f64 = 12.0;
 
 pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     let by_length = Kind {
         name: "ttft-prompt",
-        title: "TTFT against the prompt's length",
-        note: "A point a request; the line joins the medians of equal parts of the axis. What rises with the length is prefill; what does not, waiting.",
+        title: "TTFT against prompt length",
+        note: "One point per request; the line joins the medians of equal parts of the axis. The part that rises with the length is prefill; the rest is waiting.",
         axis: "prompt (tokens)",
         head: "Prompt",
         of: |dot| dot.input_tokens.map(f64::from),
@@ -27,8 +27,8 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     let by_time = Kind {
         name: "ttft-time",
         title: "TTFT over the run",
-        note: "A point a request, where it was sent; the line joins the medians of equal spans of time. What rises throughout is a queue that grows.",
-        axis: "sent, since the measurement began (s)",
+        note: "One point per request, at the time it was sent; the line joins the medians of equal spans of time. A line that rises throughout shows a growing queue.",
+        axis: "time sent, since the measurement began (s)",
         head: "Sent",
         of: |dot| Some(dot.sent_s),
         words: |from, to| format!("{} to {}", seconds(from), seconds(to)),
@@ -39,7 +39,7 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
         .collect()
 }
 
-/// A scatter plot, and where its points stand on the horizontal axis.
+/// A scatter plot, and the horizontal positions of its points.
 struct Kind {
     name: &'static str,
     title: &'static str,
@@ -50,7 +50,7 @@ struct Kind {
     words: fn(f64, f64) -> String,
 }
 
-/// The plot; nothing where all points stand at the same place, or there are none.
+/// The plot; `None` if all points are at the same place, or there are none.
 fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
     let points = |run: &Shown| -> Vec<(f64, f64)> {
         let dots = run.view.dots.iter();
@@ -124,7 +124,7 @@ fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
     let shown = all().count() as u64;
     let note = match shown < answered {
         true => format!(
-            "{} Shown are {} of {}, evenly over the run.",
+            "{} The chart shows {} of {}, spread evenly over the run.",
             kind.note,
             count(shown),
             count(answered)

@@ -55,7 +55,7 @@ fn a_run_has_a_chart_of_all_that_was_measured() {
         keys,
         [
             "held back by the cap",
-            "to the first token",
+            "until the first token",
             "decoding",
             "failed"
         ]
@@ -122,7 +122,7 @@ fn a_histogram_counts_every_sample_it_shows() {
     let charts = self::charts(&far);
     let histogram = named(&charts, "ttft-histogram");
     assert!(
-        histogram.note.contains("1 of 380 samples are longer"),
+        histogram.note.contains("1 of 380 samples are above"),
         "{}",
         histogram.note
     );

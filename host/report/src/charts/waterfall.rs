@@ -11,7 +11,7 @@ use crate::view::Request;
 /// Pixels of a row.
 const ROW: f64 = 9.0;
 
-/// A phase that is nowhere longer, as a share of the axis, cannot be seen.
+/// A phase that is always shorter than this share of the axis cannot be seen.
 const SEEN: f64 = 0.002;
 
 /// The phases of a request, in their order.
@@ -19,16 +19,16 @@ const PHASES: [&str; 5] = [
     "held back by the cap",
     "send lag",
     "wait for a connection",
-    "to the first token",
+    "until the first token",
     "decoding",
 ];
 
-/// What a waterfall is of.
+/// The kind of a waterfall.
 struct Kind {
     name: &'static str,
     title: &'static str,
     note: String,
-    /// Whether each row begins where its request was due.
+    /// Whether each row begins at its request's due time.
     from_due: bool,
 }
 
@@ -45,24 +45,24 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
             name: "waterfall",
             title: "Requests in a row",
             note: format!(
-                "{} Each row is a request from when it was due; those that overlap were in flight together.",
+                "{} Each row is one request, starting at its due time; requests that overlap were in flight together.",
                 some(view.consecutive.len(), "from the middle of the run")
             ),
             from_due: false,
         };
         let phases = Kind {
             name: "phases",
-            title: "What a request's time went on",
+            title: "Where each request spent its time",
             note: format!(
-                "{} In the order in which they were due, each from its due time.",
-                some(view.sampled.len(), "evenly over the run")
+                "{} In due order, each starting at its due time.",
+                some(view.sampled.len(), "spread evenly over the run")
             ),
             from_due: true,
         };
         let slowest = Kind {
             name: "slowest",
             title: "The slowest requests",
-            note: "Those that took longest from when they were due, the slowest first.".to_owned(),
+            note: "The requests with the longest time since they were due, slowest first.".to_owned(),
             from_due: true,
         };
         [
@@ -175,7 +175,7 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
     };
     if let Some(last) = marks.len().checked_sub(1) {
         for column in [
-            column("from due to end", &|request| {
+            column("from due time to end", &|request| {
                 let took = (request.over_s() - request.due_s) * 1000.0;
                 Some(milliseconds(took)).filter(|_| request.sent_s.is_some())
             }),
@@ -225,7 +225,7 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
         title,
         note: kind.note.clone(),
         seen: format!(
-            "{} requests, {} of them failed; the longest took {} from when it was due.",
+            "{} requests, {} of them failed; the longest took {} from its due time.",
             requests.len(),
             crosses.len(),
             milliseconds(longest(requests))

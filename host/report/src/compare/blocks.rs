@@ -1,9 +1,9 @@
-//! A run cut into blocks of consecutive requests, with what is summed and counted of each: what a
-//! bootstrap over blocks draws from. Exchanges are looked at one by one and none is kept.
+//! A run cut into blocks of consecutive requests, with sums and counts for each: the data that a
+//! bootstrap over blocks draws from. Reads exchanges one by one and keeps none.
 //!
-//! Requests of one run are no independent samples: those that are in flight together share a batch
-//! and a queue. Blocks are long enough that little of this reaches over their ends. What comes piece by piece, gaps
-//! and tokens, is cut by when it came: a pause falls on all that are in flight, and is one event, not one of each.
+//! Requests of one run are not independent samples: those in flight together share a batch and a
+//! queue. Blocks are long enough that little of this dependence crosses their ends. Gaps and tokens are
+//! assigned by their arrival time: a pause affects all requests in flight, and counts as one event, not one per request.
 
 use std::sync::Arc;
 
@@ -14,29 +14,29 @@ use result::figure::{Figure, Statistic, WHOLE};
 use result::metric::{self, Measure, Metric, Objective, Of, Reading, Single, objective};
 use result::summary::{RunFacts, Summary};
 
-/// Most blocks. Batch means are best served by few long ones: from twenty on, more say little more
-/// of the variance, and shorter ones say less of the dependence (Schmeiser 1982).
+/// Largest number of blocks. Batch means work best with few long ones: beyond twenty, more blocks add little
+/// about the variance, and shorter ones capture less of the dependence (Schmeiser 1982).
 pub const MOST: u64 = 20;
-/// Fewest blocks that say anything of their variance, and requests that a block has at least where
-/// there are enough.
+/// Smallest number of blocks that allows estimating their variance, and the smallest number of requests per
+/// block if there are enough.
 pub const FEWEST: u64 = 10;
 /// Samples that must lie on either side of a percentile for its interval to mean anything.
 pub const TAIL: f64 = 5.0;
-/// Up to so many requests every sample counts as it is.
+/// Up to this many requests, every sample is kept exactly.
 const EXACT: u64 = 20_000;
 
-/// Into how many blocks runs are cut of which the shortest has so many requests; `None` where they
-/// are too few.
+/// The number of blocks for runs of which the shortest has this many requests; `None` if there are too
+/// few.
 pub fn blocks(requests: u64) -> Option<usize> {
     (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
 }
 
-/// A figure taken apart by block.
+/// A figure decomposed by block.
 #[derive(Clone, Debug)]
 pub enum Taken {
     /// A sum over another: a mean, a share.
     Ratio(Vec<[f64; 2]>),
-    /// Amounts over slices of the run's time, and how sure that time is, as a share of it.
+    /// Amounts over slices of the run's time, and the uncertainty of that time, as a share of it.
     Rate(Vec<[f64; 2]>, f64),
     /// A percentile of samples.
     Percentile(Ranks, f64),
@@ -47,7 +47,7 @@ pub enum Taken {
 pub struct Ranks(Arc<Cells>);
 
 impl Taken {
-    /// The figure of the mixture in which each block stands so often as `weights` say.
+    /// The figure of the mixture in which each block occurs as often as `weights` states.
     pub fn of(&self, weights: &[u32]) -> Option<f64> {
         match self {
             Taken::Ratio(parts) | Taken::Rate(parts, _) => {
@@ -70,7 +70,7 @@ impl Taken {
         }
     }
 
-    /// Whether there are enough samples beyond it to say how sure it is.
+    /// Whether there are enough samples beyond it to compute an interval.
     pub fn is_supported(&self) -> bool {
         let Taken::Percentile(ranks, percent) = self else {
             return true;
@@ -81,7 +81,7 @@ impl Taken {
     }
 }
 
-/// What is kept of a run's blocks.
+/// The data of a run's blocks.
 #[derive(Debug)]
 pub struct Blocked {
     metrics: Vec<(&'static str, Vec<[f64; 2]>, Ranks)>,
@@ -99,7 +99,7 @@ struct Counts {
     good: u64,
 }
 
-/// What came in a slice of the run's time.
+/// What arrived in a slice of the run's time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     answered: u64,
@@ -131,8 +131,8 @@ struct Gathered {
 }
 
 impl<'a> Cutting<'a> {
-    /// A run that is to be cut into so many blocks, for those figures. `slices` is the number of parts of the
-    /// plan that it is one of.
+    /// A run to be cut into this many blocks, for those figures. `slices` is the number of parts that the
+    /// plan was split into.
     pub fn new(
         (facts, summary): (&'a RunFacts, &Summary),
         slices: u32,
@@ -281,7 +281,7 @@ impl Gathered {
 }
 
 impl Blocked {
-    /// Samples a request that another tool keeps, each list in the order of its requests.
+    /// Samples per request from another tool, each list in the order of its requests.
     pub fn of_samples(samples: &[(&'static str, Vec<f64>)], blocks: usize) -> Self {
         let metrics = samples.iter().filter_map(|(name, values)| {
             let metric = metric::by_name(name)?;
@@ -301,7 +301,7 @@ impl Blocked {
         }
     }
 
-    /// A figure taken apart; `None` where it is none that blocks have a part in.
+    /// A figure decomposed by block; `None` if blocks do not contribute to it.
     pub fn take(&self, figure: &Figure) -> Option<Taken> {
         match figure {
             Figure::Of(name, statistic) => {
@@ -352,8 +352,8 @@ impl Blocked {
     }
 }
 
-/// How sure the run's time is, as a share of it. It ends with an answer, and when that was is chance: by as much as
-/// latencies vary, or where answers queue and come one after the other, by the time between two.
+/// The uncertainty of the run's time, as a share of it. The run ends with an answer, whose time is subject to chance:
+/// as much as latencies vary or, if answers queue and come one after the other, by the time between two.
 fn edge(summary: &Summary) -> f64 {
     let latency = summary.metric(metric::E2E_FROM_DUE);
     let seconds = summary.throughput.duration_s;
@@ -371,7 +371,7 @@ fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     })
 }
 
-/// Which of so many equal parts of `whole` the place lies in.
+/// Which of a number of equal parts of `whole` the place lies in.
 fn part(place: u64, whole: u64, parts: usize) -> usize {
     let part = u128::from(place) * parts as u128 / u128::from(whole.max(1));
     (part as usize).min(parts - 1)

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use result::stats::{between, place};
 
-/// Bits of a value that are kept where there are many samples: a value is told by the middle of its
-/// cell, within 1/8192 of it.
+/// Bits of a value that are kept if there are many samples: the middle of a cell represents its values,
+/// within 1/8192.
 const BITS: u32 = 12;
 
 /// Counts on the way.
@@ -35,7 +35,7 @@ impl Counting {
         }
     }
 
-    /// Counts a value, in whole steps, so many times in a block.
+    /// Counts a value, in whole steps, a number of times in a block.
     pub(super) fn add(&mut self, block: usize, value: u64, times: u64) {
         let (blocks, key) = (self.blocks, self.key(value));
         let counts = (self.counts.entry(key)).or_insert_with(|| vec![0; blocks].into());
@@ -83,8 +83,8 @@ impl Cells {
             .sum()
     }
 
-    /// The percentile of the mixture in which each block stands so often as `weights` say; `None`
-    /// where that has no samples.
+    /// The percentile of the mixture in which each block occurs as often as `weights` states; `None`
+    /// if that has no samples.
     pub(super) fn percentile(&self, percent: f64, weights: &[u32]) -> Option<f64> {
         let last = self.values.len().checked_sub(1)?;
         let count = self.upto(last, weights);

@@ -15,7 +15,7 @@ const STATISTICS: [Statistic; 3] = [
     Statistic::Percentile(99.0),
 ];
 
-/// Figures of the run as a whole that stand in the headline.
+/// Headline figures of the run as a whole.
 const WHOLES: [&str; 6] = [
     "throughput.requests-per-s",
     "throughput.output-tokens-per-s",
@@ -25,10 +25,10 @@ const WHOLES: [&str; 6] = [
     "requests.success-share",
 ];
 
-/// What is asked to be compared.
+/// Which figures to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// What decides most comparisons.
+    /// The figures that decide most comparisons.
     Headline,
     /// These.
     These(Vec<Figure>),
@@ -36,7 +36,7 @@ pub enum Choice {
     All,
 }
 
-/// The figures of a choice, in the order of the catalogue. Where a claim means another metric by one of
+/// The figures of a choice, in the order of the catalogue. If a claim means another metric by one of
 /// the headline's names, ours of the same definition is taken.
 pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Vec<Figure> {
     match choice {
@@ -74,7 +74,7 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
     }
 }
 
-/// The metric of ours that claims mean by a latency's name; that of the same name where none says.
+/// Our metric that the claims mean by a latency's name; the one of the same name if no claim defines it.
 fn meant<'c>(latency: &'static str, claims: &[&'c Claim]) -> &'c str {
     claims
         .iter()
@@ -82,7 +82,7 @@ fn meant<'c>(latency: &'static str, claims: &[&'c Claim]) -> &'c str {
         .unwrap_or(latency)
 }
 
-/// Mean, median, what runs report, deviation and extremes.
+/// Mean, median, the percentiles that runs report, deviation and extremes.
 fn statistics(summaries: &[&Summary]) -> Vec<Statistic> {
     let mut percentiles: Vec<f64> = (summaries.iter())
         .flat_map(|summary| summary.run.percentiles.iter().copied())

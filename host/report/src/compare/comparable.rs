@@ -1,8 +1,8 @@
-//! What keeps two sides from being compared, and what differs between them on purpose.
+//! What makes two sides incomparable, and what differs between them on purpose.
 //!
-//! A comparison says something of what differs only where all else is the same. What was asked, how it was
-//! offered, how it was measured and whether the measurement stands must agree; engine, address,
-//! dialect and hardware are what people compare, and are named.
+//! A comparison is meaningful only if everything else is the same. The requests, the load, the way of
+//! measuring and the validity of the measurement must agree; engine, address, dialect and hardware
+//! are what people compare, and are listed.
 
 mod claims;
 mod runs;
@@ -16,7 +16,7 @@ use super::side::Side;
 use model::about::About;
 use result::finding::{Severity, Verdict};
 
-/// What must agree, by the names that `--allow` takes.
+/// What must agree, under the names that `--allow` takes.
 #[derive(
     Clone,
     Copy,
@@ -33,25 +33,25 @@ use result::finding::{Severity, Verdict};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// What was asked: dataset, its settings and files, the seed, the requests themselves.
+    /// The prompts: dataset, its settings and files, the seed, the requests themselves.
     Prompts,
-    /// How many tokens were asked for.
+    /// The requested token counts.
     Lengths,
-    /// How many requests, or for how long.
+    /// The number of requests, or the duration.
     Count,
     /// When requests were sent: arrival, rate, cap, warm-up, cache.
     Load,
-    /// What was asked of every request: streaming, ignore-eos, sampling.
+    /// Options of every request: streaming, ignore-eos, sampling.
     Request,
     /// The model.
     Model,
-    /// What counts tokens on this side.
+    /// The tokenizer of the client.
     Tokenizer,
-    /// What a figure means.
+    /// The definition of a figure.
     Definition,
     /// How this client measured: connections, time stamps, timeouts.
     Client,
-    /// A run that is invalid.
+    /// An invalid run.
     Verdict,
 }
 
@@ -73,28 +73,28 @@ impl Kind {
     }
 }
 
-/// Something that must agree, and does not.
+/// Something that must agree but does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Obstacle {
-    /// Of what kind.
+    /// Its kind.
     pub kind: Kind,
     /// What differs, and how.
     pub difference: Difference,
 }
 
-/// Something that two sides have different values of.
+/// A setting that differs between two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Difference {
-    /// What, as the plan names it.
+    /// The setting, as named in the plan.
     pub what: String,
-    /// The side that is compared with the baseline, by its letter.
+    /// The letter of the side that is compared with the baseline.
     pub side: String,
-    /// The baseline's value; absent where it has none.
+    /// The baseline's value; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// The other side's value; absent where it has none.
+    /// The other side's value; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -102,7 +102,7 @@ pub struct Difference {
 impl Difference {
     /// Both values in a few words.
     pub fn values(&self, baseline: &str) -> String {
-        let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
+        let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "not given".into());
         format!(
             "{} in {baseline}, {} in {}",
             said(&self.baseline),
@@ -112,14 +112,14 @@ impl Difference {
     }
 }
 
-/// How two sides compare, beside their figures.
+/// How the settings of two sides compare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compatibility {
     /// What must agree, and does not.
     pub obstacles: Vec<Obstacle>,
-    /// What differs on purpose.
+    /// Differences in what people compare on purpose.
     pub differences: Vec<Difference>,
-    /// What cannot be checked, as one side does not say.
+    /// What cannot be checked, because a side does not state it.
     pub unknown: Vec<String>,
 }
 
@@ -153,7 +153,7 @@ pub fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatib
     found.found
 }
 
-/// What was found so far.
+/// The findings so far.
 struct Found<'n> {
     names: [&'n str; 2],
     found: Compatibility,
@@ -176,7 +176,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// Something that must agree, and does not.
+    /// Something that must agree but does not.
     fn obstacle(&mut self, kind: Kind, what: &str, a: Option<String>, b: Option<String>) {
         let difference = self.difference(what, a, b);
         let obstacle = Obstacle { kind, difference };
@@ -209,7 +209,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// That neither side or only one says something.
+    /// Notes something that only one side states, or neither.
     fn unknown(&mut self, what: &str) {
         let what = what.to_owned();
         if !self.found.unknown.contains(&what) {
@@ -217,7 +217,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// Runs that say of themselves that they are invalid.
+    /// Notes runs with the verdict invalid.
     fn verdicts(&mut self, baseline: &Side, side: &Side) {
         let [a, b] = [baseline, side].map(worst);
         if [&a, &b]
@@ -231,7 +231,7 @@ impl<'n> Found<'n> {
     }
 }
 
-/// The worst verdict of a side's runs, with what it stands on; `None` of a claim.
+/// The worst verdict of a side's runs, with its reasons; `None` for a claim.
 fn worst(side: &Side) -> Option<(Verdict, String)> {
     let verdicts = side.measured().iter().map(|run| {
         let summary = &run.reported.summary;

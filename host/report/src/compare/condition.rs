@@ -1,11 +1,11 @@
 //! Conditions that make a comparison fail: `ttft.p99 +5%`, `e2e.mean +20ms`,
 //! `throughput.output-tokens-per-s -3%`.
 //!
-//! A condition holds where the side is worse by at least as much, and where that is shown: its interval
-//! leaves zero out, and it is above the noise. So noise alone fails no build, however tight the limit,
-//! and what is small fails none however sure it is. Conditions are judged together, and by themselves:
-//! what else is in the table makes them no harder to meet. Where a figure has no interval, as of
-//! one that was published without samples, the difference alone decides, and that is said.
+//! A condition holds if the side is worse by at least that much, beyond chance and noise: the interval
+//! excludes zero, and the difference exceeds the noise. So noise alone fails no build, however tight the
+//! limit, and a small difference fails none, however certain it is. Conditions are judged together, and
+//! apart from the table: its other figures do not make them harder to meet. If a figure has no interval,
+//! such as one published without samples, the difference alone decides, and the outcome says so.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ use result::figure::{Better, Figure};
 pub struct Condition {
     /// The figure.
     pub figure: Figure,
-    /// How much worse is too much; above zero where more is worse, below where less is.
+    /// How much worse is too much; above zero if more is worse, below zero if less is worse.
     pub limit: Limit,
     /// As it was written.
     text: String,
@@ -49,7 +49,7 @@ pub struct Outcome {
     pub side: String,
     /// Whether it holds, so that the comparison fails.
     pub fails: bool,
-    /// Whether the figure is missing on a side, so that nothing could be looked at.
+    /// Whether the figure is missing on a side, so that the condition could not be checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_absent: bool,
     /// What was seen.
@@ -73,7 +73,7 @@ impl FromStr for Condition {
             Better::Higher => '-',
             Better::Neither => {
                 return Err(format!(
-                    "`{figure}` is neither better nor worse, whichever way it goes"
+                    "`{figure}` is neither better nor worse, whether it rises or falls"
                 ));
             }
         };
@@ -82,7 +82,7 @@ impl FromStr for Condition {
             let turned = limit.trim_start_matches(['+', '-']);
             let worse = if wanted == '+' { "more" } else { "less" };
             return Err(format!(
-                "`{limit}`: of `{figure}`, {worse} is worse; write `{figure} {wanted}{turned}`"
+                "`{limit}`: for `{figure}`, {worse} is worse; write `{figure} {wanted}{turned}`"
             ));
         };
         let limit = limit_of(amount, figure.unit()).ok_or_else(|| {
@@ -186,7 +186,9 @@ impl Condition {
         };
         match (reached, judgement) {
             (false, _) => outcome(false, false, seen),
-            (true, Judgement::Worse) => outcome(true, false, format!("{seen}, and that is shown")),
+            (true, Judgement::Worse) => {
+                outcome(true, false, format!("{seen}, beyond chance and noise"))
+            }
             (true, Judgement::NotJudged) => {
                 let why = row.no_interval.map_or("", |why| why.words());
                 let words = format!(
@@ -203,7 +205,7 @@ impl Condition {
     }
 }
 
-/// Whether a difference goes the limit's way, and as far.
+/// Whether a difference has the limit's direction, and reaches it.
 fn worse(difference: f64, limit: f64) -> bool {
     let (towards, far) = (difference * limit.signum(), limit.abs());
     towards > 0.0 && towards >= far

@@ -1,27 +1,27 @@
-//! How much less a run's blocks tell than as many independent samples would.
+//! How much less information a run's blocks carry than as many independent samples.
 //!
-//! **Neighbours are alike.** What is left of dependence over the ends of blocks shows in the
-//! correlation of each with the next, and is taken as that of an autoregressive process of first
-//! order, which makes fewer of the blocks.
+//! **Neighbours are alike.** The dependence that remains across the ends of blocks shows in the
+//! correlation of each with the next. It is modelled as a first-order autoregressive process, which
+//! reduces the effective number of blocks.
 //!
-//! **A queue walks.** Near and beyond what an engine can do, each request waits for what went
-//! before it, so that times to first token wander or grow from the first request to the last.
-//! The whole run then is one path of a walk, and its blocks say nothing of where another run's path would
-//! lie. What they do say is how far it goes from block to block, and so how far it comes in a run.
-//! Whether a metric walks is told by the test of Kwiatkowski, Phillips, Schmidt and Shin (1992), of
-//! either side and of what they do not have in common. In trials, intervals that take no notice call two runs of
-//! the same overloaded engine different in seven of ten cases (`trials`).
+//! **A queue walks.** Near and beyond an engine's capacity, each request waits for those before it, so
+//! times to first token wander or grow from the first request to the last. The whole run is then one
+//! path of a random walk, and its blocks do not show where another run's path would lie. They do show
+//! how far it moves from block to block, and so how far it moves in a run. The test of Kwiatkowski,
+//! Phillips, Schmidt and Shin (1992) decides whether a metric walks, applied to either side and to what
+//! they do not have in common. In trials, intervals that ignore this call two runs of the same
+//! overloaded engine different in seven of ten cases (`trials`).
 
-/// Critical values of the test: at 1 % of one side, at 2.5 % of what is not common.
+/// Critical values of the test: at 1 % for one side, at 2.5 % for what is not common.
 const SIDE: f64 = 0.739;
 const REST: f64 = 0.574;
-/// Of a walk, differences are sure as if five values were known.
+/// For a walk, differences are as certain as if five values were known.
 pub(super) const WALKING: f64 = 4.0;
 /// Correlation beyond this would make less than two of the blocks.
 const MOST: f64 = 0.9;
 
-/// By how much dependence multiplies the variance of a mean of blocks, of which one value each is
-/// given in their order, and how many degrees of freedom it leaves.
+/// The factor by which dependence multiplies the variance of a mean of blocks, given one value per block
+/// in order, and the degrees of freedom it leaves.
 pub(super) fn inflation(values: &[f64]) -> (f64, f64) {
     let blocks = values.len() as f64;
     // The estimate falls short by about (1 + 3ρ) / n.
@@ -31,7 +31,7 @@ pub(super) fn inflation(values: &[f64]) -> (f64, f64) {
     (factor, (blocks / factor - 1.0).max(WALKING))
 }
 
-/// Where two sides' means by block walk, how sure the ratio of their means is: its standard error.
+/// The standard error of the ratio of two sides' means, if their means by block walk.
 pub(super) fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
     let blocks = a.len() as f64;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / blocks;
@@ -60,7 +60,7 @@ pub(super) fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
     walks.then(|| (steps / (blocks - 1.0) * blocks / 3.0).sqrt())
 }
 
-/// The test's statistic: small where values keep to a level, large where they walk or grow.
+/// The test's statistic: small if values stay at a level, large if they walk or grow.
 fn level(values: &[f64]) -> f64 {
     let blocks = values.len() as f64;
     let mean = values.iter().sum::<f64>() / blocks;
@@ -90,7 +90,7 @@ fn correlation(values: &[f64]) -> f64 {
     products.sum::<f64>() / squares
 }
 
-/// Whether a sum of squared distances is what rounding leaves of none.
+/// Whether a sum of squared distances is zero up to rounding.
 fn is_nothing(squares: f64, mean: f64, many: f64) -> bool {
     squares <= many * (mean * 1e-12).powi(2)
 }

@@ -1,17 +1,18 @@
-//! How far two sides are apart in a figure, and how sure that is.
+//! How much two sides differ in a figure, and how certain that is.
 //!
-//! **One run a side.** Both runs are cut into the same number of blocks, and a resample draws blocks
-//! by their place in the run: the same places of both. What the two have in common at a place, the
-//! prompts, the arrivals, how full the queue is by then, is no difference between them, and so it
-//! is not in the interval either. Where nothing is in common, this is the two-sample bootstrap. What is drawn
-//! is the ratio of the two figures. The interval is as lopsided as the percentile bootstrap's, and as wide as few
-//! blocks make it, with Student's quantile (Hesterberg 2015, "What teachers should know about the
-//! bootstrap"), and as the dependence between blocks does (`dependence`). Rates are over the run's time, which
-//! ends where the last answer happens to end; no block tells of that, so it is added (`Taken::edge`).
+//! **One run per side.** Both runs are cut into the same number of blocks, and a resample draws blocks
+//! by their place in the run: the same places of both. What the two have in common at a place (the
+//! prompts, the arrivals, how full the queue is by then) is no difference between them, and so the
+//! interval does not include it either. If nothing is in common, this is the two-sample bootstrap. The
+//! bootstrapped quantity is the ratio of the two figures. The interval is as asymmetric as the percentile
+//! bootstrap's, widened for the small number of blocks with Student's quantile (Hesterberg 2015, "What
+//! teachers should know about the bootstrap"), and for the dependence between blocks (`dependence`). Rates are
+//! over the run's time, which ends when the last answer happens to end; blocks do not show that, so
+//! it is added (`Taken::edge`).
 //!
-//! **Several runs a side.** What counts is how far runs of the same thing are apart. Intervals are
-//! Student's, over one value a run. A permutation test would need no distribution, but three runs
-//! against three can be dealt in twenty ways only: it could never show anything at 5 %.
+//! **Several runs per side.** What counts is how much runs of the same scenario vary. Intervals are
+//! Student's, over one value per run. A permutation test would not assume a distribution, but three runs
+//! against three allow only twenty permutations: it could never show anything at 5 %.
 
 use rand_mt::Mt64;
 
@@ -23,23 +24,23 @@ use result::stats::{Ranked, Sorted, student};
 /// Resamples an interval comes from.
 pub const RESAMPLES: usize = 2000;
 const SEED: u64 = 0x636f_6d70;
-/// Differences below this share of the figure are what rounding leaves.
+/// Differences below this share of the figure are due to rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// How far apart two sides are, and how sure that is.
+/// How much two sides differ, and how certain that is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Where the difference lies with 95 % confidence.
+    /// The 95 % confidence interval of the difference.
     pub interval: Interval,
     /// What a comparison of one side with itself would show, by its size.
     pub floor: f64,
-    /// How probable so large a difference is where there is none.
+    /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
     /// Whether the metric walks through the run, so that the run is one sample of it.
     pub walks: bool,
 }
 
-/// Which blocks resamples of runs of so many blocks have, and how often.
+/// Which blocks the resamples contain, and how often, for runs of a given number of blocks.
 #[derive(Clone, Debug)]
 pub struct Draws {
     weights: Vec<Vec<u32>>,
@@ -64,8 +65,8 @@ impl Draws {
         }
     }
 
-    /// Of one run a side, each figure taken apart by block; `means` are those of the figure's
-    /// metric, which tell whether it walks. `None` where too many resamples have no such figure.
+    /// For one run per side, with each figure decomposed by block; `means` are those of the figure's
+    /// metric, which show whether it walks. `None` if too many resamples lack the figure.
     pub fn estimate(
         &self,
         [a, b]: [&Taken; 2],
@@ -143,8 +144,8 @@ impl Draws {
         parts.collect()
     }
 
-    /// Half of how far the differences are apart that the first and the second half of the blocks
-    /// show. What both halves show in the same direction is above it.
+    /// Half of the gap between the differences in the first and the second half of the blocks. A
+    /// difference that both halves show in the same direction is above it.
     fn floor(&self, apart: impl Fn(&[u32]) -> Option<f64>) -> Option<f64> {
         let middle = self.blocks / 2;
         let half = |first: bool| {
@@ -155,7 +156,7 @@ impl Draws {
     }
 }
 
-/// The standard error of a walk, where two sides' means by block are one.
+/// The standard error of a walk, if two sides' means by block are one.
 fn walk([a, b]: [&Taken; 2]) -> Option<f64> {
     let (Taken::Ratio(a), Taken::Ratio(b)) = (a, b) else {
         return None;
@@ -174,7 +175,7 @@ struct Sure {
 }
 
 impl Sure {
-    /// How probable so large a difference is where there is none.
+    /// The p-value: how likely a difference this large is if there is none.
     fn probability(self, difference: f64) -> f64 {
         if difference == 0.0 {
             return 1.0;
@@ -183,8 +184,8 @@ impl Sure {
     }
 }
 
-/// Of sides of which one at least has several runs, a value a run; `None` where neither has. A side
-/// of one run is taken to vary as the other does.
+/// For sides of which at least one has several runs, with one value per run; `None` if neither has. A side
+/// of one run is assumed to vary as the other does.
 pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let (many, more) = (a.len() as f64, b.len() as f64);
     let difference = mean(b) - mean(a);
@@ -253,9 +254,9 @@ pub fn variance(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
 }
 
-/// Which of several differences are shown, by how probable each would be where there is none:
-/// Benjamini and Hochberg's procedure at 5 %. Where no figure differs, it shows any in 5 of 100
-/// comparisons, however many figures there are; where many differ, of those shown 5 % are none.
+/// Which of several differences are shown, by their p-values: Benjamini and Hochberg's procedure at
+/// 5 %. If no figure differs, it shows any in 5 of 100 comparisons, however many figures there are; if
+/// many differ, 5 % of those shown are false.
 pub fn shown(probabilities: &[f64]) -> Vec<bool> {
     let level = 1.0 - LEVEL / 100.0;
     let mut sorted: Vec<f64> = probabilities.to_vec();

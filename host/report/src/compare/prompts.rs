@@ -1,16 +1,16 @@
-//! What was asked, request by request, as far as records tell: 16 bytes a request.
+//! The prompts, request by request, as far as records show: 16 bytes per request.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use model::exchange::{Exchange, Phase};
 use result::summary::Column;
 
-/// What was asked in the measurement.
+/// The prompts of the measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompts {
     /// The digest of each request as it went over the wire.
     requests: Column<u64>,
-    /// A digest of what the dataset said of each: name, lengths, conversation, adapter. It does not
+    /// A digest of what the dataset states about each: name, lengths, conversation, adapter. It does not
     /// depend on the backend's dialect.
     samples: Column<u64>,
 }
@@ -40,12 +40,12 @@ impl Prompts {
         self.requests.len()
     }
 
-    /// Whether the same bytes were asked, of the requests that both have.
+    /// Whether both sent the same bytes, for the requests that both have.
     pub fn same_requests(&self, other: &Prompts) -> Same {
         same(&self.requests, &other.requests)
     }
 
-    /// Whether the same samples were asked, of the requests that both have.
+    /// Whether both sent the same samples, for the requests that both have.
     pub fn same_samples(&self, other: &Prompts) -> Same {
         same(&self.samples, &other.samples)
     }

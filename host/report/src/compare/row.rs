@@ -1,4 +1,4 @@
-//! One figure of two sides: how far apart they are, how sure that is, and what can be said of it.
+//! One figure of two sides: how much they differ, how certain that is, and the judgement.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,36 +16,36 @@ pub struct Row {
     pub figure: String,
     /// Its unit; empty for a share or a number.
     pub unit: String,
-    /// The baseline's; of several runs their mean.
+    /// The baseline's value; for several runs, their mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<f64>,
-    /// The other side's; of several runs their mean.
+    /// The other side's value; for several runs, their mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// The other side's less the baseline's.
+    /// The other side's value minus the baseline's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<f64>,
-    /// The difference in percent of the baseline's; absent where that is zero.
+    /// The difference in percent of the baseline's value; absent if that is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,
-    /// Where the difference lies with 95 % confidence.
+    /// The 95 % confidence interval of the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
-    /// The size of the difference that a side compared with itself would show. What is not above it
-    /// is not called a difference.
+    /// The size of the difference that a side compared with itself would show. A difference that is not
+    /// above it does not count as shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_floor: Option<f64>,
-    /// How probable so large a difference is where there is none.
+    /// The p-value: how likely a difference this large is if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// Whether the metric grew or wandered through the runs, so that each is one sample of it.
-    /// Its interval is wide, and repeats make it narrow.
+    /// Whether the metric grew or wandered during the runs, so that each run is a single sample of it.
+    /// Its interval is wide, and repeats make it narrower.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub walks: bool,
-    /// What can be said; absent of figures that are neither better nor worse.
+    /// The judgement; absent for figures where neither more nor less is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judgement: Option<Judgement>,
-    /// Why there is no interval, where there is none.
+    /// Why there is no interval, if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_interval: Option<NoInterval>,
 }
@@ -69,7 +69,7 @@ impl From<Interval> for Ends {
     }
 }
 
-/// What can be said of a difference.
+/// The judgement of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
@@ -77,9 +77,9 @@ pub enum Judgement {
     Better,
     /// It is worse, beyond chance and noise.
     Worse,
-    /// No difference is shown. That is not to say that there is none.
+    /// No difference is shown. That does not mean that there is none.
     NoDifference,
-    /// There is no interval, so nothing is said.
+    /// There is no interval, so there is no judgement.
     NotJudged,
 }
 
@@ -95,7 +95,7 @@ pub enum NoInterval {
     FewRequests,
     /// Fewer than five samples lie beyond the percentile.
     FewSamples,
-    /// None is known from one run a side; repeats have one.
+    /// A single run per side does not provide one; repeats do.
     OneRun,
 }
 
@@ -107,7 +107,7 @@ impl NoInterval {
             NoInterval::Published => "published without samples",
             NoInterval::FewRequests => "too few requests",
             NoInterval::FewSamples => "too few samples beyond it",
-            NoInterval::OneRun => "not known from one run a side",
+            NoInterval::OneRun => "not known from one run per side",
         }
     }
 }
@@ -177,7 +177,7 @@ fn estimate(
     found.ok_or(NoInterval::FewSamples)
 }
 
-/// Judges rows together: the more there are, the more it takes to show one.
+/// Judges rows together: the more there are, the stronger the evidence each one needs.
 pub(super) fn judge(rows: &mut [Row], figures: &[Figure]) {
     let better = |row: &Row| {
         let named = figures
@@ -229,7 +229,7 @@ impl Judgement {
         }
     }
 
-    /// A sign that says the same without colour.
+    /// A sign that conveys the same without colour.
     pub fn sign(self) -> char {
         match self {
             Judgement::Better => '+',

@@ -1,4 +1,4 @@
-//! What is compared: a run of ours, several repeats of one, or what another tool states.
+//! The sides of a comparison: a run of ours, several repeats of one, or another tool's result.
 
 use super::blocks::{Blocked, Cutting, Taken};
 use super::estimate::mean;
@@ -19,14 +19,14 @@ pub enum Side {
     Claim(Box<Stated>),
 }
 
-/// A run of ours as far as a comparison looks at it.
+/// The parts of a run of ours that a comparison uses.
 #[derive(Debug)]
 pub struct Measured {
-    /// What a page says of it.
+    /// What a report contains about it.
     pub reported: Reported,
-    /// What was asked.
+    /// Its prompts.
     pub prompts: Prompts,
-    /// Its blocks; absent where runs are too short for any.
+    /// Its blocks; absent if runs are too short for any.
     pub blocked: Option<Blocked>,
 }
 
@@ -37,7 +37,7 @@ pub struct Stated {
     pub claim: Claim,
     /// The reasons to doubt it, in a line each.
     pub doubts: Vec<String>,
-    /// Its requests in blocks, where it has samples of them.
+    /// Its requests in blocks, if it has samples of them.
     pub blocked: Option<Blocked>,
 }
 
@@ -73,7 +73,7 @@ impl Measured {
 }
 
 impl Stated {
-    /// A claim, cut into so many blocks where it has samples.
+    /// A claim, cut into this many blocks if it has samples.
     pub fn new(claim: Claim, doubts: Vec<String>, blocks: Option<usize>) -> Self {
         let samples: Vec<(&'static str, Vec<f64>)> = LATENCIES
             .into_iter()
@@ -91,7 +91,7 @@ impl Stated {
         }
     }
 
-    /// How many requests it has samples of; `None` where it has none.
+    /// The number of requests with samples; `None` if there are none.
     pub fn requests(claim: &Claim) -> Option<u64> {
         (!claim.samples.is_empty()).then_some(claim.samples.len() as u64)
     }
@@ -100,7 +100,7 @@ impl Stated {
 /// The latencies that every tool has a name for.
 pub const LATENCIES: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
 
-/// Which metric of ours a claim's latency is.
+/// Our metric that a claim's latency equals.
 pub fn metric_of<'c>(claim: &'c Claim, theirs: &str) -> Option<&'c str> {
     claim.definitions.get(theirs)?.metric.as_deref()
 }
@@ -116,7 +116,7 @@ impl Side {
         }
     }
 
-    /// The figure of each run that has it; of a claim none.
+    /// The figure of each run that has it; none for a claim.
     pub fn values(&self, figure: &Figure) -> Vec<f64> {
         match self {
             Side::Runs(runs) => (runs.iter())
@@ -126,7 +126,7 @@ impl Side {
         }
     }
 
-    /// The figure by blocks, where the side is one run, or has samples.
+    /// The figure by blocks, if the side is one run or has samples.
     pub fn taken(&self, figure: &Figure) -> Option<Taken> {
         match self {
             Side::Runs(runs) => match runs.as_slice() {
@@ -137,7 +137,7 @@ impl Side {
         }
     }
 
-    /// How many runs it is; of a claim one, about which nothing more is known.
+    /// The number of runs; one for a claim, about which nothing more is known.
     pub fn runs(&self) -> usize {
         match self {
             Side::Runs(runs) => runs.len(),
@@ -145,7 +145,7 @@ impl Side {
         }
     }
 
-    /// The runs, of ours.
+    /// The runs, if they are ours.
     pub fn measured(&self) -> &[Measured] {
         match self {
             Side::Runs(runs) => runs,
@@ -153,7 +153,7 @@ impl Side {
         }
     }
 
-    /// The claim, where it is one.
+    /// The claim, if it is one.
     pub fn claim(&self) -> Option<&Claim> {
         match self {
             Side::Runs(_) => None,

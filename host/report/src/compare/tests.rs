@@ -146,13 +146,13 @@ fn what_is_not_comparable_is_refused_unless_allowed() {
         compared::refusal(&refused),
         [
             "not comparable: load.seed (prompts): 1 in A, 2 in B",
-            "these must agree, or what differs is all that is compared; to compare all the same, add --allow prompts"
+            "these must agree, otherwise the comparison only shows their effect; to compare anyway, add --allow prompts"
         ]
     );
     asked.allowed = vec![Kind::Prompts];
     let found = compare(&sides, &asked).unwrap();
     assert_eq!(found.allowed, refused);
-    assert!(compared::text(&found).contains("COMPARED THOUGH THIS DIFFERS"));
+    assert!(compared::text(&found).contains("COMPARED ALTHOUGH THESE DIFFER"));
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn conditions_fail_on_what_is_shown() {
     let sides = pair().map(|exchanges| side(&exchanges));
     let mut asked = asked(named(&["ttft.mean"]), 600);
     let conditions = [
-        ("ttft.mean +5%", true, "and that is shown"),
-        ("ttft.mean +10ms", true, "and that is shown"),
+        ("ttft.mean +5%", true, "beyond chance and noise"),
+        ("ttft.mean +10ms", true, "beyond chance and noise"),
         ("ttft.mean +500%", false, "+"),
         ("itl.mean +0%", false, "-"),
         ("ttft.max +1%", true, "the difference alone decides"),
@@ -227,7 +227,7 @@ fn claims_have_no_interval_unless_they_have_samples() {
     assert_eq!(found.row("B", "tpot.mean").unwrap().value, None);
     let text = compared::text(&found);
     assert!(
-        text.contains("B is to be doubted") && text.contains("published without samples"),
+        text.contains("Reasons to doubt B") && text.contains("published without samples"),
         "{text}"
     );
 

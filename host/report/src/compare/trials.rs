@@ -15,7 +15,7 @@ fn compared(a: Engine, b: Engine, requests: u64, rate: f64) -> Compared {
     )
 }
 
-/// Runs of so many requests each, held against each other.
+/// Runs with this many requests each, compared with each other.
 fn held(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
     let asked = Asked::of(

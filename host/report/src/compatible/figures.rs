@@ -1,4 +1,4 @@
-//! All requests together: sums, distributions, and the peaks within a second, as the tools take them.
+//! All requests together: sums, distributions, and the peaks within a second, as the tools compute them.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ pub struct Figures {
     pub completed: u64,
     /// Seconds from the start of the measurement to its end.
     pub duration_s: Option<f64>,
-    /// Input tokens of the answered requests; absent where those of one are unknown.
+    /// Input tokens of the answered requests; absent if those of any are unknown.
     pub input: Option<u64>,
-    /// Their output tokens; absent where those of one are unknown.
+    /// Their output tokens; absent if those of any are unknown.
     pub output: Option<u64>,
-    /// The same by the model's tokenizer; absent where one was not tokenized.
+    /// The same by the model's tokenizer; absent if any was not tokenized.
     pub retokenized: Option<u64>,
-    /// How many kept to the objectives; absent without any, and where the tool does not know one.
+    /// How many met the objectives; absent without any, and if the tool does not know one of them.
     pub good: Option<Good>,
     /// Most chunks within a whole second since the first request.
     pub peak_tokens: Option<u64>,
@@ -47,7 +47,7 @@ pub struct Figures {
     pub busy_s: f64,
 }
 
-/// How many requests kept to the run's objectives.
+/// How many requests met the run's objectives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Good {
     /// To all of them.
@@ -57,7 +57,7 @@ pub struct Good {
 }
 
 impl Figures {
-    /// So many a second of the run.
+    /// An amount per second of the run.
     pub fn per_s(&self, amount: Option<u64>) -> Option<f64> {
         Some(amount? as f64 / self.duration_s?)
     }

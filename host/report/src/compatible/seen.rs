@@ -1,8 +1,8 @@
 //! A request as another tool sees it: which chunks of the reply count, when it began and ended, how
 //! many tokens it had.
 //!
-//! The tools look at chunks, we keep events. A chunk may mean several events, of one instant: a piece
-//! of the answer and why it ended are taken for one chunk where they came at once.
+//! The tools look at chunks, we record events. A chunk may yield several events at one instant: a piece
+//! of the answer and its stop reason count as one chunk if they came together.
 
 use model::exchange::{Event, Exchange, Kind, Phase};
 use model::units::Nanos;
@@ -10,7 +10,7 @@ use result::metric::count;
 use result::summary::{Column, RunFacts};
 use scenario::plan::Plan;
 
-/// A tool whose figures can be asked for.
+/// A tool whose figures can be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// `vllm bench serve`.
@@ -21,7 +21,7 @@ pub enum Tool {
     Lmdeploy,
 }
 
-/// By what a tool goes in a run.
+/// The rules by which a tool reads a run.
 pub(super) struct Rules<'a> {
     tool: Tool,
     /// Whether each chunk counts for the tokens that it states.
@@ -37,7 +37,7 @@ pub(super) struct Seen<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) answered: bool,
     pub(super) sent: Nanos,
-    /// When the first chunk that counts came; absent where replies are not streamed.
+    /// When the first chunk that counts came; absent if replies are not streamed.
     pub(super) first: Option<Nanos>,
     /// When the request ended.
     pub(super) end: Option<Nanos>,
@@ -123,7 +123,7 @@ fn seen_first(kept: &mut Option<(Nanos, Nanos)>, at: Nanos) {
 }
 
 impl Seen<'_> {
-    /// From sending to the end, where it ended.
+    /// From sending to the end, if it ended.
     pub(super) fn latency(&self) -> Option<Nanos> {
         self.end.map(|end| end.since(self.sent))
     }
@@ -154,7 +154,7 @@ impl Seen<'_> {
         });
     }
 
-    /// Shows when each chunk that counts came, and for how many tokens.
+    /// Passes on when each chunk that counts came, and for how many tokens.
     fn chunks(&self, show: &mut dyn FnMut(Nanos, u64)) {
         let events = self.exchange.events.iter();
         if self.rules.by_tokens {

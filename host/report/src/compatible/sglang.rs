@@ -2,15 +2,15 @@
 //! `--output-details` where detailed), version 0.5.23: its keys, in its order, with its units: times
 //! of requests in seconds, statistics in milliseconds.
 //!
-//! Left out is `cache_report`, which SGLang writes on request only. `tag`, `server_info` and
-//! `accept_length` are null, as they are there where nothing was given or told; so are lengths of
-//! random prompts where the dataset is another one.
+//! It leaves out `cache_report`, which SGLang writes on request only. `tag`, `server_info` and
+//! `accept_length` are null, as in SGLang's file when they are not set or not known; so are lengths of
+//! random prompts for any other dataset.
 
 use super::Compatible;
 use super::python::Object;
 use result::stats::{self, Ranked};
 
-/// SGLang's names of what it asks.
+/// SGLang's names of its backends.
 pub const BACKENDS: [(&str, &str, &str); 7] = [
     ("sglang", "generate", "sglang"),
     ("sglang", "completions", "sglang-oai"),
@@ -28,12 +28,12 @@ const TEXT: [&str; 3] = ["random", "sharegpt", "sharegpt-file"];
 pub const PERCENTILES: [f64; 3] = [90.0, 95.0, 99.0];
 
 impl Compatible<'_> {
-    /// SGLang's name for how the server was asked.
+    /// SGLang's name for the way the server is called.
     pub fn sglang_backend(&self) -> String {
         self.backend(&BACKENDS)
     }
 
-    /// Input tokens that are text; absent where that is not known.
+    /// Input tokens that are text; absent if that is unknown.
     pub fn text_tokens(&self) -> Option<u64> {
         let dataset = self.reported.plan.dataset.plugin.name.as_str();
         self.figures.input.filter(|_| TEXT.contains(&dataset))

@@ -2,18 +2,18 @@
 //! 0.32: its keys, in its order, with its units: times of requests in seconds, statistics in
 //! milliseconds.
 //!
-//! Left out are keys of what a run of ours has not: `rps_change_events`, `probe_*`, `spec_decode_*`,
-//! `diffusion_*` and `ramp_up_*`, and `rtfx`, which is about audio. What vLLM writes on request only,
-//! latencies with and without the client's queueing, is always there. What was said of the run
-//! (`--metadata`, `[about.notes]`) stands where vLLM's `--metadata` does. A failed request has zeros in its places and words in
-//! `errors`, as in vLLM's own.
+//! It leaves out the keys that our runs have no data for: `rps_change_events`, `probe_*`,
+//! `spec_decode_*`, `diffusion_*` and `ramp_up_*`, and `rtfx`, which is about audio. It always contains
+//! the latencies with and without the client's queueing, which vLLM writes on request only. The run's
+//! metadata (`--metadata`, `[about.notes]`) is in the place of vLLM's `--metadata`. A failed request has
+//! zeros in its places and a message in `errors`, as in vLLM's own file.
 
 use super::python::Object;
 use super::{Compatible, Detail, Request};
 use model::arrival::Arrival;
 use result::stats::{self, Ranked};
 
-/// vLLM's names of what it asks.
+/// vLLM's names of its backends.
 const BACKENDS: [(&str, &str, &str); 3] = [
     ("openai", "completions", "openai"),
     ("openai", "chat", "openai-chat"),
@@ -117,7 +117,7 @@ fn date(ended: &str) -> Option<String> {
     Some(ended.strftime("%Y%m%d-%H%M%S").to_string())
 }
 
-/// How bursty arrivals are on vLLM's scale, where it has such arrivals; 1 where all come at once, as
+/// The burstiness on vLLM's scale, if vLLM has such arrivals; 1 if all come at once, as
 /// there.
 fn burstiness(arrival: &Arrival) -> Option<f64> {
     match arrival {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::{FolderError, PLAN, RunFolder};
 
-/// The run whose folder this is, or all the runs below it, in the order in which they began.
+/// The run in this folder, or all the runs below it, in the order of their start times.
 ///
 /// # Errors
-/// Where there is none, or a folder cannot be listed.
+/// If there is none, or if a folder cannot be listed.
 pub fn runs(path: &Path) -> Result<Vec<RunFolder>, FolderError> {
     let mut found = Vec::new();
     search(path, &mut found)?;
@@ -57,7 +57,7 @@ fn search(path: &Path, found: &mut Vec<RunFolder>) -> Result<(), FolderError> {
     below.iter().try_for_each(|path| search(path, found))
 }
 
-/// When a run began, to the second: as it says, or, where it was killed, as its folder's name does.
+/// When a run began, to the second: from its status or, if it was killed, from its folder's name.
 fn began(run: &RunFolder) -> Result<Option<String>, FolderError> {
     if let Some(status) = run.status()?
         && let Ok(started) = status.started.parse::<jiff::Timestamp>()
@@ -79,7 +79,7 @@ fn began(run: &RunFolder) -> Result<Option<String>, FolderError> {
 mod tests {
     use super::*;
 
-    /// Makes a run's folder, with a status where it ended.
+    /// Makes a run's folder, with a status if it ended.
     fn run(parent: &Path, name: &str, started: Option<&str>) {
         let folder = parent.join(name);
         std::fs::create_dir_all(&folder).unwrap();

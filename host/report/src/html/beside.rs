@@ -1,5 +1,5 @@
-//! Several runs' figures side by side, each with how far it is from the first run's. What of it is more than
-//! chance is `compare`'s to say.
+//! Several runs' figures side by side, each with its difference from the first run's. `compare` decides which
+//! differences are more than chance.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub(super) struct Row {
     cells: Vec<Cell>,
 }
 
-/// A run's figure; empty where it was not measured.
+/// A run's figure; empty if it was not measured.
 #[derive(Default, Serialize)]
 struct Cell {
     value: String,
@@ -29,10 +29,10 @@ struct Cell {
     word: Option<&'static str>,
 }
 
-/// What a comparison of every further run with the first tells, or why they are not comparable.
+/// The result of comparing every further run with the first, or why they are not comparable.
 pub type Comparison = Result<Compared, Vec<Obstacle>>;
 
-/// What differs between runs that should agree, for people.
+/// Differences between runs that should agree, for people.
 pub(super) fn obstacles(runs: &[Shown], compared: &Comparison) -> Vec<String> {
     let Err(obstacles) = compared else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! A run's figures: the headline's, and those of every metric; of all answers, and by group.
+//! A run's figures: the headline and every metric; over all answers, and by group.
 
 use serde::Serialize;
 
@@ -9,12 +9,12 @@ use result::metric;
 use result::stats::{Figures, Ranked};
 use result::summary::{Basis, Bounds, Distribution, Summary};
 
-/// The metrics that stand above all others, with what people call them.
+/// The headline metrics, with their common names.
 pub(super) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
 
 const LABELS: [&str; 4] = ["TTFT", "TPOT", "ITL", "E2E latency"];
 
-/// A figure that stands out.
+/// A headline figure.
 #[derive(Serialize)]
 pub(super) struct Tile {
     name: String,
@@ -47,13 +47,13 @@ pub(super) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// What people call a metric of the headline.
+/// The common name of a headline metric.
 pub(super) fn label(metric: &str) -> &str {
     let place = HEADLINE.iter().position(|known| *known == metric);
     place.map_or(metric, |place| LABELS[place])
 }
 
-/// The headline: throughput, latencies with how sure they are, and what failed.
+/// The headline: throughput, latencies with their intervals, and failures.
 pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
     let Summary {
         throughput,
@@ -138,9 +138,11 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             None,
             goodput.requests_per_s,
             "req/s",
-            vec![goodput.slo_attainment.map(|share| {
-                format!("{} of the requests due kept to every limit", percent(share))
-            })],
+            vec![
+                goodput
+                    .slo_attainment
+                    .map(|share| format!("{} of the due requests met every limit", percent(share))),
+            ],
         );
     }
     tile(
@@ -171,7 +173,7 @@ fn between(bounds: Bounds) -> String {
 /// Every metric that was measured, in the catalogue's order.
 pub(super) fn metrics(summary: &Summary) -> Metrics {
     let percents = &summary.run.percentiles;
-    let heads = ["Samples", "Mean", "Std", "Least", "Median"].map(str::to_owned);
+    let heads = ["Samples", "Mean", "Std", "Min", "Median"].map(str::to_owned);
     let named = percents.iter().map(|percent| format!("P{percent}"));
     let measured = metric::CATALOGUE
         .iter()
@@ -199,12 +201,12 @@ pub(super) fn metrics(summary: &Summary) -> Metrics {
         heads: heads
             .into_iter()
             .chain(named)
-            .chain(["Largest".to_owned()])
+            .chain(["Max".to_owned()])
             .collect(),
         rows,
         note: (!counted.is_empty()).then(|| {
             format!(
-                "Median and percentiles of {} come from counts in cells, within 0.05 % of those of the samples.",
+                "Median and percentiles of {} come from a histogram and are within 0.05 % of the exact values.",
                 counted.join(", ")
             )
         }),

@@ -1,4 +1,4 @@
-//! Sections of a few figures each: goodput, steady state, tokens, what the server says, scores.
+//! Sections of a few figures each: goodput, steady state, tokens, the server's own metrics, scores.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(super) struct Part {
     pairs: Vec<Pair>,
 }
 
-/// Goodput, steady state, tokens and what the server says, where they are there.
+/// Goodput, steady state, tokens and the server's own metrics, if present.
 pub(super) fn parts(summary: &Summary) -> Vec<Part> {
     let parts = [
         goodput(summary),
@@ -35,13 +35,16 @@ fn goodput(summary: &Summary) -> Option<Part> {
     let goodput = summary.goodput.as_ref()?;
     let mut pairs = pairs([
         ("Good requests", Some(count(goodput.good))),
-        ("Of the requests due", goodput.slo_attainment.map(percent)),
         (
-            "Good requests a second",
+            "Share of the due requests",
+            goodput.slo_attainment.map(percent),
+        ),
+        (
+            "Good requests per second",
             goodput.requests_per_s.map(|value| significant(value, 4)),
         ),
         (
-            "Their output tokens a second",
+            "Their output tokens per second",
             goodput
                 .output_tokens_per_s
                 .map(|value| significant(value, 4)),
@@ -56,7 +59,7 @@ fn goodput(summary: &Summary) -> Option<Part> {
         pairs.push(Pair {
             name: format!("{metric} at most {} ms", significant(of.at_most_ms, 4)),
             value: format!(
-                "{}{} kept, {} missed{unknown}",
+                "{}{} met, {} missed{unknown}",
                 share.unwrap_or_default(),
                 count(of.kept),
                 count(of.missed)
@@ -99,7 +102,7 @@ fn steady(summary: &Summary) -> Option<Part> {
     Some(Part {
         title: "Steady state",
         words: Some(format!(
-            "From {} to {} s, while {} of {} requests or more were in flight.",
+            "From {} to {} s, while at least {} of {} requests were in flight.",
             significant(window.from_s, 4),
             significant(window.to_s, 4),
             count(window.at_least),
@@ -108,11 +111,11 @@ fn steady(summary: &Summary) -> Option<Part> {
         pairs: pairs([
             ("Requests that ended in it", Some(count(window.ended))),
             (
-                "Requests a second",
+                "Requests per second",
                 Some(significant(window.requests_per_s, 4)),
             ),
             (
-                "Output tokens a second",
+                "Output tokens per second",
                 window
                     .output_tokens_per_s
                     .map(|value| significant(value, 4)),
@@ -123,11 +126,11 @@ fn steady(summary: &Summary) -> Option<Part> {
             ("ITL, median", of(metric::ITL)),
             ("E2E latency, median", of(metric::E2E)),
             (
-                "From its beginning to its end",
+                "Change from beginning to end",
                 (!drift.is_empty()).then(|| drift.join(", ")),
             ),
             (
-                "Throughput swings every",
+                "Throughput oscillates every",
                 window.swing.map(|swing| {
                     format!(
                         "{} s, by {}",
@@ -166,23 +169,20 @@ fn tokens(summary: &Summary) -> Option<Part> {
             ("Output tokens", tokens.output.total.map(count)),
             ("Counted by, in requests", sources(&tokens.output)),
             (
-                "Output tokens asked for",
+                "Output tokens requested",
                 tokens.output_requested.map(count),
             ),
             (
-                "Output tokens, tokenized again",
+                "Output tokens, retokenized",
                 tokens.output_retokenized.map(count),
             ),
-            (
-                "Input tokens found in a cache",
-                tokens.input_cached.map(count),
-            ),
+            ("Cached input tokens", tokens.input_cached.map(count)),
             ("Reasoning tokens", tokens.output_reasoning.map(count)),
             (
-                "Output tokens to an event",
+                "Output tokens per event",
                 tokens.per_event.map(|value| significant(value, 4)),
             ),
-            ("Tokenizer of this side", tokenizer),
+            ("Tokenizer of the client", tokenizer),
         ]),
     })
 }
@@ -204,7 +204,7 @@ fn server(summary: &Summary) -> Option<Part> {
     let lost = server.targets.iter().filter_map(|told| {
         let why = told.lost.as_ref()?;
         Some(format!(
-            "{} did not tell its metrics afterwards: {why}",
+            "{} did not return its metrics after the run: {why}",
             told.url
         ))
     });
@@ -221,7 +221,7 @@ fn server(summary: &Summary) -> Option<Part> {
                 "Tokens found in the prefix cache",
                 share.map(|(hits, queries)| percent(hits / queries)),
             ),
-            ("Cache for keys and values in use", cache),
+            ("KV cache in use", cache),
         ]),
     })
 }

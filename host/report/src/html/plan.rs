@@ -1,4 +1,4 @@
-//! How runs were made: plan, machine, client, command line; and what differs between several.
+//! How runs were made: plan, machine, client, command line; and the differences between several runs.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use result::summary::Summary;
 use result::summary::client::Thread;
 use scenario::plan::{Amount, Plan};
 
-/// What stands for a value that a page does not show.
-const HIDDEN: &str = "[not shown, may be secret]";
+/// Replaces a value that a page does not show.
+const HIDDEN: &str = "[hidden, may be secret]";
 
 /// A setting that not all runs have alike.
 #[derive(Serialize)]
@@ -54,7 +54,7 @@ pub(super) fn told(plan: &Plan) -> Vec<Pair> {
             }
             .to_owned(),
         ),
-        given(request.ignore_eos, "on to the length asked for"),
+        given(request.ignore_eos, "ignoring the end of the text"),
         request
             .output_tokens
             .map(|n| plural(n.into(), "output token")),
@@ -115,7 +115,7 @@ pub(super) fn told(plan: &Plan) -> Vec<Pair> {
     ])
 }
 
-/// Where the run was made, and how long its start took.
+/// The environment of the run, and how long its start took.
 pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
     let mut told = vec![pair("Runner", &reported.plan.runner)];
     if let Some(environment) = &reported.environment {
@@ -138,7 +138,7 @@ pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
     told
 }
 
-/// What was seen of this client while it measured.
+/// How this client performed during the measurement.
 pub(super) fn client(summary: &Summary) -> Vec<Pair> {
     let Some(client) = &summary.client else {
         return Vec::new();
@@ -156,11 +156,11 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
         ("Busiest decoder, of a core", busiest("decode")),
         ("Recorder, of a core", busiest("record")),
         (
-            "Decode backlog at most, in batches",
+            "Largest decode backlog, in batches",
             Some(count(client.decode_backlog)),
         ),
         (
-            "Decoded at most later by",
+            "Largest decode delay",
             Some(format!("{} ms", significant(client.decode_behind_ms, 3))),
         ),
         (
@@ -168,7 +168,7 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
             Some(format!("{} ms", significant(client.longest_pause_ms, 3))),
         ),
         (
-            "Kept from running by a quota",
+            "Throttled by a CPU quota",
             client
                 .throttled_s
                 .map(|s| format!("{} s", significant(s, 3))),
@@ -204,7 +204,7 @@ pub(super) fn command_line(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The plan as JSON, less what may be secret.
+/// The plan as JSON, without anything that may be secret.
 pub(super) fn whole(plan: &Plan) -> String {
     serde_json::to_string_pretty(&shown(plan)).unwrap_or_default()
 }

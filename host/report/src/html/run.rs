@@ -1,4 +1,4 @@
-//! What a page says of one run: what it is of, its verdict, its figures, its failures, how it was made.
+//! One run on a page: its subject, its verdict, its figures, its failures, how it was made.
 
 use minijinja::value::Value;
 use serde::Serialize;
@@ -77,7 +77,7 @@ struct Plugin {
     digest: String,
 }
 
-/// What a page of these runs is called: engine and model where they are known, else the plan's name.
+/// The title of a page of these runs: engine and model if they are known, else the plan's name.
 pub(super) fn title(runs: &[Shown]) -> String {
     let of = |shown: &Shown| {
         let Reported { plan, .. } = &shown.reported;
@@ -177,7 +177,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
     }
 }
 
-/// What the run is of, at a glance.
+/// The main facts of the run.
 fn facts(reported: &Reported) -> Vec<Pair> {
     let Reported {
         plan,
@@ -225,11 +225,11 @@ fn facts(reported: &Reported) -> Vec<Pair> {
     facts
 }
 
-/// How the run ended, where it did not end as planned.
+/// How the run ended, if it did not end as planned.
 fn notes(reported: &Reported) -> Vec<String> {
     let Some(status) = &reported.status else {
         return vec![
-            "The run did not finish: it was killed, or goes on still. This is what it had written."
+            "The run did not finish: it was killed, or it is still running. This page shows what it had recorded."
                 .to_owned(),
         ];
     };
@@ -238,7 +238,7 @@ fn notes(reported: &Reported) -> Vec<String> {
         notes.push(format!("The run ended early: {}.", plain(error)));
     }
     if status.interrupted {
-        notes.push("The run was interrupted before its plan was done.".to_owned());
+        notes.push("The run was interrupted before it completed its plan.".to_owned());
     }
     notes
 }
@@ -249,11 +249,11 @@ fn verdict(reported: &Reported) -> Verdict {
     let (title, words) = match (worth, findings) {
         (Worth::Valid, 0) => (
             "Valid: these figures can be relied on",
-            "Nothing was found that speaks against the measurement.",
+            "No check found a reason to doubt the measurement.",
         ),
         (Worth::Valid, _) => (
             "Valid: these figures can be relied on",
-            "Nothing was found that speaks against the measurement; what follows is to be known when reading it.",
+            "No check found a reason to doubt the measurement; keep the notes below in mind when you read it.",
         ),
         (Worth::Suspect, _) => (
             "Suspect: some figures may not be what they seem",
@@ -261,7 +261,7 @@ fn verdict(reported: &Reported) -> Verdict {
         ),
         (Worth::Invalid, _) => (
             "Invalid: do not rely on these figures",
-            "The figures do not say what the run was to measure. The findings say why, and what to do.",
+            "The run did not measure what it was meant to measure. The findings explain why, and what to do.",
         ),
     };
     Verdict {

@@ -1,8 +1,8 @@
-//! Text from outside in Markdown: it shows as it is, and does nothing.
+//! Escapes foreign text for Markdown: it shows verbatim, without effect.
 
 use minijinja::value::Value;
 
-/// Characters that mean something within a line, in Markdown or in what sites add to it.
+/// Characters with a meaning within a line, in Markdown or in extensions of sites.
 const MARKS: &str = "\\`*_{}[]#|~$!^";
 
 /// Text within a line: on one line, without marks.

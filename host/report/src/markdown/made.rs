@@ -7,7 +7,7 @@ use crate::Reported;
 use crate::environment::Environment;
 use scenario::plan::{Amount, Plan};
 
-/// How runs were made. What they share is said once.
+/// How runs were made. Shared facts appear once.
 #[derive(Serialize)]
 pub(super) struct Made {
     runs: Vec<Run>,

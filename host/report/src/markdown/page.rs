@@ -1,5 +1,5 @@
-//! What a page says of its runs, in the order of its template: runs are grouped by engine, and within
-//! it by model, in the order in which they first occur.
+//! The content of a page, in the order of its template: runs are grouped by engine, and within it by
+//! model, in the order in which they first occur.
 
 use minijinja::value::Value;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use result::metric;
 use result::summary::Summary;
 use scenario::plan::Plan;
 
-/// What stands for a figure that was not measured.
+/// Shown for a figure that was not measured.
 const ABSENT: &str = "–";
 
 /// The metrics that a page speaks of, by its name for them.
@@ -78,17 +78,17 @@ struct Row {
     figures: Vec<String>,
 }
 
-/// Runs of one model and scenario beside each other.
+/// Runs of one model and scenario, side by side.
 #[derive(Serialize)]
 struct Compared {
     model: String,
     scenario: String,
     rows: Vec<Beside>,
-    /// Whether a run was asked otherwise than the first.
+    /// Whether the plan of any run differs from the first run's.
     unlike: bool,
 }
 
-/// A run beside the first of its model and scenario.
+/// A run compared with the first of its model and scenario.
 #[derive(Serialize)]
 struct Beside {
     run: String,
@@ -98,7 +98,7 @@ struct Beside {
     tpot: String,
     tpot_change: String,
     verdict: Value,
-    /// What was asked otherwise than in the first run.
+    /// How its plan differs from the first run's.
     unlike: String,
 }
 
@@ -115,7 +115,7 @@ struct Engine {
 struct Model {
     name: String,
     anchor: Value,
-    /// How the server was started, where all runs agree.
+    /// How the server was started, if all runs agree.
     launch: Option<Value>,
     runs: Vec<Section>,
 }
@@ -127,7 +127,7 @@ struct Section {
     folder: String,
     facts: Vec<(&'static str, String)>,
     notes: Vec<(String, String)>,
-    /// How the server was started, where runs do not agree.
+    /// How the server was started, if runs do not agree.
     launch: Option<Value>,
     asked: Option<Value>,
     block: Value,
@@ -342,7 +342,7 @@ impl Compared {
     }
 }
 
-/// What is asked otherwise by one plan than by another, as far as it bears on the figures.
+/// The differences between two plans that affect the figures.
 fn unlike(first: &Plan, plan: &Plan) -> Vec<&'static str> {
     let asked = |plan: &Plan| {
         let dataset = &plan.dataset;
@@ -374,7 +374,7 @@ fn groups(runs: &[&Reported]) -> Vec<(String, Models)> {
     groups
 }
 
-/// Places of the runs that share model and scenario, where there are several.
+/// Indexes of the runs that share model and scenario, if there are several.
 fn compared_groups(runs: &[&Reported]) -> Vec<Vec<usize>> {
     let mut groups: Vec<((String, String), Vec<usize>)> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
@@ -388,7 +388,7 @@ fn compared_groups(runs: &[&Reported]) -> Vec<Vec<usize>> {
     several.filter(|places| places.len() > 1).collect()
 }
 
-/// The value of a key, made where it is not there.
+/// The value of a key, inserted if missing.
 fn entry<K: PartialEq, V: Default>(entries: &mut Vec<(K, V)>, key: K) -> &mut V {
     let place = entries.iter().position(|(known, _)| *known == key);
     let place = place.unwrap_or_else(|| {
@@ -408,7 +408,7 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// What was measured, as its author says, else the backend that asked: `vllm 0.10.1, 8x H800`.
+/// The system under test as the author describes it, else the backend: `vllm 0.10.1, 8x H800`.
 fn engine(run: &Reported) -> String {
     let about = &run.plan.about;
     let mut name = about
@@ -424,7 +424,7 @@ fn engine(run: &Reported) -> String {
     name
 }
 
-/// How requests came: `poisson, 30 req/s, at most 8 in flight`.
+/// How requests arrive: `poisson, 30 req/s, at most 8 in flight`.
 fn arrival(summary: &Summary) -> String {
     let run = &summary.run;
     let mut words = run.arrival.clone();
@@ -469,7 +469,7 @@ fn change(from: Option<f64>, to: Option<f64>) -> String {
     })
 }
 
-/// Text of ours, which needs no escaping.
+/// Our own text, which needs no escaping.
 fn safe(text: String) -> Value {
     Value::from_safe_string(text)
 }

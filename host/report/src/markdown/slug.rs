@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// The anchors of a page's headings, in the order in which they stand.
+/// The anchors of a page's headings, in the order of the headings.
 #[derive(Default)]
 pub(super) struct Slugs {
     /// How often each was given again.

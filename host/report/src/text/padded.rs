@@ -22,7 +22,7 @@ impl Padded {
         }
     }
 
-    /// Begins a section; its rule is drawn once there is a line to stand under it.
+    /// Begins a section; its rule is drawn once there is a line below it.
     pub(super) fn section(&mut self, title: &'static str) {
         self.pending = Some(title);
     }

@@ -1,14 +1,14 @@
-//! The course of a run: what came, was in flight, waited and failed in each of equal spans of time.
+//! The course of a run: tokens, requests in flight, waiting requests and failures in equal spans of time.
 
 use model::exchange::{Exchange, FailureClass, Outcome};
 use model::units::Nanos;
 use result::metric::Reading;
 
-/// So many spans are told of at most.
+/// Largest number of spans.
 const SPANS: f64 = 180.0;
 
-/// The span of time by which runs of which the longest takes so many seconds are told: 1, 2 or 5 times a
-/// power of ten, and not less than a tenth of a second.
+/// The span of time for runs of which the longest takes this many seconds: 1, 2 or 5 times a power of ten,
+/// and not less than a tenth of a second.
 pub fn grain(longest_s: f64) -> Nanos {
     let mut grain = 0.1;
     let mut factors = [2.0, 2.5, 2.0].into_iter().cycle();
@@ -25,13 +25,13 @@ pub struct Course {
     pub grain_s: f64,
     /// The run's length in seconds; the last span may be shorter than the others.
     pub duration_s: f64,
-    /// Output tokens that came a second; absent where no token's instant is known.
+    /// Output tokens per second; absent if the time of no token is known.
     pub tokens_per_s: Option<Vec<f64>>,
     /// Mean number of requests in flight.
     pub in_flight: Vec<f64>,
     /// Mean number of requests that were due and that the cap held back; absent without a cap.
     pub waiting: Option<Vec<f64>>,
-    /// Requests that failed; those never sent count where they were due.
+    /// Requests that failed; those never sent count at their due time.
     pub failed: Vec<u64>,
 }
 
@@ -142,7 +142,7 @@ fn ended(exchange: &Exchange) -> Option<Nanos> {
     exchange.ended.or(seen)
 }
 
-/// Until when the cap held a request back; `never` where it did to the end.
+/// Until when the cap held a request back; `never` if it did to the end.
 fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
     let unsent = matches!(
         exchange.outcome,

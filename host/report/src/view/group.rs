@@ -6,27 +6,27 @@ use super::one;
 use result::metric::{self, Reading};
 use result::stats::{Figures, Spread};
 
-/// So many groups are told apart; those that come after them in order are one together.
+/// Largest number of separate groups; those after them in order are merged into one.
 const APART: usize = 24;
 
-/// The metrics that are told of a group.
+/// The metrics of a group.
 const METRICS: [&str; 3] = [metric::TTFT, metric::TPOT, metric::E2E];
 
-/// The groups of a run. A list is empty where samples say nothing of the kind.
+/// The groups of a run. A list is empty if samples do not state the kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Groups {
     /// By the turn's number in its conversation, from 1.
     pub turns: Vec<Group>,
     /// By the class of sample.
     pub classes: Vec<Group>,
-    /// By the adapter that was asked for.
+    /// By the requested adapter.
     pub adapters: Vec<Group>,
 }
 
 /// The requests of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Its name; absent for all groups that are not told apart.
+    /// Its name; absent for the merged group.
     pub name: Option<String>,
     /// Its requests.
     pub requests: u64,
@@ -74,8 +74,8 @@ impl Gather {
     }
 }
 
-/// Requests by group. The first groups in order are told apart; which those are is known at the end, and a
-/// group that has had to go never comes back, as those before it stay.
+/// Requests by group. The first groups in order are kept separate; which those are is known at the end, and a
+/// group that was dropped never comes back, because those before it stay.
 struct Divided<K> {
     apart: BTreeMap<K, Sums>,
     others: Option<Sums>,

@@ -1,11 +1,11 @@
-//! Some of many, in bounded memory, and the same ones in whatever order they come.
+//! Picks some of many items in bounded memory, and the same ones in any order.
 
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
 
 /// The first of each block of numbers; blocks double in length until they are few enough. Numbers may have
-/// gaps, as those of a slice of a run have.
+/// gaps, such as those of a slice of a run.
 pub(super) struct Even<T> {
     limit: usize,
     length: u64,
@@ -14,7 +14,7 @@ pub(super) struct Even<T> {
 }
 
 impl<T> Even<T> {
-    /// At most so many.
+    /// The largest number of items.
     pub(super) fn new(limit: usize) -> Self {
         Even {
             limit,

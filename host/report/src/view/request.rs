@@ -16,9 +16,9 @@ pub struct Request {
     pub due_s: f64,
     /// How long the cap held it back; absent without a cap.
     pub queue_ms: Option<f64>,
-    /// How much later it was sent than it could have been; absent where it was not sent.
+    /// How much later it was sent than it could have been; absent if it was not sent.
     pub send_lag_ms: Option<f64>,
-    /// Of that, how long it waited for a connection; absent where it did not.
+    /// Of that, how long it waited for a connection; absent if it did not wait.
     pub connection_ms: Option<f64>,
     /// When it was sent.
     pub sent_s: Option<f64>,
@@ -32,7 +32,7 @@ pub struct Request {
     pub input_tokens: Option<u32>,
     /// Tokens of its answer.
     pub output_tokens: Option<u32>,
-    /// How it failed; absent where it was answered.
+    /// How it failed; absent if it was answered.
     pub failure: Option<FailureClass>,
 }
 

@@ -1,5 +1,5 @@
-//! Rules on this client: was it late to send, late to read, short of connections, or kept from
-//! seeing replies as they were made?
+//! Rules on this client: did it send late, read late, run short of connections, or receive chunks
+//! in bundles?
 
 use super::{Finding, Id, Severity};
 use crate::metric;
@@ -7,13 +7,13 @@ use crate::summary::Summary;
 use model::exchange::FailureClass;
 
 /// Send lag beyond which a client that holds to a rate is too late, in milliseconds, whatever the
-/// server's latency. Where everything is due at the same moment, somebody has to be the last.
+/// server's latency. If everything is due at the same moment, some request has to be the last.
 const LATE_MS: f64 = 10.0;
 
-/// Send lag below which nobody is late, in milliseconds: what a busy kernel's scheduler costs.
+/// Send lag below which a client is not late, in milliseconds: the cost of a busy kernel's scheduler.
 const PUNCTUAL_MS: f64 = 1.0;
 
-/// Gaps that short are between pieces of one read, in milliseconds.
+/// Gaps this short are between chunks of one read, in milliseconds.
 const TOGETHER_MS: f64 = 0.01;
 
 /// Share of requests beyond which waits for connections are more than an accident.
@@ -22,7 +22,8 @@ const ACCIDENT: f64 = 0.01;
 /// Share of the time to first token beyond which the client's own lag shows in it.
 pub(super) const LAG_SHARE: f64 = 0.05;
 
-/// What the system says where a process may open no more files, and where no port is left, and what to do.
+/// System errors when a process runs out of files, ports or socket memory: the error text, what ran
+/// out, and what to do.
 const LIMITS: [(&str, &str, &str); 3] = [
     (
         "Too many open files",
@@ -32,7 +33,7 @@ const LIMITS: [(&str, &str, &str); 3] = [
     (
         "Cannot assign requested address",
         "ports",
-        "use connections again (leave --connections never out), widen net.ipv4.ip_local_port_range, or give several base URLs",
+        "reuse connections (drop --connections never), widen net.ipv4.ip_local_port_range, or give several base URLs",
     ),
     (
         "No buffer space available",
@@ -62,7 +63,7 @@ pub(super) fn limits(summary: &Summary) -> Option<Finding> {
             "this machine ran out of {what}; {} requests got no connection",
             failures.count
         ),
-        why: "the limit that was measured is this client's, not the server's".into(),
+        why: "the run measured a limit of this client, not of the server".into(),
         advice: format!("{advice}, or cap requests in flight (--max-concurrency)"),
     })
 }
@@ -82,8 +83,8 @@ pub(super) fn send_lag(summary: &Summary) -> Option<Finding> {
         id: Id::SendLag,
         severity: Severity::Suspect,
         seen: format!("P99 of the send lag is {lag:.2} ms{beside}"),
-        why: "requests left later than they were due, so the server saw another load than the plan's; latency from the due time includes the lag, latency from the send time hides it".into(),
-        advice: "give this machine more processor time, or spread the load over several machines".into(),
+        why: "requests left later than they were due, so the server did not see the planned load; latency from the due time includes the lag, latency from the send time does not".into(),
+        advice: "give this machine more processor time, or split the load across several machines".into(),
     })
 }
 
@@ -104,8 +105,8 @@ pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
             "P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{})",
             beside.unwrap_or_default()
         ),
-        why: "bytes of replies lay in the socket before this client read them; instants are the kernel's and do not move with it, but pieces that were read together have one instant, and a user who waits for an answer's end went on that much later".into(),
-        advice: "give this machine more processor time, or spread the load over several machines".into(),
+        why: "replies waited in the socket before this client read them; timestamps come from the kernel and stay correct, but chunks that were read together share one timestamp, and a user who waits for the end of an answer continued that much later".into(),
+        advice: "give this machine more processor time, or split the load across several machines".into(),
     })
 }
 
@@ -127,8 +128,8 @@ pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
             "{waited} of {sent} requests waited for a connection to be opened{}",
             most.unwrap_or_default()
         ),
-        why: "the wait is send lag: TTFT leaves it out, and clients that connect as part of a request count it".into(),
-        advice: "read ttft-with-connect to compare with those; see whether the server closes its connections".into(),
+        why: "the wait counts as send lag, so TTFT does not include it; clients that connect as part of a request do include it".into(),
+        advice: "use ttft-with-connect to compare with such clients; check whether the server closes its connections".into(),
     })
 }
 
@@ -138,10 +139,10 @@ pub(super) fn buffered_replies(summary: &Summary) -> Option<Finding> {
         id: Id::BufferedReplies,
         severity: Severity::Suspect,
         seen: format!(
-            "half of the gaps between pieces of a reply are no longer than {:.3} ms",
+            "half of the gaps between chunks of a reply are {:.3} ms or shorter",
             gaps.median
         ),
-        why: "no model makes tokens that fast one after the other: the server, or a proxy before it, held pieces back and sent them together, so TTFT, ITL and peaks are of its buffer".into(),
-        advice: "turn buffering off in what stands before the engine, and see how many tokens the engine gathers before it sends; compare by TPOT".into(),
+        why: "no model generates tokens that fast: the server, or a proxy in front of it, held chunks back and sent them together, so TTFT, ITL and peaks describe its buffer".into(),
+        advice: "turn off buffering in any proxy in front of the engine, and check how many tokens the engine collects before it sends; compare by TPOT".into(),
     })
 }

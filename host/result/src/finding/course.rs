@@ -1,16 +1,16 @@
-//! Rules on how figures went over the run: is there a steady state, and is it one?
+//! Rules on how figures changed over the run: is there a steady state, and is it really steady?
 
 use super::{Finding, Id, Severity};
 use crate::summary::course::{Drift, Swing, THROUGHPUT};
 use crate::summary::{SteadyState, Summary, Window};
 
-/// Change over the window below which it does not matter.
+/// Change over the window below which a drift does not matter.
 const SMALL: f64 = 0.1;
 
-/// Mann and Kendall's Z beyond which a trend is none of chance: once in a thousand courses it is.
+/// Mann and Kendall's Z beyond which a trend is not chance: one course in a thousand exceeds it by chance.
 const SURE: f64 = 3.3;
 
-/// Share of the mean by which throughput must swing to be told of.
+/// Share of the mean by which throughput must oscillate to be reported.
 const WIDE: f64 = 0.1;
 
 fn window(summary: &Summary) -> Option<&Window> {
@@ -28,8 +28,8 @@ pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
         id: Id::NotSteady,
         severity: Severity::Note,
         seen: format!("there is no steady state: {reason}"),
-        why: "the figures are of filling and draining as much as of the load asked for, so they depend on how long the run was".into(),
-        advice: "send more requests or run longer; with a rate, measure for several times the longest answer".into(),
+        why: "the figures reflect filling and draining the server as much as the requested load, so they depend on the length of the run".into(),
+        advice: "send more requests or run longer; at a fixed rate, measure for several times the duration of the longest answer".into(),
     })
 }
 
@@ -50,12 +50,12 @@ pub(super) fn drift(summary: &Summary) -> Option<Finding> {
         id: Id::Drift,
         severity: Severity::Suspect,
         seen: format!(
-            "over the {:.0} s in which requests in flight were steady, these changed from beginning to end: {}",
+            "during the {:.0} s in which requests in flight were steady, these drifted from beginning to end: {}",
             window.duration_s,
             drifted.join(", ")
         ),
-        why: "a mean over a figure that moves depends on how long the run was; a longer one would have told another".into(),
-        advice: "run until the figure settles and warm up for as long; see whether the server heats up, fills a cache, swaps or queues, and whether the prompts change".into(),
+        why: "the mean of a figure that changes depends on the length of the run; a longer run would have given a different mean".into(),
+        advice: "run until the figure settles, and warm up for that long; check whether the server heats up, fills a cache, swaps or queues, and whether the prompts change".into(),
     })
 }
 
@@ -68,10 +68,10 @@ pub(super) fn swing(summary: &Summary) -> Option<Finding> {
         id: Id::Swing,
         severity: Severity::Note,
         seen: format!(
-            "output throughput swung with a period of {period_s:.1} s, by {:.0} % of its mean (standard deviation)",
+            "output throughput oscillated with a period of {period_s:.1} s, by {:.0} % of its mean (standard deviation)",
             share * 100.0
         ),
-        why: "a mean over part of a period depends on which part; users in step with each other, a scheduler or a collector of garbage may be behind it".into(),
-        advice: "measure for many periods; in a closed loop, vary lengths or let users think for a random time, so that they fall out of step".into(),
+        why: "a mean over part of a period depends on which part it covers; users in lockstep, a scheduler or a garbage collector may be the cause".into(),
+        advice: "measure over many periods; in a closed loop, vary lengths or add a random think time so that users fall out of step".into(),
     })
 }

@@ -1,7 +1,7 @@
-//! The rules: each looks at one thing in a summary and speaks up, or does not. Here are those on
-//! the load and the figures; those on this client are in `client` and, of its processor, in `vitals`,
-//! those on token counts in `tokens`, those on what the server counted in `server`, and those on how
-//! figures went over the run in `course`.
+//! The rules: each checks one thing in a summary and may return a finding. This module has the rules
+//! on the load and the figures; `client` has those on this client and `vitals` those on its processor,
+//! `tokens` those on token counts, `server` those on the server's own metrics, and `course` those on
+//! how figures changed over the run.
 
 use super::{Finding, Id, Severity, client, course, server, tokens, vitals};
 use crate::metric;
@@ -58,8 +58,9 @@ fn nothing_answered(summary: &Summary) -> Option<Finding> {
         id: Id::NothingAnswered,
         severity: Severity::Invalid,
         seen: format!("none of {} requests was answered", requests.total),
-        why: "latency and throughput are of answered requests; there are none".into(),
-        advice: "see the failures by class and their messages".into(),
+        why: "latency and throughput are computed from answered requests, and there are none"
+            .into(),
+        advice: "look at the failures by class and at their messages".into(),
     })
 }
 
@@ -79,8 +80,8 @@ fn failures(summary: &Summary) -> Option<Finding> {
         id: Id::Failures,
         severity: if share > 0.5 { Severity::Invalid } else { Severity::Suspect },
         seen: format!("{failed} of {} requests failed ({:.1} %)", requests.total, share * 100.0),
-        why: "latency is of answered requests only; failed ones, often the slowest, are missing from it, and they took load off the server".into(),
-        advice: "see the failures by class and their messages; lower the load, or repair the server".into(),
+        why: "latency covers answered requests only: failed ones, often the slowest, are missing, and each failure took load off the server".into(),
+        advice: "look at the failures by class and at their messages; lower the load, or fix the server".into(),
     })
 }
 
@@ -91,8 +92,8 @@ fn not_sent(summary: &Summary) -> Option<Finding> {
         id: Id::NotSent,
         severity: Severity::Suspect,
         seen: format!("{count} of {} requests were due but never sent", requests.total),
-        why: "the load that was to be offered was not offered".into(),
-        advice: "raise the cap on requests in flight, lower the rate, or allow the run more time to finish".into(),
+        why: "the server did not receive the planned load".into(),
+        advice: "raise the cap on requests in flight, lower the rate, or give the run more time to finish".into(),
     })
 }
 
@@ -107,19 +108,19 @@ fn interrupted(summary: &Summary) -> Option<Finding> {
         id: Id::Interrupted,
         severity: Severity::Suspect,
         seen: format!("the run was stopped; {answered}{of} requests were answered"),
-        why: "the figures are of a part of the plan, and its end is missing".into(),
-        advice: "run it again to the end before comparing".into(),
+        why: "the figures cover only part of the plan: its end is missing".into(),
+        advice: "repeat the run and let it finish before you compare it".into(),
     })
 }
 
-/// Share of the offered rate below which a rate is another one. Over many requests, chance accounts for
-/// less.
+/// Share of the offered rate below which two rates differ. Over many requests, chance accounts for
+/// less than that.
 const REACHED: f64 = 0.95;
 
-/// Requests from which two rates are compared.
+/// Requests needed to compare two rates.
 const MANY: u64 = 100;
 
-/// Requests due and sent a second, where the plan holds requests to a rate and there are enough.
+/// Requests due per second, if the plan sets a rate and there are enough requests.
 fn offered(summary: &Summary) -> Option<f64> {
     summary.run.request_rate?;
     let due = summary.throughput.due_requests_per_s?;
@@ -132,13 +133,13 @@ fn rate_not_reached(summary: &Summary) -> Option<Finding> {
     (sent < REACHED * due).then(|| Finding {
         id: Id::RateNotReached,
         severity: Severity::Suspect,
-        seen: format!("{due:.2} requests were due a second, but {sent:.2} were sent ({:.0} %)", sent / due * 100.0),
-        why: "the server saw a lower rate than the run's name says; latency from the send time is that of the lower one".into(),
-        advice: "see whether the cap on requests in flight, connections or this machine held requests back; read latency from the due time, or lower the rate to what can be sent".into(),
+        seen: format!("{due:.2} requests per second were due, but {sent:.2} were sent ({:.0} %)", sent / due * 100.0),
+        why: "the server saw a lower rate than the plan states; latency from the send time belongs to that lower rate".into(),
+        advice: "check whether the cap on requests in flight, connections or this machine held requests back; use latency from the due time, or lower the rate to one that this client can send".into(),
     })
 }
 
-/// Requests keep coming faster than they are answered: what is late grows with the length of the run.
+/// Requests arrive faster than the server answers them, so delays grow with the length of the run.
 fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
     let answered = summary.throughput.requests_per_s?;
@@ -149,9 +150,9 @@ fn overloaded(summary: &Summary) -> Option<Finding> {
     (answered < 0.8 * expected).then(|| Finding {
         id: Id::Overloaded,
         severity: Severity::Suspect,
-        seen: format!("{due:.2} requests were due a second, and {answered:.2} were answered"),
-        why: "a queue grew for as long as requests came, so latency says how long the run was, not how fast the server is".into(),
-        advice: "lower the rate below what the server answers, or measure its capacity in a closed loop (--concurrency)".into(),
+        seen: format!("{due:.2} requests per second were due, but {answered:.2} were answered"),
+        why: "a queue grew for as long as requests were sent, so latency reflects the length of the run, not the speed of the server".into(),
+        advice: "lower the rate to less than the server can answer, or measure its capacity in a closed loop (--concurrency)".into(),
     })
 }
 
@@ -172,8 +173,8 @@ fn plugin_errors(summary: &Summary) -> Option<Finding> {
         id: Id::PluginErrors,
         severity: Severity::Suspect,
         seen: parts.into_iter().flatten().collect::<Vec<_>>().join("; "),
-        why: "what a plugin failed on is missing from the figures, though the server may have answered it".into(),
-        advice: "see the messages and plugins.log in the run's folder; tell the plugin's author, with `runner plugin test` for a case of it".into(),
+        why: "requests on which a plugin failed are missing from the figures, although the server may have answered them".into(),
+        advice: "read the messages and plugins.log in the run's folder; report it to the plugin's author, with a case for `runner plugin test` that reproduces it".into(),
     })
 }
 
@@ -181,9 +182,11 @@ fn insecure(summary: &Summary) -> Option<Finding> {
     summary.run.insecure.then(|| Finding {
         id: Id::Insecure,
         severity: Severity::Note,
-        seen: "certificates were not checked".into(),
-        why: "whoever stood between could read and answer every request, the API key in it".into(),
-        advice: "give the authority's certificate with --ca-cert, and leave --insecure out".into(),
+        seen: "TLS certificates were not checked".into(),
+        why: "a man in the middle could read and forge everything, including the API key".into(),
+        advice:
+            "pass the certificate of the server's authority with --ca-cert, and drop --insecure"
+                .into(),
     })
 }
 
@@ -204,9 +207,9 @@ fn cap_reached(summary: &Summary) -> Option<Finding> {
         },
         seen: format!("{held_back} of {total} requests waited for the cap of {cap} in flight"),
         why: format!(
-            "the plan offers {rate} requests a second, but the cap let through fewer; latency from the send time leaves the wait out"
+            "the plan offers {rate} requests per second, but the cap let fewer through; latency from the send time does not include that wait"
         ),
-        advice: "read latency from the due time; raise the cap, or lower the rate".into(),
+        advice: "use latency from the due time; raise the cap, or lower the rate".into(),
     })
 }
 
@@ -226,9 +229,9 @@ fn short_answers(summary: &Summary) -> Option<Finding> {
     Some(Finding {
         id: Id::ShortAnswers,
         severity: if share > ACCIDENT { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {exchanges} answers {lower} are shorter and {higher} longer than asked for ({counted} tokens instead of {reference})"),
-        why: "the server was told to go on to the length asked for; runs whose answers differ in length do not compare".into(),
-        advice: "see whether this engine knows the option to ignore the end of the text, and whether its context is long enough".into(),
+        seen: format!("of {exchanges} answers, {lower} are shorter and {higher} longer than requested ({counted} tokens instead of {reference})"),
+        why: "the request told the server to ignore the end of the text and fill the requested length; runs whose answers differ in length are not comparable".into(),
+        advice: "check whether this engine supports ignore_eos, and whether its context is long enough".into(),
     })
 }
 
@@ -250,9 +253,9 @@ fn few_samples(summary: &Summary) -> Option<Finding> {
     (!unfounded.is_empty()).then(|| Finding {
         id: Id::FewSamples,
         severity: Severity::Note,
-        seen: format!("{} from {samples} samples", unfounded.join(", ")),
+        seen: format!("{} from only {samples} samples", unfounded.join(", ")),
         why: "with fewer samples than 1 / (1 - p), a percentile is little more than the largest sample".into(),
-        advice: "send more requests, or read a lower percentile".into(),
+        advice: "send more requests, or use a lower percentile".into(),
     })
 }
 
@@ -263,8 +266,8 @@ fn short_dataset(summary: &Summary) -> Option<Finding> {
         id: Id::ShortDataset,
         severity: Severity::Suspect,
         seen: format!("the plan has {planned} requests, but the dataset had samples for {total}"),
-        why: "the load was shorter than planned; runs of different lengths fill and drain for different parts of their time".into(),
-        advice: "plan as many requests as the dataset has, or take a larger one".into(),
+        why: "the load was shorter than planned; runs of different lengths spend different shares of their time filling and draining the server".into(),
+        advice: "plan no more requests than the dataset has samples, or use a larger dataset".into(),
     })
 }
 
@@ -272,22 +275,22 @@ fn objective_unknown(summary: &Summary) -> Option<Finding> {
     let goodput = summary.goodput.as_ref()?;
     let unknown = goodput.objectives.iter().filter(|(_, of)| of.unknown > 0);
     let unknown: Vec<String> = unknown
-        .map(|(metric, of)| format!("{metric} of {}", of.unknown))
+        .map(|(metric, of)| format!("{metric} for {}", of.unknown))
         .collect();
     (!unknown.is_empty()).then(|| Finding {
         id: Id::ObjectiveUnknown,
         severity: Severity::Suspect,
         seen: format!(
-            "not known of {} answered requests: {}",
+            "not known for some of {} answered requests: {}",
             summary.requests.successful,
             unknown.join(", ")
         ),
-        why: "a request of which an objective's metric is not known does not count as good, so goodput is understated".into(),
-        advice: "have replies streamed and usage stated, or take the objective out".into(),
+        why: "a request that lacks the metric of an objective does not count as good, so goodput is understated".into(),
+        advice: "stream replies and have the server report usage, or drop the objective".into(),
     })
 }
 
-/// Half of an interval's width, as a share of the mean, from which it is told.
+/// Half of an interval's width, as a share of the mean, beyond which it is reported.
 const ROUGH: f64 = 0.1;
 
 fn wide_interval(summary: &Summary) -> Option<Finding> {
@@ -308,8 +311,8 @@ fn wide_interval(summary: &Summary) -> Option<Finding> {
     (!rough.is_empty()).then(|| Finding {
         id: Id::WideInterval,
         severity: Severity::Note,
-        seen: format!("means are known roughly, with 95 % confidence: {}", rough.join(", ")),
-        why: "what another run differs by within that is no difference; requests of one run also depend on each other, which makes it wider still".into(),
-        advice: "send more requests, or compare several runs".into(),
+        seen: format!("some means are known only roughly (95 % confidence): {}", rough.join(", ")),
+        why: "a difference from another run that lies within this interval means nothing; requests of one run also affect each other, so the true interval is wider still".into(),
+        advice: "send more requests, or compare several repeats".into(),
     })
 }

@@ -1,15 +1,15 @@
-//! Rules on what the server counted of itself: do its counts agree with ours, and did it know the prompts
-//! already?
+//! Rules on the server's own metrics: do its counts agree with ours, and did it have the prompts in its
+//! cache already?
 
 use super::{Finding, Id, Severity};
 use crate::summary::server::Figure;
 use crate::summary::{Counted, Summary};
 
-/// How far the server's count may be from ours, as a share of ours.
+/// How much the server's count may differ from ours, as a share of ours.
 const APART: f64 = 0.01;
 
-/// Shares of the prompts' tokens in the cache beyond which it is told, and beyond which it shows. Chat
-/// templates begin all prompts alike, so a few always are.
+/// Shares of cached prompt tokens beyond which it is reported, and beyond which it affects figures. Chat
+/// templates begin all prompts alike, so a few tokens are always cached.
 const WARM: [f64; 2] = [0.02, 0.1];
 
 pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
@@ -21,8 +21,8 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
     let counted = summary.tokens.input_cached.zip(summary.tokens.input.total);
     let counted = counted.and_then(|(cached, all)| share(cached as f64, all as f64));
     let (share, whose) = match (counted, told) {
-        (Some(share), _) => (share, "by its answers"),
-        (None, Some(share)) => (share, "by its metrics"),
+        (Some(share), _) => (share, "according to its answers"),
+        (None, Some(share)) => (share, "according to its metrics"),
         (None, None) => return None,
     };
     let [told, shows] = WARM;
@@ -37,8 +37,8 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
             "{whose}, the server had {:.1} % of the prompts' tokens in its prefix cache",
             share * 100.0
         ),
-        why: "what is cached is not computed: time to first token and input throughput are of a cache that may be left from another run, or of prompts alike".into(),
-        advice: "where prompts share no prefix on purpose, flush the cache before the measurement (--flush-cache), or take another --seed; else say the share with the result".into(),
+        why: "the server does not compute cached tokens: time to first token and input throughput benefit from a cache that may be left over from another run, or from prompts that resemble each other".into(),
+        advice: "unless prompts share a prefix on purpose, flush the cache before the measurement (--flush-cache) or use another --seed; otherwise publish this share together with the result".into(),
     })
 }
 
@@ -74,10 +74,10 @@ pub(super) fn disagrees(summary: &Summary) -> Option<Finding> {
         id: Id::ServerCountsDisagree,
         severity: Severity::Suspect,
         seen: format!(
-            "while it was measured, the server counted {}",
+            "during the measurement, the server counted {}",
             apart.join(", ")
         ),
-        why: "most likely it served somebody else at the same time, or went on with requests that failed here; either took capacity that the figures do not show".into(),
-        advice: "see that nothing else uses the server while it is measured, and whether requests failed; where neither is so, the two count differently".into(),
+        why: "most likely it served other clients at the same time, or kept working on requests that failed here; both took capacity that the figures do not show".into(),
+        advice: "make sure that nothing else uses the server during a measurement, and check whether requests failed; if neither explains it, server and client count differently".into(),
     })
 }

@@ -418,7 +418,7 @@ fn percentiles_from_too_few_samples_are_named() {
     facts.run.percentiles = vec![50.0, 99.0, 99.9, 100.0];
     let findings = Summary::of(&facts, &run).findings;
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].seen, "P99.9 from 100 samples");
+    assert_eq!(findings[0].seen, "P99.9 from only 100 samples");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Rules on token counts: are they known, whose are they, and do their sources agree?
+//! Rules on token counts: are they known, where do they come from, and do their sources agree?
 
 use super::{Finding, Id, Severity};
 use crate::metric::Source;
@@ -9,9 +9,9 @@ pub(super) fn unknown(summary: &Summary) -> Option<Finding> {
     (unknown > 0).then(|| Finding {
         id: Id::TokensUnknown,
         severity: Severity::Suspect,
-        seen: format!("output tokens of {unknown} of {} answers are unknown", summary.requests.successful),
-        why: "they are in no token total, so token throughput is understated; these answers have no TPOT".into(),
-        advice: "have the server state usage, or give a tokenizer to count with".into(),
+        seen: format!("the output tokens of {unknown} of {} answers are unknown", summary.requests.successful),
+        why: "token totals leave these answers out, so token throughput is understated; these answers have no TPOT".into(),
+        advice: "have the server report usage, or pass the model's tokenizer (--tokenizer)".into(),
     })
 }
 
@@ -50,11 +50,14 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
             format!("answers were tokenized again with {name}, which is not the model's tokenizer")
         },
         why: if counted {
-            "token counts, and throughput and TPOT made from them, are estimates".into()
+            "token counts are estimates, and so are the throughput and TPOT computed from them"
+                .into()
         } else {
-            "the retokenized total is an estimate, and so are the lengths the dataset aimed at; the other counts are the server's".into()
+            "the retokenized total is an estimate, and so are the lengths that the dataset aimed at; the other counts come from the server".into()
         },
-        advice: "give the served model's tokenizer.json, or have the server state usage".into(),
+        advice:
+            "pass the served model's tokenizer.json (--tokenizer), or have the server report usage"
+                .into(),
     })
 }
 
@@ -68,9 +71,9 @@ pub(super) fn input_disagree(summary: &Summary) -> Option<Finding> {
     Some(Finding {
         id: Id::InputTokensDisagree,
         severity: if share > 0.1 { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {of} prompts {apart} have other lengths by the server than by the dataset ({totals})"),
-        why: "the prompts are not as long as the plan says: a chat template, special tokens or another tokenizer came between".into(),
-        advice: "compare runs by the server's counts; use the served model's tokenizer, and text completion where the length must be exact".into(),
+        seen: format!("server and dataset disagree on the length of {apart} of {of} prompts ({totals})"),
+        why: "the prompts are not as long as the plan states: a chat template, special tokens or a different tokenizer changed their length".into(),
+        advice: "compare runs by the server's counts; use the served model's tokenizer, and text completion if the length must be exact".into(),
     })
 }
 
@@ -92,13 +95,13 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
     (share > 0.05).then(|| Finding {
         id: Id::OutputTokensDisagree,
         severity: if share > 0.2 { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {of} answers {apart} have other lengths as counted than as tokenized again ({totals})"),
-        why: "text that is tokenized again seldom gives the very same tokens, but totals this far apart mean that tokens were counted which gave no text, or another tokenizer".into(),
-        advice: "see where the counts come from, and whether the tokenizer is the served model's".into(),
+        seen: format!("counted length and length after tokenizing again differ for {apart} of {of} answers ({totals})"),
+        why: "tokenizing the text again rarely gives exactly the same tokens, but totals this far apart mean that some counted tokens produced no text, or that the tokenizer is a different one".into(),
+        advice: "check where the counts come from, and whether this is the served model's tokenizer".into(),
     })
 }
 
-/// How far two counts of the same tokens are apart.
+/// The difference between two counts of the same tokens.
 struct Apart {
     /// Exchanges that have both.
     of: u64,
@@ -111,7 +114,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// `None` where no exchange is beyond tolerance.
+    /// `None` if no exchange is beyond tolerance.
     fn of(comparison: Comparison) -> Option<Self> {
         let Comparison {
             exchanges,
@@ -130,7 +133,7 @@ impl Apart {
     }
 }
 
-/// The server's total against what it states of each event: two words of the same server.
+/// The server's total against what it states for each event: two statements of the same server.
 pub(super) fn events_disagree(summary: &Summary) -> Option<Finding> {
     let Apart {
         of,
@@ -141,9 +144,9 @@ pub(super) fn events_disagree(summary: &Summary) -> Option<Finding> {
     Some(Finding {
         id: Id::EventTokensDisagree,
         severity: if share > 0.01 { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {of} answers {apart} have other totals than the tokens of their events sum to ({totals})"),
-        why: "the server contradicts itself; totals are by its usage, gaps by the token and peaks by its events".into(),
-        advice: "see what this engine counts: tokens held back at the end, stop tokens, or tokens of rejected drafts".into(),
+        seen: format!("for {apart} of {of} answers, the stated total is not the sum of the tokens of the events ({totals})"),
+        why: "the server contradicts itself; totals use its usage figures, per-token gaps and peaks use its events".into(),
+        advice: "find out what this engine counts: tokens held back at the end, stop tokens, or tokens of rejected drafts".into(),
     })
 }
 
@@ -151,13 +154,13 @@ pub(super) fn per_event(summary: &Summary) -> Option<Finding> {
     let tokens = summary.tokens.per_event?;
     let (why, advice) = if tokens > 1.2 {
         (
-            "ITL is the gap between events, not between tokens; the first event's tokens share its TTFT",
-            "compare by TPOT, or by itl-token where the server states the tokens of its events",
+            "ITL is the gap between events, not between tokens; all tokens of the first event share its TTFT",
+            "compare by TPOT, or by itl-token if the server reports the tokens of each event",
         )
     } else if tokens < 0.8 {
         (
-            "there are more events than tokens, so ITL is shorter than the gap between tokens; or the server does not count all of its tokens",
-            "compare by TPOT, or by itl-dealt; give the model's tokenizer to have the answers counted",
+            "either there are more events than tokens, so ITL is shorter than the gap between tokens, or the server does not count all of its tokens",
+            "compare by TPOT or by itl-dealt; pass the model's tokenizer to count the answers' tokens",
         )
     } else {
         return None;
@@ -165,7 +168,7 @@ pub(super) fn per_event(summary: &Summary) -> Option<Finding> {
     Some(Finding {
         id: Id::TokensPerEvent,
         severity: Severity::Note,
-        seen: format!("an event of a reply stands for {tokens:.2} tokens on average"),
+        seen: format!("an event of a reply carries {tokens:.2} tokens on average"),
         why: why.into(),
         advice: advice.into(),
     })

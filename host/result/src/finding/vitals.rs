@@ -1,4 +1,4 @@
-//! Rules on the processor of this client: did its threads have enough of one, and all the time?
+//! Rules on this client's processor time: did its threads get enough of it, all the time?
 
 use super::client::LAG_SHARE;
 use super::{Finding, Id, Severity};
@@ -6,28 +6,28 @@ use crate::metric;
 use crate::summary::Summary;
 use crate::summary::client::{Client, Thread, role};
 
-/// Share of a second that a thread was on a core beyond which it has nothing left to give.
+/// Share of a second on a core beyond which a thread has no capacity left.
 const SATURATED: f64 = 0.9;
 
-/// Share of a second that a thread waited for a core beyond which what it does is late.
+/// Share of a second spent waiting for a core beyond which a thread's work is late.
 const CROWDED: f64 = 0.25;
 
-/// A pause that long is a reason to doubt whatever it fell on, in milliseconds.
+/// A pause this long is a reason to doubt the requests it affected, in milliseconds.
 const LONG_PAUSE_MS: f64 = 100.0;
 
-/// Share of the time beyond which a 99th percentile has pauses in it.
+/// Share of the time beyond which pauses show in a 99th percentile.
 const IN_P99: f64 = 0.01;
 
-/// Shares of the cores' time that were stolen beyond which it is told, and beyond which it shows.
+/// Shares of stolen core time beyond which it is reported, and beyond which it affects figures.
 const STOLEN: [f64; 2] = [0.01, 0.05];
 
-/// Milliseconds behind beyond which decoding does not keep up.
+/// Delay in milliseconds beyond which decoding does not keep up.
 const BEHIND_MS: f64 = 1000.0;
 
-/// Share of the cores' time beyond which nothing is left on a machine.
+/// Share of the cores' time beyond which a machine has no capacity left.
 const FULL: f64 = 0.9;
 
-/// The threads on which instants depend: those that send and those that read.
+/// The threads that affect timestamps: those that send and those that read.
 fn punctual(client: &Client) -> impl Iterator<Item = (&str, &Thread)> {
     let threads = client.threads.iter();
     threads
@@ -35,7 +35,7 @@ fn punctual(client: &Client) -> impl Iterator<Item = (&str, &Thread)> {
         .map(|(name, thread)| (name.as_str(), thread))
 }
 
-/// The thread of which a figure is largest, and the figure, if that is beyond a limit.
+/// The thread with the largest value of a figure, and the value, if it is beyond a limit.
 fn beyond(client: &Client, of: impl Fn(&Thread) -> Option<f64>, limit: f64) -> Option<(&str, f64)> {
     punctual(client)
         .filter_map(|(name, thread)| Some((name, of(thread)?)))
@@ -64,8 +64,8 @@ pub(super) fn saturated(summary: &Summary) -> Option<Finding> {
         id: Id::ClientSaturated,
         severity: Severity::Suspect,
         seen: seen.join("; "),
-        why: "a thread that sends or reads can do no more in a second, or had to wait for its turn: requests left late and replies were read late, which is told as the server's latency".into(),
-        advice: "give this client more cores or a machine of its own, or spread the load over several machines".into(),
+        why: "a thread that sends or reads was at its limit or had to wait for a core: requests left late and replies were read late, and that shows up as latency of the server".into(),
+        advice: "give this client more cores or a machine of its own, or split the load across several machines".into(),
     })
 }
 
@@ -84,12 +84,12 @@ pub(super) fn paused(summary: &Summary) -> Option<Finding> {
         id: Id::ClientPaused,
         severity: Severity::Suspect,
         seen: format!(
-            "this process stood still for up to {longest:.0} ms{}, {:.2} s in all",
+            "this process was paused for up to {longest:.0} ms{}, {:.2} s in all",
             beside.unwrap_or_default(),
             client.paused_s
         ),
-        why: "what was due or came in that time was sent or read afterwards, and all at once".into(),
-        advice: "see whether this machine or its container is suspended, limited in processor time or short of memory; give it more, or a machine of its own".into(),
+        why: "everything that was due or arrived during a pause was sent or read after it, all at once".into(),
+        advice: "check whether this machine or its container is suspended, throttled or short of memory; give it more resources, or a machine of its own".into(),
     })
 }
 
@@ -108,12 +108,12 @@ pub(super) fn stolen(summary: &Summary) -> Option<Finding> {
             machine.stolen_s,
             machine.stolen * 100.0
         ),
-        why: "in stolen time nothing is sent or read, and no clock of this machine tells which instants it fell on".into(),
-        advice: "measure from a machine whose cores are its own".into(),
+        why: "during stolen time nothing is sent or read, and no clock of this machine shows which requests it affected".into(),
+        advice: "measure from a machine with dedicated cores".into(),
     })
 }
 
-/// Share of the time kept from running beyond which it is told, and beyond which it shows.
+/// Shares of throttled time beyond which it is reported, and beyond which it affects figures.
 const THROTTLED: [f64; 2] = [0.001, 0.01];
 
 pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
@@ -129,15 +129,15 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
             Severity::Note
         },
         seen: format!(
-            "a limit on processor time kept this process from running for {seconds:.2} s ({:.1} % of the time)",
+            "a CPU quota kept this process from running for {seconds:.2} s ({:.1} % of the time)",
             share * 100.0
         ),
-        why: "in that time nothing was sent or read; what was due or came is told later than it was".into(),
-        advice: "raise the limit on processor time of this client's container (`cpu.max`, `resources.limits.cpu`), or take it away".into(),
+        why: "nothing was sent or read during that time, so requests that were due and replies that arrived then carry a later time than the true one".into(),
+        advice: "raise or remove the CPU quota of this client's container (`cpu.max`, `resources.limits.cpu`)".into(),
     })
 }
 
-/// A step of the clock beyond which instants may be off by as much, in milliseconds.
+/// A step of the clock beyond which timestamps may be wrong by as much, in milliseconds.
 const STEP_MS: f64 = 1.0;
 
 pub(super) fn clock_step(summary: &Summary) -> Option<Finding> {
@@ -145,9 +145,9 @@ pub(super) fn clock_step(summary: &Summary) -> Option<Finding> {
     (step > STEP_MS).then(|| Finding {
         id: Id::ClockStep,
         severity: Severity::Suspect,
-        seen: format!("the system's clock was set by {step:.1} ms during the measurement"),
-        why: "the kernel stamps what it receives by that clock, so instants around the step may be off by as much".into(),
-        advice: "let the clock be slewed rather than set (chrony or ntpd do), or take --timestamps user, which does not depend on it".into(),
+        seen: format!("the system clock was stepped by {step:.1} ms during the measurement"),
+        why: "the kernel uses that clock for receive timestamps, so times around the step may be wrong by that much".into(),
+        advice: "have the clock slewed instead of stepped (chrony and ntpd can), or use --timestamps user, which does not depend on it".into(),
     })
 }
 
@@ -157,12 +157,12 @@ pub(super) fn decode_behind(summary: &Summary) -> Option<Finding> {
         id: Id::DecodeBehind,
         severity: Severity::Note,
         seen: format!(
-            "replies were decoded up to {:.1} s after they were read; up to {} batches lay waiting",
+            "replies were decoded up to {:.1} s after they were read; up to {} batches were waiting",
             client.decode_behind_ms / 1000.0,
             client.decode_backlog
         ),
-        why: "latency stands, as instants are read before that; but what waits takes memory, and time limits on tokens are judged late".into(),
-        advice: "give this machine more processor time, or spread the load over several machines".into(),
+        why: "latency is correct, because times are taken before decoding; but waiting batches use memory, and timeouts between tokens are detected late".into(),
+        advice: "give this machine more processor time, or split the load across several machines".into(),
     })
 }
 
@@ -177,7 +177,7 @@ pub(super) fn shared_machine(summary: &Summary) -> Option<Finding> {
             machine.busy * 100.0,
             others * 100.0
         ),
-        why: "other processes, the engine perhaps, and this client take processor time from each other".into(),
-        advice: "measure from another machine, or give client and engine cores of their own".into(),
+        why: "this client and other processes, perhaps the engine, take processor time from each other".into(),
+        advice: "measure from another machine, or pin client and engine to separate cores".into(),
     })
 }

@@ -1,5 +1,5 @@
-//! How many tokens went in and came out of an exchange, and on whose word. Counts come from a
-//! fixed order of sources; where none speaks, the count is unknown and is never guessed.
+//! Input and output tokens of an exchange, and the source of each count. Sources are tried in a fixed
+//! order; if none has the count, it is unknown and never guessed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ use model::exchange::Exchange;
 pub enum Source {
     /// The server's usage.
     Usage,
-    /// The sum of what the server said of each piece.
+    /// The sum of what the server stated for each chunk.
     Pieces,
-    /// The number asked for, and the server said that it stopped for length.
+    /// The requested number, and the server stated that it stopped for length.
     Length,
     /// The text, tokenized by this program.
     Retokenized,
@@ -37,34 +37,34 @@ impl Source {
     }
 }
 
-/// A number of tokens, and where it comes from.
+/// A number of tokens and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
     /// How many.
     pub tokens: u32,
-    /// On whose word.
+    /// Its source.
     pub source: Source,
 }
 
-/// The words by which servers say that an answer reached the length asked for: OpenAI, SGLang,
+/// The stop reasons of servers for an answer that reached the requested length: OpenAI, SGLang,
 /// LMDeploy, TGI and Ollama; Anthropic; OpenAI's Responses; llama.cpp.
 const STOPPED_FOR_LENGTH: [&str; 4] = ["length", "max_tokens", "max_output_tokens", "limit"];
 
-/// Whether a server's word for why it stopped means that the length asked for was reached.
+/// Whether a server's stop reason means that the answer reached the requested length.
 pub fn stopped_for_length(finish: &str) -> bool {
     STOPPED_FOR_LENGTH
         .iter()
         .any(|word| finish.eq_ignore_ascii_case(word))
 }
 
-/// The output tokens of an answer: the server's usage, else the tokens of its pieces where every
-/// output event states them, else the length asked for where the server stopped for length, else
+/// The output tokens of an answer: the server's usage, else the tokens of its chunks if every
+/// output event states them, else the requested length if the server stopped for length, else
 /// `retokenized`.
 pub fn output(exchange: &Exchange, retokenized: Option<u32>) -> Option<Count> {
     output_given(exchange, || stated(exchange), retokenized)
 }
 
-/// The same, where the sum of what the output events state may be at hand already.
+/// The same, for callers that may already have the sum of what the output events state.
 pub(super) fn output_given(
     exchange: &Exchange,
     stated: impl FnOnce() -> Option<u32>,
@@ -90,7 +90,7 @@ pub fn input(exchange: &Exchange) -> Option<Count> {
         .or_else(|| exchange.sample.input_tokens.map(of(Source::Dataset)))
 }
 
-/// The sum of the tokens of the output events, where there are any and each states them.
+/// The sum of the tokens of the output events, if there are any and each states them.
 fn stated(exchange: &Exchange) -> Option<u32> {
     let mut sum = None;
     for event in exchange

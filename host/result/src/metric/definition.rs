@@ -1,4 +1,4 @@
-//! The formulas: what each metric of the catalogue is of one exchange that has been read.
+//! The formulas: each metric of the catalogue for one exchange that has been read.
 
 use super::reading::Reading;
 use model::units::Nanos;
@@ -167,8 +167,8 @@ impl Reading<'_> {
         self.exchange.usage?.reasoning_tokens.map(f64::from)
     }
 
-    /// Whether the answer is known to have no token after its first, so that it has no time per
-    /// further token to speak of.
+    /// Whether the answer is known to have no token after its first, and so has no time per further
+    /// token.
     pub fn is_one_token(&self) -> bool {
         self.streamed && self.output_tokens.is_some_and(|count| count.tokens <= 1)
     }
@@ -210,7 +210,7 @@ fn span(from: Nanos, to: Nanos) -> f64 {
     to.since(from).as_millis_f64()
 }
 
-/// So many in so many milliseconds, as a rate; `None` where no time passed.
+/// An amount over a number of milliseconds as a rate per second; `None` if no time passed.
 fn per_second(amount: f64, milliseconds: f64) -> Option<f64> {
     (milliseconds > 0.0).then(|| amount / milliseconds * 1000.0)
 }

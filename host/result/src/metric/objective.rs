@@ -1,5 +1,5 @@
-//! Service level objectives: the most that a metric of a request may be for the request to count
-//! as good. How many were is `summary`'s.
+//! Service level objectives: upper limits that the metrics of a request must meet for it to count as
+//! good. `summary` counts the good requests.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Metric, Reading, Single, Unit, by_name, single};
 use model::duration;
 
-/// The most that a metric of each request may be.
+/// An upper limit for a metric of each request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Objective {
@@ -20,7 +20,7 @@ pub struct Objective {
 /// Names of `vllm bench serve` for metrics that have another name here.
 pub const ALIASES: [(&str, &str); 1] = [("e2el", "e2e")];
 
-/// What an objective can be of: metrics in milliseconds of which a request has one.
+/// The metrics that an objective can use: those in milliseconds with one value per request.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     single()
         .filter(|(metric, _)| metric.unit == Unit::Milliseconds)
@@ -42,14 +42,14 @@ impl Objective {
                     measure: super::Measure::Pooled(_),
                     ..
                 }) => format!(
-                    "a request has many of `{name}`, and an objective is of one; take `tpot`, or `itl-max` for the longest gap"
+                    "a request has many values of `{name}`, and an objective needs one; use `tpot`, or `itl-max` for the longest gap"
                 ),
                 Some(metric) => format!(
-                    "`{name}` is in {}, and objectives are times",
+                    "`{name}` is in {}, but an objective must be a time",
                     metric.unit.symbol()
                 ),
                 None => format!(
-                    "there is no metric `{name}`; objectives are of {}",
+                    "there is no metric `{name}`; objectives can use {}",
                     metrics().collect::<Vec<_>>().join(", ")
                 ),
             });
@@ -90,8 +90,8 @@ pub fn parse(text: &str) -> Result<Vec<Objective>, String> {
         .collect()
 }
 
-/// Whether an answered request keeps to a limit in milliseconds; `None` where the metric is not
-/// known of it. An answer of one token keeps to every limit on its further ones, as it does in
+/// Whether an answered request meets a limit in milliseconds; `None` if its metric is unknown. An
+/// answer of one token meets every limit on its further tokens, as it does in
 /// `vllm bench serve`.
 pub fn kept(measure: Single, at_most_ms: f64, reading: &Reading<'_>) -> Option<bool> {
     match measure(reading) {
@@ -127,7 +127,7 @@ mod tests {
             ("chat.toml", "expected METRIC:MILLISECONDS"),
             (
                 "ttfs:1",
-                "there is no metric `ttfs`; objectives are of ttft, ",
+                "there is no metric `ttfs`; objectives can use ttft, ",
             ),
             ("itl:20", "`itl-max`"),
             ("output-tokens:3", "in tokens"),

@@ -10,13 +10,13 @@ use model::units::Nanos;
 pub struct Reading<'a> {
     /// What is read.
     pub exchange: &'a Exchange,
-    /// Tokens of the answer, where known.
+    /// Tokens of the answer, if known.
     pub output_tokens: Option<Count>,
-    /// Tokens of the prompt, where known.
+    /// Tokens of the prompt, if known.
     pub input_tokens: Option<Count>,
     /// Output events that carry bytes.
     pub pieces: u64,
-    /// The sum of what the output events state, where each states its tokens.
+    /// The sum of what the output events state, if each states its tokens.
     pub stated: Option<u32>,
     pub(super) streamed: bool,
     pub(super) first: Option<Nanos>,
@@ -28,7 +28,7 @@ pub struct Reading<'a> {
     pub(super) last: Option<Nanos>,
     /// The longest time between two pieces.
     pub(super) longest: Option<Nanos>,
-    /// Tokens of the first output event that stands for any, where each states its tokens.
+    /// Tokens of the first output event that carries any, if each states its tokens.
     pub(super) first_tokens: Option<u32>,
     /// Output events, with bytes or without.
     outputs: u64,
@@ -37,9 +37,9 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads an exchange. `streamed` says whether replies were asked for piece by piece: the one
-    /// event of a whole body says nothing of a first token. `retokenized` is the number of tokens
-    /// that a tokenizer of ours finds in the answer.
+    /// Reads an exchange. `streamed` is whether replies were requested as a stream: the single event of
+    /// a whole body does not show when the first token came. `retokenized` is the number of tokens that
+    /// the client's tokenizer finds in the answer.
     pub fn new(exchange: &'a Exchange, streamed: bool, retokenized: Option<u32>) -> Self {
         let at = &exchange.events.at;
         let mut reading = Reading {
@@ -110,14 +110,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Shows when each token of the answer came, as well as it is known: `(instant, tokens)` in
-    /// order of arrival; nothing where the number of tokens is unknown or the reply was not
+    /// Passes on when each token of the answer came, as far as it is known: `(instant, tokens)` in
+    /// order of arrival; nothing if the number of tokens is unknown or the reply was not
     /// streamed.
     ///
-    /// Where every output event states its tokens, those. Otherwise the answer's `n` tokens are
-    /// dealt to its output events in proportion to the bytes that each adds, in whole tokens that
-    /// sum to `n`, and at least one to each that carries bytes, if there are as many. Where none
-    /// carries bytes, each has its equal part.
+    /// If every output event states its tokens, uses those. Otherwise distributes the answer's `n` tokens
+    /// over its output events in proportion to the bytes that each adds, in whole tokens that sum to
+    /// `n`, with at least one for each event that carries bytes, if there are as many. If no event
+    /// carries bytes, each gets an equal part.
     pub fn each_token_arrival(&self, mut show: impl FnMut(Nanos, u64)) {
         let Some(count) = self.output_tokens.filter(|_| self.streamed) else {
             return;
@@ -172,7 +172,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// As [`Reading::dealt_gaps`], where the server states the tokens of each event.
+    /// As [`Reading::dealt_gaps`], if the server states the tokens of each event.
     pub(super) fn token_gaps(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
         if self.stated.is_some() {
             self.dealt_gaps(show);
@@ -180,7 +180,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The same span divided by the tokens that came at its end, once for each of them: in whole
-    /// nanoseconds that sum to it. An event that stands for no token does not move the clock.
+    /// nanoseconds that sum to it. An event that carries no token does not move the clock.
     pub(super) fn dealt_gaps(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
         let mut before: Option<Nanos> = None;
         self.each_token_arrival(|at, tokens| {

@@ -1,14 +1,14 @@
-//! Counts of whole numbers in cells: what a distribution of any number of samples is kept in.
+//! A histogram of whole numbers, which holds the distribution of any number of samples.
 //!
-//! Count, mean, deviation, least and greatest are exact. A percentile comes from the cells, which
-//! are narrow beside the values in them (HDR histogram): it is within [`ERROR`] of NumPy's.
+//! Count, mean, deviation, minimum and maximum are exact. A percentile comes from the buckets, which
+//! are narrow relative to their values (HDR histogram): it is within [`ERROR`] of NumPy's.
 
 use hdrhistogram::Histogram as Cells;
 
 use super::Ranked;
 
-/// How far a percentile may be from that of the samples, as a share of it. Three significant
-/// digits make cells of at most 1/1024 of their values; a value is told by its cell's middle.
+/// How much a percentile may differ from that of the samples, as a share of it. Three significant
+/// digits make buckets of at most 1/1024 of their values; a bucket's middle represents its values.
 pub const ERROR: f64 = 1.0 / 2048.0;
 
 /// Significant digits that the cells keep apart.
@@ -17,10 +17,10 @@ const DIGITS: u8 = 3;
 /// What a fresh histogram has cells for; larger values make it grow. A minute in nanoseconds.
 const EXPECTED: u64 = 60_000_000_000;
 
-/// The largest value that is told apart; greater ones count as this. 146 years in nanoseconds.
+/// The largest value that is counted as such; greater ones count as this. 146 years in nanoseconds.
 const LARGEST: u64 = i64::MAX as u64 / 2;
 
-/// Counts of whole numbers. Histograms of parts, merged in whatever order, are that of the whole.
+/// Counts of whole numbers. Histograms of parts, merged in any order, give the histogram of the whole.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     cells: Cells<u64>,
@@ -46,7 +46,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a value so many times.
+    /// Counts a value a number of times.
     pub fn add(&mut self, value: u64, times: u64) {
         if times == 0 {
             return;
@@ -87,7 +87,7 @@ impl Histogram {
         self.cells.len()
     }
 
-    /// The statistics, each value divided by `scale`; `None` where nothing was counted.
+    /// The statistics, each value divided by `scale`; `None` if nothing was counted.
     pub fn counted(&self, scale: f64) -> Option<Counted> {
         let count = self.count();
         if count == 0 {

@@ -1,13 +1,13 @@
-//! How sure a figure is: 95 % intervals by the percentile bootstrap over the samples.
+//! 95 % confidence intervals, by the percentile bootstrap over the samples.
 //!
 //! A resample draws as many samples as there are, with replacement; the interval holds the middle
 //! 95 % of the figure over [`RESAMPLES`] of them. The draws come from a fixed seed, so the same
 //! samples have the same intervals.
 //!
-//! What it costs is bounded. A percentile needs no draw of every sample: the ranks that a resample
-//! has at a percentile are order statistics of uniform numbers, which are drawn themselves, from
-//! gamma variates. The mean is drawn in full up to [`DRAWN`] samples; beyond, its interval is the
-//! normal distribution's, from which the bootstrap's does not differ any more.
+//! The cost is bounded. A percentile does not require drawing every sample: the ranks that a resample
+//! has at a percentile are order statistics of uniform numbers, and these are drawn directly, from
+//! gamma variates. The mean is drawn in full up to [`DRAWN`] samples; beyond that, its interval is the
+//! one of the normal distribution, from which the bootstrap's no longer differs.
 
 use rand_mt::Mt64;
 
@@ -55,8 +55,8 @@ pub fn percentile(samples: &impl Ranked, percent: f64) -> Option<Interval> {
     })
 }
 
-/// The interval of the mean of samples whose mean and standard deviation are given; `None` of
-/// fewer than two.
+/// The interval of the mean of samples with the given mean and standard deviation; `None` for fewer
+/// than two.
 pub fn mean(samples: &impl Ranked, mean: f64, std: f64) -> Option<Interval> {
     let n = samples.count();
     if n > DRAWN {
@@ -72,7 +72,7 @@ pub fn mean(samples: &impl Ranked, mean: f64, std: f64) -> Option<Interval> {
     })
 }
 
-/// The middle of what resamples give.
+/// The middle part of the values that resamples give.
 fn middle(n: u64, resample: impl FnMut() -> f64) -> Option<Interval> {
     if n < 2 {
         return None;
@@ -100,7 +100,7 @@ fn normal(random: &mut Mt64) -> f64 {
     radius * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
-/// The sum of so many exponential variates, by Marsaglia and Tsang's method.
+/// The sum of a number of exponential variates, by Marsaglia and Tsang's method.
 fn gamma(random: &mut Mt64, shape: u64) -> f64 {
     if shape == 0 {
         return 0.0;

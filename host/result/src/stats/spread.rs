@@ -30,7 +30,7 @@ impl Spread {
         }
     }
 
-    /// No samples yet, and those to come will be counted from the first on.
+    /// No samples yet; all samples to come will be counted in a histogram.
     pub fn counting(scale: f64) -> Self {
         Spread {
             scale,
@@ -74,7 +74,7 @@ impl Spread {
         }
     }
 
-    /// The statistics; `None` where there are no samples.
+    /// The statistics; `None` if there are no samples.
     pub fn figures(self) -> Option<Figures> {
         match self.held {
             Held::Samples(samples) => Sorted::new(samples).map(Figures::Samples),
@@ -87,7 +87,7 @@ fn rounded(sample: f64, scale: f64) -> u64 {
     (sample * scale).round() as u64
 }
 
-/// The statistics of samples, and what they come from.
+/// The statistics of samples, and what they are computed from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figures {
     /// The samples themselves.
@@ -123,8 +123,8 @@ impl Figures {
         self.at(self.count() - 1)
     }
 
-    /// How far a percentile may be from that of the samples, as a share of it; `None` where it is
-    /// that of the samples.
+    /// How much a percentile may differ from that of the samples, as a share of it; `None` if it is
+    /// exact.
     pub fn error(&self) -> Option<f64> {
         match self {
             Figures::Samples(_) => None,

@@ -7,64 +7,64 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How this client fared during the measurement. Where the records of several load generators are
-/// merged, each figure is that of the one that fared worst (see [`Client::worst`]).
+/// How this client performed during the measurement. If the records of several load generators are
+/// merged, each figure comes from the one with the worst value (see [`Client::worst`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
-    /// Seconds that were watched: from the start of the measurement until the last reply ended.
+    /// Seconds that were monitored: from the start of the measurement until the last reply ended.
     pub watched_s: f64,
-    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that look on are `progress`,
-    /// `dashboard` and `metrics`. A thread of which the system says nothing is not listed.
+    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that only observe are `progress`,
+    /// `dashboard` and `metrics`. A thread without data from the system is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub threads: BTreeMap<String, Thread>,
-    /// Most reports of readers that waited in one decode queue.
+    /// Most batches from readers that waited in one decode queue.
     pub decode_backlog: u64,
-    /// The longest from when a reader handed frames on until they were decoded, in milliseconds.
+    /// The longest time from when a reader passed frames on until they were decoded, in milliseconds.
     pub decode_behind_ms: f64,
     /// The longest that the whole process stood still, or that no core was free for it, in
     /// milliseconds: how late a thread was that wakes every ten milliseconds.
     pub longest_pause_ms: f64,
     /// Sum of such pauses longer than 50 ms, in seconds.
     pub paused_s: f64,
-    /// Seconds that a limit on processor time kept this process from running (its cgroup's quota);
-    /// absent where the system does not say.
+    /// Seconds that a CPU quota kept this process from running (its cgroup's quota); absent if the
+    /// system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_s: Option<f64>,
-    /// The largest step of the system's clock, forward or back, in milliseconds; absent where that
-    /// could not be watched.
+    /// The largest step of the system clock, forward or back, in milliseconds; absent if it could not
+    /// be monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_step_ms: Option<f64>,
-    /// The whole machine; absent where the system does not say.
+    /// The whole machine; absent if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
 }
 
-/// What a thread used of a core. Shares are between 0 and 1.
+/// Processor use of a thread. Shares are between 0 and 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Thread {
-    /// Share of the time that it was on a core.
+    /// Share of the time that it ran on a core.
     pub cpu: f64,
     /// The largest such share of any second; absent in measurements shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_most: Option<f64>,
-    /// Share of the time that it could have gone on, but waited for a core.
+    /// Share of the time that it was ready to run but waited for a core.
     pub waiting: f64,
     /// The largest such share of any second; absent in measurements shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_most: Option<f64>,
-    /// Seconds in which it was on a core for more than nine tenths.
+    /// Number of seconds in which it ran on a core for more than nine tenths.
     pub saturated_s: f64,
 }
 
-/// What the machine did. Shares are of all its cores.
+/// Processor use of the machine. Shares are of all its cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Machine {
-    /// Share of the time that cores were busy, with whatever.
+    /// Share of the time that cores were busy with anything.
     pub busy: f64,
-    /// Share of the time that they were busy with this process.
+    /// Share of the time that cores were busy with this process.
     pub own: f64,
     /// Share of the time that a hypervisor gave to other machines while there was work here.
     pub stolen: f64,
@@ -103,8 +103,8 @@ impl Client {
         })
     }
 
-    /// The thread of a role that was on a core most: in its busiest second, or over all where the
-    /// measurement had no whole second.
+    /// The busiest thread of a role: by its busiest second, or over the whole time if the measurement had
+    /// no whole second.
     pub fn busiest(&self, of: &str) -> Option<(&str, &Thread)> {
         let most = |thread: &Thread| thread.cpu_most.unwrap_or(thread.cpu);
         (self.threads.iter())

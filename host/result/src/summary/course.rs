@@ -1,12 +1,12 @@
 //! The course of figures over the steady window: whether they drifted from its beginning to its end,
-//! and whether throughput swung with a period. A mean hides both.
+//! and whether throughput oscillated with a period. A mean hides both.
 //!
 //! The window is cut into slices of equal length, and a figure's course is its means by slice. That a
 //! course has a trend is judged by Mann and Kendall's test, how steep it is by Theil and Sen's
-//! estimate (the median of all pairwise slopes): neither minds a few slices that are far off. That it
-//! has a period is judged by its autocorrelation: one that falls below nothing and then rises again.
+//! estimate (the median of all pairwise slopes): both tolerate a few outlying slices. That it has a
+//! period is judged by its autocorrelation: one that falls below zero and then rises again.
 //!
-//! Which of it is a reason for doubt is `finding`'s to say.
+//! `finding` decides which of this is a reason for doubt.
 
 use std::collections::BTreeMap;
 
@@ -29,15 +29,15 @@ const LEAST_SLICES: usize = 16;
 const LEAST_SAMPLES: u64 = 100;
 /// Finer slices, in which swings of throughput are looked for.
 const FINE: usize = 256;
-/// A slice in which swings are looked for is so many gaps between tokens long. In shorter ones it matters
-/// how many steps of the engine fall into each.
+/// Length of a slice for detecting oscillation, in gaps between tokens. In shorter slices, the number of
+/// engine steps that fall into each matters.
 const GAPS: f64 = 20.0;
 /// With fewer requests in flight, throughput comes and goes with each of them.
 const CROWD: f64 = 8.0;
-/// Swings need so many slices to be told from accidents.
+/// Number of slices needed to distinguish an oscillation from chance.
 const LEAST_FINE: usize = 32;
 
-/// How a figure went from the beginning to the end of the steady window.
+/// How a figure changed from the beginning to the end of the steady window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Drift {
@@ -49,15 +49,15 @@ pub struct Drift {
     pub z: f64,
 }
 
-/// How throughput swung.
+/// How throughput oscillated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Swing {
-    /// Seconds from one swing to the next.
+    /// Length of the period in seconds.
     pub period_s: f64,
     /// Standard deviation of the throughput of slices, as a share of its mean.
     pub share: f64,
-    /// How much a slice resembles the one a period later: the autocorrelation at that lag.
+    /// How similar a slice is to the one a period later: the autocorrelation at that lag.
     pub correlation: f64,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Course {
     tpot: Slices,
 }
 
-/// Sums of a metric's samples by slice, in nanoseconds: whole numbers, so that order changes nothing.
+/// Sums of a metric's samples by slice, in whole nanoseconds, so that order does not matter.
 #[derive(Default)]
 struct Slices([(u64, u64); SLICES]);
 
@@ -145,7 +145,7 @@ impl Course {
 }
 
 impl Slices {
-    /// The mean of each slice that holds something; absent where that is too little to go by.
+    /// The mean of each slice that has samples; absent if there are too few.
     fn means(&self) -> Option<Vec<f64>> {
         let held = self.0.iter().filter(|(_, count)| *count > 0);
         let means: Vec<f64> = held
@@ -156,7 +156,7 @@ impl Slices {
     }
 }
 
-/// The drift of a course; absent where it has too few slices, or nothing to compare a change with.
+/// The drift of a course; absent if it has too few slices, or if there is nothing to relate a change to.
 fn drift(course: &[f64]) -> Option<Drift> {
     let n = course.len();
     if n < LEAST_SLICES {
@@ -184,7 +184,7 @@ fn drift(course: &[f64]) -> Option<Drift> {
     })
 }
 
-/// The swing of a course of slices so long.
+/// The oscillation of a course with slices of this length.
 fn swing(course: &[f64], slice_s: f64) -> Option<Swing> {
     /// A resemblance below this is none; above that, it is one.
     const RESEMBLES: [f64; 2] = [0.1, 0.5];

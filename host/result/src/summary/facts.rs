@@ -1,4 +1,4 @@
-//! What a summary needs to know of a run beside its exchanges.
+//! What a summary needs to know about a run in addition to its exchanges.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use model::plugin::Kind;
 use model::plugin::Limits;
 use model::units::Nanos;
 
-/// How a run was offered: what of its plan bears on how its figures are computed and read.
+/// The parts of the plan that affect how the run's figures are computed and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Run {
@@ -22,53 +22,53 @@ pub struct Run {
     pub backend: String,
     /// How requests become due, in words: `all at once`, `poisson`, `trace`.
     pub arrival: String,
-    /// Mean requests a second that the plan offers; absent where requests are not held to a rate
+    /// Mean requests per second that the plan offers; absent if requests do not follow a rate
     /// (all at once, or each when a slot is free).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_rate: Option<f64>,
-    /// Whether that is the rate from the first request to the last.
+    /// Whether the rate is the same from the first request to the last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub even_rate: bool,
     /// The cap on requests in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u64>,
-    /// Requests that the plan has for the measurement, where it says how many.
+    /// Number of requests that the plan has for the measurement, if it sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<u64>,
-    /// Whether replies were asked for piece by piece.
+    /// Whether replies were requested as a stream.
     pub streamed: bool,
-    /// Whether the server was told to go on to the length asked for.
+    /// Whether the request told the server to ignore the end of the text and fill the requested length.
     pub ignore_eos: bool,
     /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
     /// them.
     pub percentiles: Vec<f64>,
-    /// When the measurement began, on the clock of the exchanges; a summary has the first due time
-    /// where it is not told.
+    /// When the measurement began, on the clock of the exchanges; a summary uses the first due time
+    /// if this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure_start: Option<Nanos>,
-    /// How long after the measurement began its first request was due: with some arrivals a while.
+    /// Time from the start of the measurement until its first request was due; some arrivals start late.
     #[serde(default, skip_serializing_if = "is_none")]
     pub first_due: Nanos,
-    /// What a request must keep to, to be good.
+    /// The objectives that a request must meet to count as good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput: Vec<Objective>,
-    /// What the run must keep to.
+    /// The thresholds of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub thresholds: Vec<Threshold>,
-    /// The tokenizer that counted tokens on this side, if any.
+    /// The tokenizer that counted tokens on the client, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
-    /// Whether certificates were taken unchecked.
+    /// Whether certificates were accepted without being checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
-    /// The plugins that made it.
+    /// The plugins of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<Used>,
-    /// What they might use up.
+    /// The resource limits of the plugins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Limits>,
-    /// Whether the run was stopped before its plan was done.
+    /// Whether the run was stopped before it completed its plan.
     pub interrupted: bool,
 }
 
@@ -90,13 +90,13 @@ fn is_none(span: &Nanos) -> bool {
     *span == Nanos::ZERO
 }
 
-/// A tokenizer of this side.
+/// A tokenizer of the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tokenizer {
-    /// Its name, such as the file it was read from.
+    /// Its name, such as the file it was loaded from.
     pub name: String,
-    /// Whether it is not the served model's own, so that its counts only estimate.
+    /// Whether it is not the served model's own tokenizer, so that its counts are only estimates.
     pub approximate: bool,
 }
 
@@ -104,17 +104,17 @@ pub struct Tokenizer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Score {
-    /// Mean over the answers that were judged.
+    /// Mean over the judged answers.
     pub mean: f64,
-    /// How many were.
+    /// Number of judged answers.
     pub count: u64,
 }
 
-/// All that a summary takes beside the exchanges.
+/// Everything that a summary needs in addition to the exchanges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunFacts {
-    /// How the run was offered.
+    /// The load of the run, and settings that affect its figures.
     pub run: Run,
     /// Tokens of answers by the tokenizer of this side, by the index of the measured exchange.
     #[serde(default)]
@@ -128,10 +128,10 @@ pub struct RunFacts {
     /// How often scorers failed.
     #[serde(default)]
     pub scorer_errors: u64,
-    /// How the client fared, where it was watched.
+    /// How the client performed, if it was monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
-    /// What the server counted of itself, where it was asked.
+    /// The server's own metrics, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
 }

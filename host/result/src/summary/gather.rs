@@ -195,8 +195,8 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// The percentiles asked for and those that thresholds are on, in order and once each, with 99 among
-/// them: the layout of the text block has it.
+/// The requested percentiles and those that thresholds use, in order and once each, always including
+/// 99, which the layout of the text block needs.
 fn percentiles(run: &Run) -> Vec<f64> {
     let mut percentiles = run.percentiles.clone();
     percentiles.push(99.0);

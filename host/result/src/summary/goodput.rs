@@ -1,5 +1,5 @@
-//! Goodput: how many requests kept to the run's objectives. Failed requests and those never sent
-//! kept to none.
+//! Goodput: how many requests met the run's objectives. Failed requests and those never sent
+//! met none.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use serde::{Deserialize, Serialize};
 use crate::metric::objective::{self, Objective};
 use crate::metric::{Reading, Single};
 
-/// How many requests kept to the run's objectives.
+/// How many requests met the run's objectives.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Goodput {
-    /// Answered requests that kept to every objective.
+    /// Answered requests that met every objective.
     pub good: u64,
-    /// `good` divided by all requests that were due, failed ones and those never sent included.
+    /// `good` divided by all requests that were due, including failed ones and those never sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_attainment: Option<f64>,
-    /// Good requests a second.
+    /// Good requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_s: Option<f64>,
-    /// Their output tokens a second; absent where those of one are unknown.
+    /// Their output tokens per second; absent if the tokens of any of them are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
     /// Each objective by its metric's name.
     pub objectives: BTreeMap<String, Attainment>,
 }
 
-/// How many requests kept to one objective.
+/// How many requests met one objective.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Attainment {
     /// The limit in milliseconds.
     pub at_most_ms: f64,
-    /// Answered requests that kept to it.
+    /// Answered requests that met it.
     pub kept: u64,
-    /// Answered requests that did not.
+    /// Answered requests that missed it.
     pub missed: u64,
-    /// Answered requests of which the metric is not known. They are not good.
+    /// Answered requests for which the metric is unknown. They do not count as good.
     pub unknown: u64,
     /// `kept` divided by all requests that were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// By these objectives; `None` where there are none.
+    /// By these objectives; `None` if there are none.
     pub(super) fn by(objectives: &[Objective]) -> Option<Self> {
         let known = objectives.iter().filter_map(|objective| {
             let attainment = Attainment {

@@ -20,7 +20,7 @@ pub(super) struct Load {
     current: (u64, u64),
 }
 
-/// A set of instants, of which the first, the last and the number matter.
+/// A set of instants; only the first, the last and their number matter.
 #[derive(Default)]
 pub(super) struct Instants {
     count: u64,
@@ -34,7 +34,7 @@ impl Instants {
         self.ends = Some((first.min(at), last.max(at)));
     }
 
-    /// `(count - 1) / (last - first)`; `None` where that is no rate.
+    /// `(count - 1) / (last - first)`; `None` if that is not a rate.
     pub(super) fn per_second(&self) -> Option<f64> {
         let (first, last) = self.ends?;
         let seconds = last.since(first).as_secs_f64();
@@ -86,7 +86,7 @@ impl Load {
         self.answered as f64 / SECOND as f64
     }
 
-    /// Most tokens in one second; `None` where no token's instant is known.
+    /// Most tokens in one second; `None` if the time of no token is known.
     pub(super) fn peak_tokens(&mut self) -> Option<u64> {
         self.flush();
         self.current.1 = 0;

@@ -1,5 +1,5 @@
-//! What failures of one class said: how many there were, and the first few distinct messages, in
-//! memory that does not grow with them.
+//! The messages of failures of one class: how many failures there were, and the first few distinct
+//! messages, in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Messages {
     reasons: BTreeMap<Reason, u64>,
     first: Option<u64>,
     /// The distinct messages that occurred first, with the lowest index at which each did, in the
-    /// order of these. A message that fell out had `KEPT` others before it, whatever came since.
+    /// order of these. A message that was dropped had `KEPT` others before it, whatever came since.
     messages: Vec<(u64, String)>,
 }
 

@@ -1,5 +1,5 @@
-//! What the server counted of itself, and how that differs from before to after the measurement. These
-//! figures are the server's; they are copied into the summary as they are.
+//! The server's own metrics, and how they change from before to after the measurement. The summary
+//! contains these figures unchanged, as the server reports them.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// Whether it only grows, so that a difference of two readings says what came between them.
+    /// Whether it only grows, so that the difference of two readings is the count between them.
     pub fn is_count(self) -> bool {
         !matches!(
             self,
@@ -42,7 +42,7 @@ impl Figure {
     }
 }
 
-/// What the targets counted of themselves while they were measured.
+/// The targets' own metrics during the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Server {
@@ -50,22 +50,22 @@ pub struct Server {
     pub targets: Vec<Told>,
 }
 
-/// What one target counted. A figure that it does not tell is absent, never zero.
+/// The metrics of one target. A figure that it does not report is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Told {
     /// Its base URL.
     pub url: String,
-    /// What it said before the first measured request was sent, after the warm-up.
+    /// Its values before the first measured request was sent, after the warm-up.
     pub before: BTreeMap<Figure, f64>,
-    /// What it said after the last reply had ended; absent where it did not.
+    /// Its values after the last reply had ended; absent if it did not return them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<BTreeMap<Figure, f64>>,
-    /// What it counted in between: the differences of what only grows. A count that shrank, as where the server
-    /// began anew, is left out.
+    /// What it counted in between: the differences of the counters. A counter that shrank, because the
+    /// server restarted for example, is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub during: BTreeMap<Figure, f64>,
-    /// Why it said nothing afterwards.
+    /// Why it returned no values after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
@@ -92,14 +92,14 @@ impl Told {
         self.after = Some(after);
     }
 
-    /// At an end of which it says nothing.
+    /// With no values at one end.
     pub fn lost(&mut self, why: String) {
         self.lost = Some(why);
     }
 }
 
 impl Server {
-    /// What all targets together counted of this during the measurement; absent where one does not say.
+    /// The sum over all targets during the measurement; absent if one of them does not report it.
     pub fn counted(&self, figure: Figure) -> Option<f64> {
         let each = self.targets.iter();
         each.map(|told| told.during.get(&figure).copied())
@@ -107,7 +107,7 @@ impl Server {
             .filter(|_| !self.targets.is_empty())
     }
 
-    /// The largest of the targets' readings of this, before and after; absent where none says.
+    /// The largest reading among the targets, before and after; absent if none reports it.
     pub fn largest(&self, figure: Figure) -> [Option<f64>; 2] {
         let most = |readings: &mut dyn Iterator<Item = &f64>| readings.copied().reduce(f64::max);
         let before = self.targets.iter().map(|told| &told.before);

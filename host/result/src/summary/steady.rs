@@ -1,10 +1,10 @@
 //! The steady state: the window of a run in which requests in flight were near their plateau, and
-//! the run's figures within it. What a run takes to fill and to drain is outside.
+//! the run's figures within it. It excludes the time in which the run fills and drains.
 //!
-//! The window is vLLM's (`vllm-bench`): from the first instant at which 95 % of the plateau are in
-//! flight to the last at which that many are. vLLM knows it of runs that keep to a cap. Where requests
-//! come at one rate, no number of them is kept in flight: the plateau is what usually is, for the peak
-//! is reached by chance, and between its first and last time lies any part of the run.
+//! The window is defined as in vLLM (`vllm-bench`): from the first instant at which 95 % of the plateau
+//! are in flight to the last one. vLLM uses it for runs with a cap. If requests arrive at one rate, the
+//! number in flight is not fixed: the plateau is then the usual number, because the peak is reached by
+//! chance, and any part of the run may lie between the first and the last time it is reached.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use model::units::Nanos;
 /// The share of the plateau that must be in flight.
 const SHARE: f64 = 0.95;
 
-/// A window that is shorter says little, in seconds.
+/// A shorter window is too short to judge, in seconds.
 const SHORTEST: f64 = 10.0;
 
 /// A window that is a smaller part of the run is an accident.
@@ -35,9 +35,9 @@ const METRICS: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SteadyState {
-    /// There is no such window, for this reason.
+    /// There is no steady window, for this reason.
     Absent(String),
-    /// There is.
+    /// There is a steady window.
     Window(Box<Window>),
 }
 
@@ -45,11 +45,11 @@ pub enum SteadyState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Window {
-    /// Requests in flight that count as all. Where requests come at one rate, and 95 % of the cap are never
-    /// in flight, it is the median over the time in which they were sent; otherwise the cap, or the peak
-    /// where there is none.
+    /// Requests in flight that count as full load. If requests arrive at one rate and never reach 95 % of
+    /// the cap, it is the median over the time in which they were sent; otherwise the cap, or the peak
+    /// if there is no cap.
     pub plateau: u64,
-    /// Requests in flight from which the window reckons: 95 % of the plateau, rounded up.
+    /// Requests in flight from which the state counts as steady: 95 % of the plateau, rounded up.
     pub at_least: u64,
     /// Seconds from the start of the measurement to the window's start.
     pub from_s: f64,
@@ -61,21 +61,21 @@ pub struct Window {
     pub mean_in_flight: f64,
     /// Answered requests that ended within it.
     pub ended: u64,
-    /// Answered requests that were sent and ended within it: those the metrics are of.
+    /// Answered requests that were sent and ended within it; the metrics cover these.
     pub whole: u64,
-    /// `ended` a second.
+    /// `ended` per second.
     pub requests_per_s: f64,
-    /// Output tokens that came within it, a second, whichever request they belong to; absent where
+    /// Output tokens per second that came within it, whichever request they belong to; absent if
     /// replies were not streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
     /// The distributions of TTFT, TPOT, ITL and E2E over the requests sent and ended within it.
     pub metrics: BTreeMap<String, Distribution>,
-    /// How output throughput, TTFT and TPOT went from its beginning to its end, by name; a figure
-    /// whose course rests on too little is not listed.
+    /// How output throughput, TTFT and TPOT changed from its beginning to its end, by name; a figure
+    /// with too little data is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drift: BTreeMap<String, Drift>,
-    /// How output throughput swung; absent where it had no period.
+    /// How output throughput oscillated; absent if it had no period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swing: Option<Swing>,
 }
@@ -88,13 +88,13 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Whether what was seen at an instant is of the time within: what ends it belongs to it, what
-    /// begins it is of the time before.
+    /// Whether an observation at an instant belongs to the time within: the end belongs to it, the
+    /// beginning belongs to the time before.
     fn holds(self, at: Nanos) -> bool {
         self.from < at && at <= self.to
     }
 
-    /// In which of so many equal parts of the time an instant lies.
+    /// In which of a number of equal parts of the time an instant lies.
     pub(super) fn part(self, at: Nanos, parts: usize) -> Option<usize> {
         let length = u128::from(self.to.since(self.from).0);
         let into = u128::from(at.since(self.from).0);
@@ -109,13 +109,13 @@ impl Span {
 pub(super) struct Offered {
     /// The cap on them.
     pub(super) cap: Option<u64>,
-    /// Whether they come at one rate all the time, rather than at several, all at once, or whenever another has
-    /// ended.
+    /// Whether they arrive at one rate all the time, rather than at several, all at once, or whenever another
+    /// has ended.
     pub(super) even_rate: bool,
 }
 
-/// Where requests in flight were steady, and what is known of that window before its figures; or
-/// why there is none.
+/// The window in which requests in flight were steady, without its figures so far; or why there is
+/// none.
 pub(super) fn steady(
     flights: Flights<'_>,
     origin: Nanos,
@@ -143,7 +143,7 @@ pub(super) fn steady(
     });
     let Some(from) = from else {
         return Err(SteadyState::Absent(format!(
-            "never more than {peak} of {plateau} requests were in flight, and {at_least} begin it"
+            "at most {peak} of {plateau} requests were in flight, and a steady state needs at least {at_least}"
         )));
     };
     let span = Span { from, to };
@@ -151,7 +151,7 @@ pub(super) fn steady(
     let shortest = SHORTEST.max(SHORTEST_SHARE * run);
     if duration_s < shortest {
         return Err(SteadyState::Absent(format!(
-            "{at_least} or more requests were in flight for {duration_s:.2} s, and less than {shortest:.2} s says little"
+            "{at_least} or more requests were in flight for {duration_s:.2} s, and less than {shortest:.2} s is too short to judge"
         )));
     }
     Ok((

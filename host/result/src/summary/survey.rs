@@ -1,9 +1,8 @@
 //! The first pass over a run's exchanges: when the measurement began, how long it was, how many
-//! requests were in flight, and where the window is in which that was steady. The second pass
-//! needs to know.
+//! requests were in flight, and in which window that was steady. The second pass needs these.
 //!
-//! Keeps 16 bytes a request, for as long as the pass takes: the peak of requests in flight is a
-//! sweep over their instants in order.
+//! Keeps 16 bytes per request during the pass: the peak of requests in flight comes from a sweep
+//! over their start and end times in order.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ const SECOND: f64 = 1e9;
 /// What is kept of the exchanges seen so far.
 #[derive(Default)]
 pub(super) struct Survey {
-    /// Exchanges seen, those of the warm-up included.
+    /// Exchanges seen, including those of the warm-up.
     seen: usize,
     first_due: Option<Nanos>,
     last_end: Option<Nanos>,
@@ -33,7 +32,7 @@ pub(super) struct Surveyed {
     pub(super) seen: usize,
     /// When the measurement began.
     pub(super) origin: Nanos,
-    /// Seconds from there to the end of the last exchange; `None` where nothing ended.
+    /// Seconds from there to the end of the last exchange; `None` if nothing ended.
     pub(super) duration: Option<f64>,
     /// Most requests in flight at one instant.
     pub(super) peak: Option<u64>,
@@ -62,8 +61,8 @@ impl Survey {
         }
     }
 
-    /// Puts together what was seen. Where nobody says when the measurement began, the first request's due
-    /// time does.
+    /// Combines what was seen. If the start of the measurement is not given, the first request's due
+    /// time is used.
     pub(super) fn finish(mut self, run: &Run) -> Surveyed {
         let offered = Offered {
             cap: run.max_in_flight,

@@ -333,7 +333,7 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
     let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
         panic!("four is not 95 % of six");
     };
-    assert!(why.starts_with("never more than 4 of 6"), "{why}");
+    assert!(why.starts_with("at most 4 of 6"), "{why}");
     facts.run.max_in_flight = None;
     let without = Summary::of(&facts, &run).steady_state;
     assert!(matches!(without, Some(SteadyState::Window(window)) if window.plateau == 4));

@@ -1,4 +1,4 @@
-//! Token counts summed over the answered exchanges, by source, and compared where an exchange has
+//! Token counts summed over the answered exchanges, by source, and compared if an exchange has
 //! two of them.
 
 use super::{Comparison, Counted, Tokens};
@@ -120,7 +120,7 @@ fn five_percent(tokens: u32) -> u32 {
     (tokens / 20).max(4)
 }
 
-/// Adds one exchange to a comparison, where it has both counts. `tolerance` is in tokens.
+/// Adds one exchange to a comparison, if it has both counts. `tolerance` is in tokens.
 fn compare(
     comparison: &mut Option<Comparison>,
     counted: Option<Count>,

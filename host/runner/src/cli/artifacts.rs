@@ -17,13 +17,13 @@ pub struct Artifacts {
         help_heading = "Plugins"
     )]
     cache_dir: Option<PathBuf>,
-    /// Compile plugins anew, and keep nothing of it
+    /// Compile plugins anew and do not cache the result
     #[arg(long, env = "RUNNER_NO_PLUGIN_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Plugins")]
     no_plugin_cache: bool,
 }
 
 impl Artifacts {
-    /// Says so to the sandbox, before it compiles anything.
+    /// Passes these settings to the sandbox, before it compiles anything.
     pub fn apply(&self) {
         if self.no_plugin_cache {
             return;

@@ -1,4 +1,4 @@
-//! `runner audit`: reads results of other tools and says what no honest measurement gives.
+//! `runner audit`: reads results of other tools and reports what no honest measurement can produce.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -9,40 +9,41 @@ use audit::claim::{self, Document};
 use audit::published;
 use audit::{Report, github, text};
 
-/// Check results of other tools for what no honest measurement gives
+/// Check other tools' results for figures that no honest measurement can produce
 ///
-/// Reads the text block that LMDeploy, SGLang, vLLM and GPUStack print, wherever it stands: alone, in a log, or
+/// Reads the text block that LMDeploy, SGLang, vLLM and GPUStack print, whether alone, in a log, or
 /// many times in a Markdown page; the JSON of `vllm bench serve`, guidellm, AIPerf and GenAI-Perf; SGLang's JSON
-/// lines; LMDeploy's csv. Which it is, is told by the content. Each result's figures are held against
-/// each other, and where one is off, the formula is named that would have given it.
+/// lines; LMDeploy's CSV. The format is detected from the content. The figures of each result are checked against
+/// each other; for a wrong figure, the audit names the formula that would have produced it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner audit results.md                            every block of a page, and the page's own tables\n  \
-        vllm bench serve ... | tee log | runner audit -    what was printed just now\n  \
+        vllm bench serve ... | tee log | runner audit -    the result that was just printed\n  \
         runner audit --strict --format github results/*.json\n                                                     \
-        annotations for a CI log, and exit code 7 where a result is invalid\n  \
-        runner audit published:gpustack                    results that were published (runner published)\n\n\
-        A result is invalid where its figures contradict each other beyond rounding or are not of the work\n\
-        that was asked, suspect where a figure is not what its name says, valid otherwise. Notes leave it valid.\n\n\
-        Exit codes: 0 done, 3 a file cannot be read or holds no result, 7 with --strict, a result is invalid")]
+        annotations for a CI log, and exit code 7 if a result is invalid\n  \
+        runner audit published:gpustack                    published results (see runner published)\n\n\
+        A result is invalid if its figures contradict each other beyond rounding or if they do not describe the \
+        requested work. It is suspect if a figure is not what its name says. Otherwise it is valid; notes do not \
+        change that.\n\n\
+        Exit codes: 0 done, 3 a file cannot be read or holds no result, 7 a result is invalid (with --strict)")]
 pub struct Args {
     /// Files with results, - for standard input, or published:PATTERN
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
-    /// In which form
+    /// Output format
     #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Exit with 7 where a result is invalid
+    /// Exit with 7 if a result is invalid
     #[arg(long, env = "RUNNER_STRICT")]
     strict: bool,
 }
 
-/// The forms of an audit.
+/// The output formats of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// For people
+    /// Text to read
     Text,
-    /// As its JSON Schema says (`runner schema audit`)
+    /// JSON that follows `runner schema audit`
     Json,
     /// Annotations for the log of a GitHub workflow
     Github,
@@ -51,7 +52,7 @@ enum Format {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where a file cannot be read or holds no result; all of them at once.
+/// If a file cannot be read or holds no result; all such files are reported at once.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let report = audit::documents(&documents(&args.files)?);
     let shown = match args.format {
@@ -76,7 +77,7 @@ pub(super) fn json(report: &Report) -> Result<String, Failure> {
 /// What the files hold.
 ///
 /// # Errors
-/// What is wrong with any of them.
+/// Everything that is wrong with any of them.
 pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
     let mut documents = Vec::new();
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! `runner compare`: sides against the first of them, figure by figure.
+//! `runner compare`: compares each side with the first, figure by figure.
 
 mod sides;
 
@@ -14,28 +14,28 @@ use result::figure::Figure;
 
 /// Compare runs with each other, with other tools' results and with published ones
 ///
-/// The first side is the baseline. Each figure has its difference, a 95 % interval of it, what a side compared
-/// with itself would show (noise), and a verdict: better (+), worse (!), or no difference shown (=), which
-/// is not to say that there is none. Runs that were not asked the same in the same way are not compared.
+/// The first side is the baseline. For each figure you get the difference, its 95 % interval, the noise (what a side
+/// compared with itself would show), and a verdict: better (+), worse (!), or no difference shown (=), which does
+/// not mean that there is none. Runs are only compared if they sent the same requests in the same way.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Sides:\n  \
-        runs/20260102-030405-chat          a run's folder; repeats of one another (runner run --repeat) are one side\n  \
-        runs/a-1,runs/a-2,runs/a-3         runs that are to be one side\n  \
+        runs/20260102-030405-chat          a run's folder; repeats (runner run --repeat) form one side\n  \
+        runs/a-1,runs/a-2,runs/a-3         several runs as one side\n  \
         runs                               all runs below a folder\n  \
-        result.json  page.md#2             what another tool states; of several in a file the second\n  \
+        result.json  page.md#2             another tool's result; #2 picks the second in a file\n  \
         published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt   a published result (runner published)\n\n\
-        A condition of --fail-if fails where the side is worse by at least as much, and that is shown: its interval\n\
-        leaves zero out and it is above the noise. Chance alone fails nothing. Where there is no interval, the\n\
-        difference alone decides. A figure that a side does not have is an error (3).\n\n\
+        A --fail-if condition fails if the side is worse by at least that much and the difference is shown: \
+        its interval excludes zero and it is above the noise. Chance alone fails nothing. Without an interval, \
+        the difference alone decides. A figure that a side does not have is an error (3).\n\n\
         Exit codes: 0 done, 3 not comparable or not readable, 6 a condition of --fail-if holds")]
 pub struct Args {
-    /// The baseline, then what is held against it
+    /// The baseline, then the sides to compare with it
     #[arg(value_name = "SIDE", required = true)]
     sides: Vec<String>,
-    /// In which form
+    /// Output format
     #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Figures to compare, such as ttft.p99,throughput.output-tokens-per-s, instead of the headline's
+    /// Figures to compare instead of the headline ones, such as ttft.p99,throughput.output-tokens-per-s
     #[arg(
         long = "metric",
         value_name = "FIGURE",
@@ -44,10 +44,10 @@ pub struct Args {
         help_heading = "Figures"
     )]
     metrics: Vec<Figure>,
-    /// Compare all figures there are
+    /// Compare every figure
     #[arg(long, env = "RUNNER_ALL", value_parser = FalseyValueParser::new(), conflicts_with = "metrics", help_heading = "Figures")]
     all: bool,
-    /// Exit with 6 where this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or 'requests.success-share -0.01'
+    /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or 'requests.success-share -0.01'
     #[arg(
         long = "fail-if",
         value_name = "CONDITION",
@@ -56,7 +56,7 @@ pub struct Args {
         help_heading = "Figures"
     )]
     fail_if: Vec<Condition>,
-    /// Compare though this differs
+    /// Compare even though this differs
     #[arg(
         long,
         value_name = "KIND",
@@ -66,29 +66,29 @@ pub struct Args {
         help_heading = "Comparability"
     )]
     allow: Vec<Kind>,
-    /// Compare whatever differs
+    /// Compare no matter what differs
     #[arg(long, env = "RUNNER_FORCE", value_parser = FalseyValueParser::new(), help_heading = "Comparability")]
     force: bool,
-    /// Make each run a side, repeats of one another too
+    /// Make each run a side of its own, even repeats of the same run
     #[arg(long, env = "RUNNER_EACH", value_parser = FalseyValueParser::new(), help_heading = "Comparability")]
     each: bool,
 }
 
-/// The forms of a comparison.
+/// The output formats of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// A table for terminals
+    /// A table for the terminal
     Text,
-    /// As its JSON Schema says (`runner schema comparison`)
+    /// JSON that follows `runner schema comparison`
     Json,
-    /// Tables for a page
+    /// Tables for a Markdown page
     Markdown,
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where a side cannot be read, or sides cannot be compared.
+/// If a side cannot be read, or sides cannot be compared.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let choice = match (args.metrics.as_slice(), args.all) {
         ([], false) => Choice::Headline,
@@ -127,7 +127,7 @@ fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
     let absent: Vec<String> = absent
         .map(|outcome| {
             format!(
-                "--fail-if '{}' cannot be looked at: {}; name a figure that both sides have",
+                "--fail-if '{}' cannot be checked: {}; name a figure that both sides have",
                 outcome.condition, outcome.seen
             )
         })

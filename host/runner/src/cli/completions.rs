@@ -1,4 +1,4 @@
-//! `runner completions`: what a shell needs to complete the command line.
+//! `runner completions`: prints what a shell needs to complete the command line.
 
 use std::process::ExitCode;
 
@@ -7,17 +7,17 @@ use clap::CommandFactory;
 use super::failure::Failure;
 use super::run::write_stdout;
 
-/// Print completions for a shell
+/// Print shell completions
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Which shell
+    /// Shell to print completions for
     shell: clap_complete::Shell,
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(

@@ -1,5 +1,5 @@
-//! The dashboard: a run on the whole terminal while it goes on, and keys to stop it with. What is drawn is
-//! [`view`]'s, the terminal itself [`screen`]'s.
+//! The dashboard: shows a run on the whole terminal while it goes on, and takes keys that stop it. [`view`] draws
+//! it; [`screen`] handles the terminal itself.
 
 pub mod screen;
 pub mod view;
@@ -34,7 +34,7 @@ impl Dashboard {
     /// Begins to show a run.
     ///
     /// # Errors
-    /// Where the terminal refuses, or no thread can be started.
+    /// If the terminal refuses, or no thread can be started.
     pub fn show(plan: &Plan, live: &Arc<Live>, interrupt: &Interrupt) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
         let screen = Screen::enter()?;
@@ -62,7 +62,7 @@ impl Drop for Dashboard {
     fn drop(&mut self) {
         self.finished.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // That drawing failed is no reason not to report the run.
+            // If drawing failed, the run is still reported.
             let _ = thread.join();
         }
     }
@@ -83,7 +83,7 @@ struct Keys {
     help: bool,
 }
 
-/// What a key asks for beside.
+/// What a key asks for beyond the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Nothing,
@@ -98,7 +98,7 @@ impl Looking {
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let mut history = History::default();
         let mut last: Option<(Snapshot, History)> = None;
-        // A screen that something else has left is not drawn on any more.
+        // Do not draw on a screen that something else has left.
         while !self.finished.load(Ordering::Acquire) && screen::is_up() {
             let next = Instant::now() + REDRAW;
             let now = self.live.snapshot();
@@ -130,7 +130,7 @@ impl Looking {
             match event::poll(left) {
                 Ok(true) => {}
                 Ok(false) => return,
-                // Without keys there is still something to see.
+                // Without keys, the display still works.
                 Err(_) => return std::thread::sleep(left),
             }
             if let Ok(Event::Key(key)) = event::read()

@@ -17,7 +17,7 @@ use session::{Faults, Source, Variables, resolve};
 /// The scenario that the demo runs.
 const SCENARIO: &str = "scenarios/quickstart.toml";
 
-/// Measure the built-in mock engine: every stage a real one, but the model
+/// Measure the built-in mock engine: every stage is real except the model
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub struct Args {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// What keeps the run from beginning.
+/// If the run cannot begin.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let address = start_engine().map_err(|cause| {
@@ -41,7 +41,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         "mock engine: http://{address}; scenario: {SCENARIO}"
     ));
     let text = shipped::scenario(SCENARIO)
-        .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} does not ship inside")))?;
+        .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} is not built in")))?;
     let mut scenario = Scenario::parse(SCENARIO, text).map_err(|error| Faults::of(&error))?;
     let url = Said::flag("demo", format!("http://{address}"));
     scenario.target.base_url = Some(Said::flag("demo", vec![url]));

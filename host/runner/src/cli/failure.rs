@@ -1,4 +1,4 @@
-//! How the program says that something went wrong: in words on stderr, and as an exit code.
+//! How the program reports an error: a message on stderr, and an exit code.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -25,13 +25,13 @@ pub enum Exit {
     CommandLine = 2,
     /// A wrong scenario or input.
     Input = 3,
-    /// A plugin would not load or broke its contract.
+    /// A plugin did not load or broke its contract.
     Plugin = 4,
     /// The target is not reachable, or every request failed.
     Target = 5,
     /// The run is valid, but a threshold did not hold.
     Threshold = 6,
-    /// The measurement itself is invalid, and that was not to pass.
+    /// The measurement itself is invalid, and this was to count as a failure.
     Invalid = 7,
     /// Interrupted; what was measured is saved.
     Interrupted = 130,
@@ -51,7 +51,7 @@ enum Words {
 }
 
 impl Failure {
-    /// A failure in one sentence.
+    /// A failure described by one message.
     pub fn new(exit: Exit, words: impl Into<String>) -> Self {
         Failure {
             exit: exit as u8,
@@ -59,7 +59,7 @@ impl Failure {
         }
     }
 
-    /// Several of one kind at once, a sentence each.
+    /// Several failures of one kind, with a message each.
     pub fn several(exit: Exit, words: Vec<String>) -> Self {
         Failure {
             exit: exit as u8,
@@ -77,7 +77,7 @@ impl Failure {
         self.exit
     }
 
-    /// Says it on stderr.
+    /// Prints it on stderr.
     pub fn report(&self) -> ExitCode {
         match &self.words {
             Words::Plain(words) => {
@@ -93,7 +93,7 @@ impl Failure {
                         Ok(()) => tell(text.trim_end()),
                         Err(_) => tell(format_args!("error: {}", problem.message())),
                     }
-                    // A place in a file is drawn; one on the command line has to be told.
+                    // A place in a file is drawn; a place on the command line must be printed.
                     if let Some(flag @ Place::Flag(_)) = problem.place()
                         && !problem.to_string().starts_with(&flag.to_string())
                     {
@@ -109,12 +109,12 @@ impl Failure {
     }
 }
 
-/// Writes a line to stderr. That whoever read it has gone away is no error.
+/// Writes a line to stderr. It is no error if nobody reads stderr any more.
 pub fn tell(words: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{words}");
 }
 
-/// Draws a problem with the lines it is about; colours on a terminal only, and never where
+/// Draws a problem with the lines it is about. Colours appear on a terminal only, and never if
 /// `NO_COLOR` is set.
 fn handler() -> miette::GraphicalReportHandler {
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -202,7 +202,7 @@ impl From<BeginError> for Failure {
     fn from(error: BeginError) -> Self {
         match error {
             BeginError::Create(error) => {
-                let advice = "give a folder that can be written with --output-dir";
+                let advice = "give a writable folder with --output-dir";
                 Failure::new(Exit::Input, format!("{error}; {advice}"))
             }
             BeginError::Write(error) => error.into(),

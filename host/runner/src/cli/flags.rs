@@ -1,5 +1,5 @@
-//! The flags that describe a run, under the names that users of `vllm bench serve` and SGLang's
-//! client know, and how they become a scenario laid over the file's.
+//! The flags that describe a run, with the names that users of `vllm bench serve` and SGLang's
+//! client know, and how they become a scenario that overrides the file's.
 
 use std::path::PathBuf;
 
@@ -24,14 +24,14 @@ use sampling::Sampling;
 use shape::Shape;
 use wiring::Wiring;
 
-/// What to run, in flags. Each wins over the scenario file.
+/// Flags that describe the run. Each overrides the scenario file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Flags {
-    /// A component: backend, dataset or scorer, as it says itself; repeatable
+    /// A plugin (backend, dataset or scorer; detected from the component); repeatable
     ///
-    /// A path, or the name of one that ships inside: backends/{openai,vllm,sglang,lmdeploy}.wasm,
+    /// A path, or the name of a built-in plugin: backends/{openai,vllm,sglang,lmdeploy}.wasm,
     /// datasets/{random,sharegpt}.wasm, scorers/{exact-match,output-length}.wasm.
-    /// With @sha256: and a digest behind it, that very file and no other.
+    /// Append @sha256: and a digest to accept only that exact file.
     #[arg(
         long = "plugin",
         value_name = "WASM",
@@ -40,7 +40,7 @@ pub struct Flags {
         help_heading = "Plugins"
     )]
     pub plugins: Vec<String>,
-    /// Folders to look for plugins in, set apart as in PATH
+    /// Folders to search for plugins, separated as in PATH
     #[arg(
         long,
         value_name = "FOLDERS",
@@ -57,19 +57,19 @@ pub struct Flags {
     )]
     backend: Option<String>,
 
-    /// Base URL of the engine; repeated, requests go to each in turn [default: where the backend's engine listens]
+    /// Base URL of the engine; if repeated, requests go to each in turn [default: where the backend's engine listens]
     #[arg(long, value_name = "URL", env = "RUNNER_BASE_URL", value_delimiter = ',', conflicts_with_all = ["host", "port"], help_heading = "Target")]
     base_url: Vec<String>,
-    /// Host of the engine; with --port instead of --base-url
+    /// Host of the engine; use with --port instead of --base-url
     #[arg(long, env = "RUNNER_HOST", help_heading = "Target")]
     host: Option<String>,
     /// Port of the engine
     #[arg(long, env = "RUNNER_PORT", help_heading = "Target")]
     port: Option<u16>,
-    /// The model's name [default: the only one the server lists]
+    /// Model name [default: the only one the server lists]
     #[arg(long, env = "RUNNER_MODEL", help_heading = "Target")]
     model: Option<String>,
-    /// The variable that holds the API key [default: OPENAI_API_KEY]
+    /// Environment variable that holds the API key [default: OPENAI_API_KEY]
     #[arg(
         long,
         value_name = "VARIABLE",
@@ -77,7 +77,7 @@ pub struct Flags {
         help_heading = "Target"
     )]
     api_key_env: Option<String>,
-    /// A header field of every request, `Name: value` or `Name=value`; repeatable
+    /// Header to send with every request, `Name: value` or `Name=value`; repeatable
     ///
     /// Values never appear in results or logs.
     #[arg(
@@ -112,7 +112,7 @@ pub struct Flags {
         help_heading = "Requests"
     )]
     dataset_path: Option<PathBuf>,
-    /// Input tokens of each request of the random dataset
+    /// Input tokens per request (random dataset)
     #[arg(
         long,
         value_name = "TOKENS",
@@ -120,7 +120,7 @@ pub struct Flags {
         help_heading = "Requests"
     )]
     random_input_len: Option<u64>,
-    /// Output tokens of each request of the random dataset
+    /// Output tokens per request (random dataset)
     #[arg(
         long,
         value_name = "TOKENS",
@@ -128,7 +128,7 @@ pub struct Flags {
         help_heading = "Requests"
     )]
     random_output_len: Option<u64>,
-    /// How far the random dataset's lengths may vary; 1.0 is not at all, as in SGLang's client
+    /// How far the random dataset's lengths may vary; 1.0 means not at all, as in SGLang's client
     #[arg(
         long,
         value_name = "RATIO",
@@ -136,7 +136,7 @@ pub struct Flags {
         help_heading = "Requests"
     )]
     random_range_ratio: Option<f64>,
-    /// Output tokens of each request of the ShareGPT dataset, instead of the real answer's length
+    /// Output tokens per request (ShareGPT dataset), instead of the real answer's length
     #[arg(
         long,
         value_name = "TOKENS",
@@ -152,7 +152,7 @@ pub struct Flags {
         help_heading = "Requests"
     )]
     tokenizer: Option<PathBuf>,
-    /// Let the model end its answers when it likes
+    /// Let the model end its answers by itself
     #[arg(long, env = "RUNNER_DISABLE_IGNORE_EOS", value_parser = FalseyValueParser::new(), help_heading = "Requests")]
     disable_ignore_eos: bool,
     /// Ask for whole replies instead of streams
@@ -160,7 +160,7 @@ pub struct Flags {
     disable_stream: bool,
     #[command(flatten)]
     sampling: Sampling,
-    /// A JSON object whose fields are added to every request's body
+    /// JSON object whose fields are added to the body of every request
     #[arg(
         long,
         value_name = "JSON",
@@ -170,7 +170,7 @@ pub struct Flags {
     )]
     extra_body: Option<String>,
 
-    /// How many requests to measure
+    /// Number of requests to measure
     #[arg(
         long,
         value_name = "N",
@@ -179,7 +179,7 @@ pub struct Flags {
         help_heading = "Load"
     )]
     num_prompts: Option<u64>,
-    /// Measure for so long, such as 60s
+    /// How long to measure, such as 60s
     #[arg(
         long,
         value_name = "TIME",
@@ -187,7 +187,7 @@ pub struct Flags {
         help_heading = "Load"
     )]
     duration: Option<Span>,
-    /// Requests a second; `inf` sends all at once
+    /// Requests per second; `inf` sends all at once
     #[arg(
         long,
         value_name = "RATE",
@@ -200,7 +200,7 @@ pub struct Flags {
     arrival: Option<Arrival>,
     #[command(flatten)]
     shape: Shape,
-    /// Users of a closed loop, each sending its next request when the last one is answered
+    /// Users in a closed loop; each sends its next request when the last one is answered
     #[arg(
         long,
         value_name = "USERS",
@@ -208,7 +208,7 @@ pub struct Flags {
         help_heading = "Load"
     )]
     concurrency: Option<u64>,
-    /// How long a user of a closed loop thinks after an answer, such as 2s
+    /// How long a user in a closed loop waits after each answer, such as 2s
     #[arg(
         long,
         value_name = "TIME",
@@ -216,10 +216,10 @@ pub struct Flags {
         help_heading = "Load"
     )]
     think_time: Option<Span>,
-    /// How that varies: constant, or exponential with that mean
+    /// How the think time varies: constant, or exponential with that mean
     #[arg(long, value_name = "SPREAD", env = "RUNNER_THINK_SPREAD", value_parser = think_spread, help_heading = "Load")]
     think_spread: Option<ThinkSpread>,
-    /// Cap on requests in flight; waiting for it is recorded as queueing
+    /// Maximum number of requests in flight; the wait for a free slot is recorded as queueing
     #[arg(
         long,
         value_name = "N",
@@ -227,7 +227,7 @@ pub struct Flags {
         help_heading = "Load"
     )]
     max_concurrency: Option<u64>,
-    /// Requests before the measurement; never with a prompt that is measured
+    /// Number of requests to send before the measurement; their prompts are never measured
     #[arg(
         long,
         value_name = "N",
@@ -235,7 +235,7 @@ pub struct Flags {
         help_heading = "Load"
     )]
     warmup_requests: Option<u64>,
-    /// What every random choice comes from
+    /// Random seed
     #[arg(long, env = "RUNNER_SEED", help_heading = "Load")]
     seed: Option<u64>,
 
@@ -248,10 +248,10 @@ pub struct Flags {
         help_heading = "Result"
     )]
     metric_percentiles: Option<Vec<f64>>,
-    /// What a good request keeps to, METRIC:MILLISECONDS each: ttft:200 tpot:20 e2el:5000
+    /// SLOs that a good request meets, each METRIC:MILLISECONDS, such as ttft:200 tpot:20 e2el:5000
     ///
-    /// Metrics are those of the result that are times and that a request has one of; limits may
-    /// have a unit, as in itl-max:1.5s. Takes every word that follows it, so scenarios come first.
+    /// Any metric of the result works if it is a time and each request has one value of it. Limits may
+    /// have a unit, as in itl-max:1.5s. This flag takes every word after it, so put scenarios first.
     #[arg(
         long,
         value_name = "OBJECTIVE",
@@ -260,11 +260,11 @@ pub struct Flags {
         help_heading = "Result"
     )]
     goodput: Vec<String>,
-    /// What the run must keep to, or the exit code is 6: 'ttft.p99 <= 200ms'; repeatable
+    /// Threshold for the run, such as 'ttft.p99 <= 200ms'; exit with 6 if it does not hold; repeatable
     ///
-    /// A figure of the result by its name there (ttft.p99, throughput.output-tokens-per-s,
-    /// requests.success-share), one of <= < >= >, and a limit; or 'verdict <= valid'. None holds
-    /// of a run that is invalid: the exit code is 7 then.
+    /// Write a figure as in the result (ttft.p99, throughput.output-tokens-per-s,
+    /// requests.success-share), then <=, <, >= or >, and a limit; or 'verdict <= valid'. No threshold
+    /// holds for an invalid run; the exit code is then 7.
     #[arg(
         long = "threshold",
         value_name = "THRESHOLD",
@@ -292,7 +292,7 @@ fn think_spread(text: &str) -> Result<ThinkSpread, String> {
 }
 
 impl Flags {
-    /// The plugins named by flags.
+    /// The plugins that the flags name.
     pub fn named_plugins(&self) -> Vec<Said<String>> {
         let short = |flag: &str, folder: &str, name: &Option<String>| {
             let name = name.as_ref()?;
@@ -306,7 +306,7 @@ impl Flags {
             .collect()
     }
 
-    /// The folders to look for plugins in.
+    /// The folders to search for plugins.
     pub fn plugin_folders(&self) -> Vec<PathBuf> {
         self.plugin_path
             .as_ref()
@@ -314,10 +314,10 @@ impl Flags {
             .unwrap_or_default()
     }
 
-    /// The scenario that the flags describe, to be laid over the file's.
+    /// The scenario that the flags describe, which overrides the file's.
     ///
     /// # Errors
-    /// What is wrong with a flag's value, in words.
+    /// A message that says what is wrong with a flag's value.
     pub fn scenario(&self) -> Result<Scenario, String> {
         let mut scenario = Scenario::default();
         let target = &mut scenario.target;

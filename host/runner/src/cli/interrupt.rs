@@ -1,4 +1,4 @@
-//! Ctrl-C: once finishes what is in flight and reports, twice stops, three times leaves at once.
+//! Ctrl-C: the first finishes the requests in flight and reports, the second stops, the third exits at once.
 //! A termination signal counts as the same.
 
 use std::io;
@@ -11,7 +11,7 @@ use super::dashboard::screen;
 use super::failure::{Exit, tell};
 use load::pace::Signal;
 
-/// A dashboard shows it itself.
+/// Prints a message, unless a dashboard is up and shows the state itself.
 fn say(words: &str) {
     if !screen::is_up() {
         tell(words);
@@ -21,7 +21,7 @@ fn say(words: &str) {
 /// SIGXFSZ: a file would outgrow `ulimit -f`.
 const FILE_SIZE_LIMIT: i32 = 25;
 
-/// Passes interrupts on to the run that is under way.
+/// Passes interrupts on to the current run.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<Mutex<State>>);
 
@@ -32,10 +32,10 @@ struct State {
 }
 
 impl Interrupt {
-    /// Listens from now on.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// Where signals cannot be listened to, or no thread can be started.
+    /// If signals cannot be listened to, or no thread can be started.
     pub fn listen() -> io::Result<Self> {
         let interrupt = Interrupt::default();
         let heard = interrupt.clone();
@@ -47,7 +47,7 @@ impl Interrupt {
             [
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
-                // Someone listening turns it from a kill into a write that fails, which is reported.
+                // With a listener, the signal is no kill but a failed write, which is reported.
                 signal(SignalKind::from_raw(FILE_SIZE_LIMIT))?,
             ]
         };
@@ -69,19 +69,19 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// As if the signal had come.
+    /// Acts as if the signal had come.
     pub fn raise(&self) {
         let mut state = self.lock();
         state.count += 1;
         match (&state.run, state.count) {
             (Some(run), 1) => {
                 say(
-                    "\ninterrupted: waiting for what is in flight, then reporting; once more stops at once",
+                    "\ninterrupted: waiting for the requests in flight, then reporting; interrupt again to stop at once",
                 );
                 run.stop();
             }
             (Some(run), 2) => {
-                say("\nstopping: what is in flight is given up");
+                say("\nstopping: abandoning the requests in flight");
                 run.abort();
             }
             _ => {
@@ -91,7 +91,7 @@ impl Interrupt {
         }
     }
 
-    /// A run begins; it is stopped at once if an interrupt came before.
+    /// A run begins; it is stopped at once if an interrupt came earlier.
     pub fn watch(&self, run: &Signal) {
         let mut state = self.lock();
         if state.count > 0 {

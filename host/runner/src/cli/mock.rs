@@ -1,4 +1,4 @@
-//! `runner mock`: serves a scripted engine over TCP, to try the runner and to test it without a GPU.
+//! `runner mock`: serves a scripted engine over TCP, to try and to test the runner without a GPU.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,15 +17,15 @@ use mock::{
 };
 use model::duration::Span;
 
-/// Serve a scripted engine: OpenAI completions and chat, SGLang's or LMDeploy's /generate, or its own
+/// Serve a scripted engine: OpenAI completions and chat, SGLang's or LMDeploy's /generate, or your own routes
 ///
-/// It answers exactly when its script says and fails as it says. A token is one byte of text. HTTP/2 is
-/// spoken with clients that begin with it. Flags override what the script file says. Other engines' wire formats
-/// can be defined in the script.
+/// The engine answers exactly when its script says, and fails as the script says. A token is one byte of text.
+/// Clients may use HTTP/2 from the start (prior knowledge). Flags override the script file. The script can define
+/// the wire formats of other engines.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = include_str!("mock/routes.txt"))]
 pub struct Args {
-    /// A TOML file with any of the settings below, faults and routes included
+    /// TOML file with any of the settings below, including faults and routes
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_SCRIPT", value_hint = ValueHint::FilePath)]
     script: Option<PathBuf>,
 
@@ -37,7 +37,7 @@ pub struct Args {
         help_heading = "Where"
     )]
     host: String,
-    /// Port to listen on; 0 lets the system choose
+    /// Port to listen on; 0 lets the system choose one
     #[arg(
         long,
         env = "RUNNER_MOCK_PORT",
@@ -46,10 +46,10 @@ pub struct Args {
     )]
     port: u16,
 
-    /// Speak TLS, with the certificate in this file (PEM, its authorities' after it)
+    /// Serve TLS with the certificate in this file (PEM, followed by its authorities' certificates)
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TLS_CERT", value_hint = ValueHint::FilePath, requires = "tls_key", help_heading = "Where")]
     tls_cert: Option<PathBuf>,
-    /// The certificate's private key (PEM)
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TLS_KEY", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Where")]
     tls_key: Option<PathBuf>,
 
@@ -69,7 +69,7 @@ pub struct Args {
         help_heading = "Speed"
     )]
     itl: Option<Span>,
-    /// How much both vary from request to request, as a share of them, such as 0.1 [default: not at all]
+    /// How much ttft and itl vary from request to request, as a share, such as 0.1 [default: not at all]
     #[arg(
         long,
         value_name = "SHARE",
@@ -77,7 +77,7 @@ pub struct Args {
         help_heading = "Speed"
     )]
     spread: Option<f64>,
-    /// What that chance comes from [default: 0]
+    /// Random seed [default: 0]
     #[arg(
         long,
         value_name = "N",
@@ -85,7 +85,7 @@ pub struct Args {
         help_heading = "Speed"
     )]
     seed: Option<u64>,
-    /// Tokens in each event after the first, which holds one [default: 1]
+    /// Tokens per event after the first event, which holds one [default: 1]
     #[arg(
         long,
         value_name = "N",
@@ -93,7 +93,7 @@ pub struct Args {
         help_heading = "Speed"
     )]
     tokens_per_chunk: Option<NonZeroU32>,
-    /// Requests worked on at a time; others wait
+    /// Maximum number of requests processed at a time; others wait
     #[arg(
         long,
         value_name = "N",
@@ -101,7 +101,7 @@ pub struct Args {
         help_heading = "Speed"
     )]
     max_concurrency: Option<NonZeroUsize>,
-    /// Remember prefixes of prompts, and tell what was found of them
+    /// Cache prompt prefixes, and report how many tokens were found in the cache
     #[arg(long, env = "RUNNER_MOCK_PREFIX_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
     prefix_cache: bool,
     /// When a stream's HTTP headers are sent [default: at-once]
@@ -113,7 +113,7 @@ pub struct Args {
     )]
     headers: Option<Headers>,
 
-    /// Tokens of an answer where the request sets no limit [default: 128]
+    /// Tokens in an answer if the request sets no limit [default: 128]
     #[arg(
         long,
         value_name = "N",
@@ -121,7 +121,7 @@ pub struct Args {
         help_heading = "Answers"
     )]
     output_tokens: Option<u32>,
-    /// Answers end by themselves after N tokens, unless the request says ignore_eos
+    /// End answers after N tokens, unless the request sets ignore_eos
     #[arg(
         long,
         value_name = "N",
@@ -129,7 +129,7 @@ pub struct Args {
         help_heading = "Answers"
     )]
     stop_after: Option<u32>,
-    /// Always answer this text instead of words
+    /// Answer every request with this text instead of generated words
     #[arg(
         long,
         value_name = "TEXT",
@@ -138,10 +138,10 @@ pub struct Args {
         conflicts_with = "echo"
     )]
     answer: Option<String>,
-    /// Answer with the prompt; in a chat, with its last message
+    /// Answer with the prompt, or in a chat with its last message
     #[arg(long, env = "RUNNER_MOCK_ECHO", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
     echo: bool,
-    /// The first N tokens of a chat's answer are reasoning
+    /// Number of tokens at the start of a chat's answer that are reasoning
     #[arg(
         long,
         value_name = "N",
@@ -150,7 +150,7 @@ pub struct Args {
     )]
     reasoning_tokens: Option<u32>,
 
-    /// Name of the field with reasoning [default: reasoning]
+    /// Name of the reasoning field [default: reasoning]
     #[arg(
         long,
         value_name = "NAME",
@@ -158,7 +158,7 @@ pub struct Args {
         help_heading = "Dialect"
     )]
     reasoning_field: Option<ReasoningField>,
-    /// When a chat stream sends the chunk with a role and no text [default: first-token]
+    /// When a chat stream sends the chunk that has a role but no text [default: first-token]
     #[arg(
         long,
         value_name = "WHEN",
@@ -174,7 +174,7 @@ pub struct Args {
         help_heading = "Dialect"
     )]
     usage: Option<UsageIn>,
-    /// Whose /generate is spoken [default: sglang]
+    /// Which engine's /generate to serve [default: sglang]
     #[arg(
         long,
         value_name = "ENGINE",
@@ -182,11 +182,11 @@ pub struct Args {
         help_heading = "Dialect"
     )]
     generate: Option<Generate>,
-    /// SGLang's /generate streams what is new instead of all text so far
+    /// Stream only new text on SGLang's /generate, instead of all text so far
     #[arg(long, env = "RUNNER_MOCK_INCREMENTAL", value_parser = FalseyValueParser::new(), help_heading = "Dialect")]
     incremental: bool,
 
-    /// Key that requests must carry as a bearer token
+    /// API key that requests must send as a bearer token
     #[arg(
         long,
         value_name = "KEY",
@@ -195,7 +195,7 @@ pub struct Args {
         help_heading = "Access"
     )]
     api_key: Option<String>,
-    /// Model that is served, repeatable; requests for others are refused
+    /// Model to serve; repeatable; requests for other models are refused
     #[arg(
         long = "model",
         value_name = "NAME",
@@ -204,11 +204,11 @@ pub struct Args {
         help_heading = "Access"
     )]
     models: Vec<String>,
-    /// When it ends, write what it did with every request to this file, a line of JSON each
+    /// On exit, write what happened to each request to this file, one line of JSON each
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TRUTH", value_hint = ValueHint::FilePath, help_heading = "Truth")]
     truth: Option<PathBuf>,
 
-    /// Tokens that a prompt and its answer may have together
+    /// Maximum number of tokens in a prompt and its answer together
     #[arg(
         long,
         value_name = "N",
@@ -217,12 +217,12 @@ pub struct Args {
     )]
     context_limit: Option<NonZeroU32>,
 
-    /// Something that goes wrong, repeatable or set apart by `;`: `kind = "cut", after-tokens = 5, every = 10`
+    /// Fault to inject, such as `kind = "cut", after-tokens = 5, every = 10`; repeatable, or separated by `;`
     ///
     /// Kinds: http-error (status, retry-after), html (status), hang-up (reset), goodbye, slow-headers
     /// (for), in-band-error, cut (reset) and no-done (after-tokens), stall (after-tokens, for),
-    /// stop-early (after-tokens), split (bytes), merge (events), crlf, ping. Which requests: every = N, requests = [0, 7] or share = 0.1;
-    /// without any of these, all.
+    /// stop-early (after-tokens), split (bytes), merge (events), crlf, ping. Select requests with every = N,
+    /// requests = [0, 7] or share = 0.1; without these, the fault affects all requests.
     #[arg(
         long = "fault",
         value_name = "FAULT",
@@ -244,29 +244,29 @@ pub enum Error {
         "cannot listen on {address}: {source}; choose another with --host and --port (0: any free port)"
     )]
     Listen {
-        /// As asked for.
+        /// The address, as given.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// TLS cannot be spoken.
+    /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The truth cannot be told.
-    #[error("cannot write what was done to `{path}`: {source}")]
+    /// The file of the truth cannot be written.
+    #[error("cannot write to `{path}` what happened to each request: {source}")]
     Truth {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The system refuses what every server needs.
+    /// The system refuses something that every server needs.
     #[error("the mock engine cannot run: {0}")]
     System(#[from] std::io::Error),
 }
 
 impl Error {
-    /// The exit code for it: 3 for a wrong script, 2 for an address or a file that cannot be had or used, 1 for the rest.
+    /// The exit code: 3 for a wrong script, 2 for an address or a file that cannot be used, 1 for the rest.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Script(_) => 3,
@@ -277,7 +277,7 @@ impl Error {
 }
 
 impl Args {
-    /// The script: the file's, or the default one, with the flags on top.
+    /// The script: the file's, or the default one, overridden by the flags.
     fn script(self) -> Result<Script, ScriptError> {
         let mut script = match &self.script {
             Some(path) => Script::read(path)?,
@@ -331,7 +331,7 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
         _ => None,
     };
     let script = args.script()?;
-    // A client may open thousands of connections; where the limit cannot be raised, they wait their turn.
+    // A client may open thousands of connections; if the limit cannot be raised, they wait for their turn.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -378,7 +378,7 @@ async fn interrupted() {
         let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
         match signal {
             Ok(mut signal) => signal.recv().await,
-            // Where signals cannot be heard, the default action still ends the program.
+            // If signals cannot be listened to, the default action still ends the program.
             Err(_) => std::future::pending().await,
         };
     };

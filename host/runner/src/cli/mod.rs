@@ -9,6 +9,7 @@ pub mod dashboard;
 pub mod demo;
 pub mod failure;
 pub mod flags;
+pub mod guide;
 pub mod interrupt;
 pub mod mock;
 pub mod plugin;
@@ -28,23 +29,23 @@ use clap::{CommandFactory, Parser};
 
 use failure::{Failure, tell};
 
-/// Benchmark LLM serving engines, with plugins for data sets, dialects and scores
+/// Benchmark LLM serving engines, with plugins for datasets, dialects and scores
 ///
-/// Runs a scenario (a TOML file, a folder of them, or one that ships inside, such as
-/// scenarios/lmdeploy) against an engine and prints what was measured. `runner ARGS` is
-/// `runner run ARGS`.
+/// Runs a scenario (a TOML file, a folder of them, or a built-in one such as
+/// scenarios/lmdeploy) against an engine and prints the measurements. `runner ARGS` is
+/// short for `runner run ARGS`.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "runner",
     version,
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
-        runner demo                                     a run against the built-in mock engine\n  \
+        runner demo                                     measure the built-in mock engine\n  \
         runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
         runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
         runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
-        runner plugin new backend my-engine             a plugin of your own\n\n\
+        runner plugin new backend my-engine             start a plugin of your own\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
         5 target not reachable or every request failed, 6 a threshold does not hold,\n  \
         7 invalid measurement (--strict, thresholds), 130 interrupted (what was measured is saved)"
@@ -66,13 +67,14 @@ enum Command {
     Published(published::Args),
     Mock(Box<mock::Args>),
     Plugin(plugin::Args),
+    Guide(guide::Args),
     Schema(schema::Args),
     Completions(completions::Args),
 }
 
 impl Cli {
-    /// Reads the command line and the variables that stand for flags; prints help or what is wrong,
-    /// and exits, where that is asked for or due.
+    /// Reads the command line and the environment variables that set flags. Prints help or an error
+    /// and exits if that is asked for or needed.
     pub fn read() -> Self {
         Cli::try_parse().unwrap_or_else(|error| {
             let refused = error.get(ContextKind::InvalidArg).map(ToString::to_string);
@@ -80,17 +82,17 @@ impl Cli {
                 && let Some(variable) = variable_for(&refused)
             {
                 tell(format_args!(
-                    "note: the variable {variable} stands for {refused}"
+                    "note: {refused} was set by the environment variable {variable}"
                 ));
             }
             error.exit()
         })
     }
 
-    /// Does what was asked.
+    /// Runs the chosen subcommand.
     ///
     /// # Errors
-    /// What went wrong, with the exit code that it means.
+    /// What went wrong, with its exit code.
     pub fn exec(self) -> Result<ExitCode, Failure> {
         match self.command {
             None => run::exec(&self.run),
@@ -102,13 +104,14 @@ impl Cli {
             Some(Command::Published(args)) => published::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
             Some(Command::Plugin(args)) => plugin::exec(&args),
+            Some(Command::Guide(args)) => guide::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),
             Some(Command::Completions(args)) => completions::exec(&args),
         }
     }
 }
 
-/// The variable that a flag (`--seed <SEED>`) was taken from, if it is not on the command line itself.
+/// The environment variable that set a flag (`--seed <SEED>`), if the command line itself does not set it.
 fn variable_for(flag: &str) -> Option<String> {
     let long = flag.split_whitespace().next()?.strip_prefix("--")?;
     let given = |word: std::ffi::OsString| {

@@ -1,5 +1,5 @@
-//! The progress line: what a run is doing, never in the run's way. On a terminal it is drawn again and again
-//! in its place; elsewhere, as in a CI log, a plain line comes now and then.
+//! The progress line: shows what a run is doing without disturbing it. On a terminal it is redrawn in place;
+//! elsewhere, as in a CI log, a plain line is printed now and then.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub enum How {
     Silent,
     /// As a line that is drawn again in its place.
     InPlace,
-    /// As a line of its own, so often.
+    /// As a line of its own, at this interval.
     Lines(Duration),
 }
 
 impl How {
-    /// What suits stderr, where plain lines are to come so often.
+    /// What suits stderr, with this interval if plain lines are needed.
     pub fn suiting_stderr(every: Duration) -> Self {
         match can_be_drawn_on() {
             true => How::InPlace,
@@ -51,7 +51,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins to show a run's.
+    /// Starts to show the progress of a run.
     pub fn show(plan: &Plan, live: &Arc<Live>, how: How) -> Self {
         let finished = Arc::new(AtomicBool::new(false));
         let line = Line::new(plan, live);
@@ -146,7 +146,7 @@ pub(super) fn amount(plan: &Plan) -> Amount {
         .map_or(plan.load.amount, Amount::Requests)
 }
 
-/// How much is done.
+/// How much is done, in words.
 pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     match amount {
         Amount::Requests(requests) => format!("{}/{requests} done", snapshot.over()),
@@ -154,7 +154,7 @@ pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     }
 }
 
-/// A run in a line.
+/// The state of a run in one line.
 fn words(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
     match snapshot.phase {
         Phase::Preparing => return format!("preparing: {} requests ready", snapshot.ready),

@@ -1,4 +1,4 @@
-//! `runner published`: the published results that ship inside, with what their audit says.
+//! `runner published`: lists the built-in published results with the verdicts of their audits.
 
 use std::process::ExitCode;
 
@@ -12,43 +12,43 @@ use audit::figures::shown;
 use audit::published;
 use audit::text::verdict;
 
-/// List published results that ship inside, with what their audit says
+/// List the built-in published results with their audit verdicts
 ///
-/// Figures of public pages, as data: `runner compare RUN published:NAME` holds a run against one, and
-/// `runner audit published:NAME` says in full what was found of it.
+/// These are figures from public pages, as data. `runner compare RUN published:NAME` compares a run with one, and
+/// `runner audit published:NAME` shows all findings about it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner published                                   all of them\n  \
-        runner published lmdeploy-0.9.2                    whose names hold these letters\n  \
-        runner published '*/h800/*/sharegpt'               with * for any letters\n  \
+        runner published lmdeploy-0.9.2                    those whose names contain this text\n  \
+        runner published '*/h800/*/sharegpt'               with * for any text\n  \
         runner compare runs/latest published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt")]
 pub struct Args {
-    /// Which: a name, a part of one, or one with * for any letters
+    /// Which results to list: a name, a part of one, or one with * for any text
     #[arg(value_name = "PATTERN")]
     pattern: Option<String>,
-    /// In which form
+    /// Output format
     #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
-/// The forms of the list.
+/// The output formats of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// A table
     Text,
-    /// As an audit's JSON Schema says (`runner schema audit`)
+    /// JSON that follows `runner schema audit`
     Json,
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where no name fits.
+/// If no name matches.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let pattern = args.pattern.as_deref().unwrap_or_default();
     let pattern = pattern.strip_prefix(published::PREFIX).unwrap_or(pattern);
     let claims = published::find(pattern).map_err(|words| Failure::new(Exit::Input, words))?;
-    // Judged beside all the others of their pages, and then only those shown that were asked for.
+    // Audit each result together with all others of its page, then show only the requested ones.
     let mut report = audit::documents(&[Document {
         file: published::PREFIX.to_owned(),
         claims: published::all(),
@@ -113,5 +113,8 @@ fn table(report: &Report) -> String {
         .map(|line| line.trim_end().to_owned())
         .collect();
     let sources: String = sources.iter().map(|url| format!("  {url}\n")).collect();
-    format!("{}\n\nMeans, as stated. From:\n{sources}", lines.join("\n"))
+    format!(
+        "{}\n\nMeans, as published. From:\n{sources}",
+        lines.join("\n")
+    )
 }

@@ -1,7 +1,7 @@
-//! `runner run --repeat N`: every scenario N times, in turns, and how far the repeats are apart.
+//! `runner run --repeat N`: measures every scenario N times, alternating, and shows how far the repeats differ.
 //!
-//! Scenarios take turns (A B A B), so that what changes slowly, as a machine that warms up, falls on
-//! all of them alike. Each run has a folder of its own; what they are repeats of is written there.
+//! Scenarios alternate (A B A B), so that slow changes, such as a machine that warms up, affect all of
+//! them alike. Each run has a folder of its own, which records what the run is a repeat of.
 
 use std::process::ExitCode;
 
@@ -13,20 +13,20 @@ use report::repeat::{Repeat, repeats};
 use result::summary::Summary;
 use session::{Draft, Resolved, Source, resolve};
 
-/// A scenario, and what came of its repeats.
+/// A scenario and the results of its repeats.
 struct Repeated {
     source: Source,
     group: String,
     draft: Draft,
-    /// Resolved to see what is wrong with it, and not yet measured.
+    /// Resolved only to find mistakes, and not yet measured.
     ready: Option<Resolved>,
     summaries: Vec<Summary>,
 }
 
-/// Measures every scenario so many times. The exit code is that of the first run that was not well.
+/// Measures every scenario that many times. The exit code is that of the first run that failed.
 ///
 /// # Errors
-/// What keeps the first run from beginning.
+/// If the first run cannot begin.
 pub(super) fn exec(args: &Args, of: u32) -> Result<ExitCode, Failure> {
     let mut scenarios = Vec::new();
     let began = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
@@ -46,7 +46,7 @@ pub(super) fn exec(args: &Args, of: u32) -> Result<ExitCode, Failure> {
         .any(|scenario| !scenario.draft.control.flush_cache)
     {
         tell(
-            "note: repeats ask the same prompts; a server that remembers prefixes answers them sooner from the second time on, unless --flush-cache has it forget",
+            "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --flush-cache clears it",
         );
     }
     let watching = args.watch.begin()?;
@@ -89,7 +89,7 @@ pub(super) fn exec(args: &Args, of: u32) -> Result<ExitCode, Failure> {
 }
 
 impl Repeated {
-    /// The run, to be measured again: plugins, tokenizer and files are read anew, and must be what they were.
+    /// The run, to be measured again: plugins, tokenizer and files are read again, and must not have changed.
     fn again(&mut self) -> Result<Resolved, Failure> {
         if let Some(ready) = self.ready.take() {
             return Ok(ready);
@@ -97,7 +97,7 @@ impl Repeated {
         let resolved = resolve(&self.source)?;
         if resolved.draft != self.draft {
             let words = format!(
-                "{}: a plugin, the tokenizer or a file of it is another than it was for the first repeat; leave them as they are while repeats are made",
+                "{}: a plugin, the tokenizer or a file changed since the first repeat; do not change them while repeats run",
                 self.draft.name
             );
             return Err(Failure::new(Exit::Input, words));

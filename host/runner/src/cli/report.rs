@@ -1,5 +1,5 @@
-//! `runner report`: redraws results from the records of runs, in the forms that people and
-//! programs read.
+//! `runner report`: renders results again from the records of runs, in formats for people and
+//! for programs.
 
 mod drawn;
 mod output;
@@ -17,60 +17,60 @@ use report::compatible::{self, Compatible, Keep, Tool};
 use report::folder::{self, RunFolder, Status};
 use report::{csv, json, markdown, text};
 
-/// Redraw results from the records of runs
+/// Render results again from the records of runs
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Folders of runs, or folders that hold some: those below are taken in the order in which
+    /// Folders of runs, or folders that contain runs, which are taken in the order in which
     /// they began
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
-    /// In which form
+    /// Output format
     #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Whose layout, names and definitions: another tool's block has that tool's lines only, with
-    /// the figures that it would have reported of the same replies
+    /// Which tool's layout, names and definitions to use: another tool's block has only that tool's lines, with
+    /// the figures that it would have reported for the same replies
     #[arg(long, env = "RUNNER_STYLE", value_enum, default_value_t = Style::Runner)]
     style: Style,
-    /// List every request in another tool's JSON: lengths, times, gaps, texts, errors
+    /// Include every request in another tool's JSON: lengths, times, gaps, texts, errors
     #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
     detailed: bool,
-    /// Draw the chart of this name, such as ttft-ecdf, as `svg` or `png`; without it all are
-    /// drawn, into the folder that --output names
+    /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts are
+    /// drawn into the folder given with --output
     #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
     chart: Option<String>,
-    /// Write to this file, whole or not at all, instead of stdout (`-`)
+    /// File to write (complete or not at all); `-` is stdout
     #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT", default_value = "-")]
     output: PathBuf,
 }
 
-/// The forms of a result.
+/// The output formats of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// The text block
     Text,
-    /// A page of all runs, with their text blocks in the style asked for
+    /// A Markdown page of all runs, with their text blocks in the chosen style
     Markdown,
-    /// The summary, as its JSON Schema says (`runner schema summary`); with `--style vllm` the file
+    /// The summary, as JSON that follows `runner schema summary`; with `--style vllm`, the file
     /// of `vllm bench serve --save-result`
     Json,
-    /// A line an exchange, as its JSON Schema says (`runner schema exchange`), in the order in
-    /// which they ended; with `--style sglang` a line a run, as in bench_serving's `--output-file`
+    /// One line per exchange, as JSON that follows `runner schema exchange`, in the order in
+    /// which they ended; with `--style sglang`, one line per run, as in bench_serving's `--output-file`
     Jsonl,
-    /// A row an exchange, in the order in which they ended; what was not measured is empty
+    /// One row per exchange, in the order in which they ended; values that were not measured are empty
     Csv,
-    /// A page with charts, in one file that needs no network; several runs lie over each other,
-    /// the first is what the others are compared with
+    /// A page with charts, in one file that needs no network; several runs are drawn over each other,
+    /// and the others are compared with the first
     Html,
-    /// Charts as drawings
+    /// Charts as vector drawings
     Svg,
-    /// Charts as pictures
+    /// Charts as pixel images
     Png,
 }
 
-/// Whose layout, names and definitions a result has.
+/// Which tool's layout, names and definitions a result uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Style {
-    /// This program's
+    /// This program's own
     Runner,
     /// `vllm bench serve`'s: text, markdown or json
     Vllm,
@@ -83,7 +83,7 @@ enum Style {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where a run cannot be read, a form cannot show what was asked, or the report cannot be written.
+/// If a run cannot be read, a format cannot show what was asked for, or the report cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.check()?;
     let picture = match args.format {
@@ -119,7 +119,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// Whether there is such a form in such a style, and what there is instead.
+    /// Checks that this style has this format, and names the formats it has.
     fn check(&self) -> Result<(), Failure> {
         let forms: &[Format] = match self.style {
             Style::Runner => Format::value_variants(),
@@ -131,7 +131,7 @@ impl Args {
         if !forms.contains(&self.format) {
             let there_are: Vec<String> = forms.iter().map(|form| name(*form)).collect();
             return wrong(format!(
-                "there is no {} in the style of {}; there is {}",
+                "--style {1} has no format {0}; it has {2}",
                 name(self.format),
                 name(self.style),
                 there_are.join(", "),
@@ -142,20 +142,20 @@ impl Args {
             matches!(self.format, Format::Svg | Format::Png),
         ) {
             return wrong(format!(
-                "--chart {chart} names a chart, which is drawn with --format svg or --format png"
+                "--chart {chart} only works with --format svg or --format png"
             ));
         }
         let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
         if self.detailed && !listing.contains(&(self.format, self.style)) {
             return wrong(
-                "--detailed lists requests in `--format json --style vllm` and `--format jsonl --style sglang`; of this program's own forms, csv and jsonl list every exchange"
+                "--detailed only works with `--format json --style vllm` and `--format jsonl --style sglang`; in this program's own style, csv and jsonl list every exchange"
                     .to_owned(),
             );
         }
         Ok(())
     }
 
-    /// A run on a line of another tool's.
+    /// A run as one line in another tool's format.
     fn line(
         &self,
         run: &RunFolder,
@@ -213,8 +213,8 @@ fn name(of: impl ValueEnum) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// The runs that were named, once each, with a word about those that did not end well. All that
-/// cannot be read are told at once.
+/// The named runs, once each, with a note about those that did not end well. All runs that
+/// cannot be read are reported at once.
 fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
     let (mut runs, mut seen, mut wrong) = (Vec::<RunFolder>::new(), Vec::new(), Vec::new());
     for path in named {
@@ -242,7 +242,7 @@ fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
         match readable() {
             Err(error) => wrong.push(error.to_string()),
             Ok(None) => notes.push(format!(
-                "note: the run in {folder} did not finish: it was killed, or goes on still; this is what it had written"
+                "note: the run in {folder} did not finish: it was killed, or it is still going on; this shows what it has written"
             )),
             Ok(Some(Status {
                 error: Some(error), ..
@@ -257,14 +257,14 @@ fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
     Ok(runs)
 }
 
-/// The one run of a form whose parts do not say which run they are of.
+/// The only run, for formats whose parts do not say which run they belong to.
 fn only<'a>(runs: &'a [RunFolder], parts: &str) -> Result<&'a RunFolder, Failure> {
     match runs {
         [run] => Ok(run),
         _ => Err(Failure::new(
             Exit::CommandLine,
             format!(
-                "{} runs were named, and {parts} do not say which run they are of: give one RUN at a time",
+                "{} runs were named, but {parts} do not say which run they belong to; give one RUN at a time",
                 runs.len()
             ),
         )),

@@ -27,22 +27,22 @@ use result::summary::Summary;
 use scenario::plan::Plan;
 use session::{Ending, Note, Record, Resolved, Threads, resolve};
 
-/// How often it is told that a server does not serve yet.
+/// How often to print that a server is not ready yet.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
-/// Descriptors beside those of connections.
+/// Descriptors that are not for connections.
 const OTHER_DESCRIPTORS: u64 = 128;
 
-/// Measure an engine: scenarios, flags, or both (flags win)
+/// Measure an engine, described by scenarios, flags, or both (flags override)
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Scenario files or folders, or ones that ship inside, such as scenarios/lmdeploy
+    /// Scenario files or folders, or built-in scenarios such as scenarios/lmdeploy
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<String>,
     #[command(flatten)]
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) output: Output,
-    /// Measure every scenario so many times, in turns, and tell how far the repeats are apart
+    /// Measure every scenario N times, alternating, and show how far the repeats differ
     #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = NonZeroU32::MIN, help_heading = "Load")]
     repeat: NonZeroU32,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub struct Args {
 /// Where results go.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Output {
-    /// Folder in which each run gets a folder of its own
+    /// Folder in which each run creates its own folder
     #[arg(
         long,
         value_name = "FOLDER",
@@ -63,7 +63,7 @@ pub struct Output {
         help_heading = "Result"
     )]
     output_dir: PathBuf,
-    /// Append each summary to this file, a line of JSON each
+    /// Append each summary to this file, one line of JSON each
     #[arg(
         long,
         value_name = "FILE",
@@ -71,10 +71,10 @@ pub struct Output {
         help_heading = "Result"
     )]
     output_file: Option<PathBuf>,
-    /// Print the summary as JSON instead of the text block
+    /// Print the summary as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     pub(super) json: bool,
-    /// Exit with 7 where the measurement is invalid
+    /// Exit with 7 if the measurement is invalid
     #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     strict: bool,
 }
@@ -82,12 +82,12 @@ pub struct Output {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// What keeps a run from beginning, or ends it early.
+/// If a run cannot begin, or ends early.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.scenarios.is_empty() && args.flags.named_plugins().is_empty() {
         return Err(Failure::new(
             Exit::CommandLine,
-            "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, `runner --help` lists all",
+            "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, and `runner --help` lists all flags",
         ));
     }
     args.artifacts.apply();
@@ -101,10 +101,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     measure_all(runs, &args.output, &args.watch)
 }
 
-/// Measures one run after the other. The exit code is that of the first that was not well.
+/// Measures one run after the other. The exit code is that of the first run that failed.
 ///
 /// # Errors
-/// What keeps the first run from beginning.
+/// If the first run cannot begin.
 pub fn measure_all(
     runs: Vec<Resolved>,
     output: &Output,
@@ -157,7 +157,7 @@ pub(super) fn measure(
     round: &mut Round,
 ) -> Result<u8, Failure> {
     let lines = output.lines()?;
-    // The question before the run has connections of its own: what the run's connections take is measured.
+    // The preflight check has its own connections, so that the run measures what its own connections cost.
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
     let descriptors = raise_descriptors(&checked.plan);
@@ -185,7 +185,7 @@ pub(super) fn measure(
     conclude(measured, interrupt, output)
 }
 
-/// Tells what is seen of targets while they are checked; of one that does not serve yet, now and then.
+/// Prints what happens while targets are checked. Repeats now and then that a server is not ready.
 fn teller() -> impl FnMut(Note) {
     let mut last: Option<(String, Duration)> = None;
     move |note| match note {
@@ -218,7 +218,7 @@ impl Output {
             Failure::new(
                 Exit::Input,
                 format!(
-                    "cannot append to `{}`: {cause}; give a file that can be written with --output-file",
+                    "cannot append to `{}`: {cause}; give a writable file with --output-file",
                     path.display()
                 ),
             )
@@ -226,7 +226,7 @@ impl Output {
     }
 }
 
-/// Raises the limit on file descriptors to what the plan may need. Gives the limit in force.
+/// Raises the limit on file descriptors to what the plan may need. Returns the limit in force.
 fn raise_descriptors(plan: &Plan) -> Option<u64> {
     let most = plan
         .slots()
@@ -280,7 +280,7 @@ fn print(
 /// Writes a result to stdout. A reader that has gone away is no error.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.as_bytes())).map(drop)
 }
@@ -304,7 +304,7 @@ impl Reader {
 /// What came of writing a part of a result to stdout.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::Reads),

@@ -1,4 +1,4 @@
-//! `runner schema`: the JSON Schemas of what runs leave on disk.
+//! `runner schema`: prints the JSON Schemas of the files that runs write.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use report::schema::{NAMES, schema};
 /// Print the JSON Schema of a result file
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Of which file: summary.json, or a line of records.jsonl.zst
+    /// Which file: summary.json, or a line of records.jsonl.zst
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
     name: String,
 }
@@ -17,7 +17,7 @@ pub struct Args {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let text = schema(&args.name)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("no schema `{}`", args.name)))?;

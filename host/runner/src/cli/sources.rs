@@ -8,17 +8,17 @@ use reader::ScenarioError;
 use scenario::Scenario;
 use session::{Faults, Source, Variables};
 
-/// A scenario's text and where it stands.
+/// A scenario's text and its location.
 struct Text {
     name: String,
     folder: Option<PathBuf>,
     text: String,
 }
 
-/// Reads every scenario that is named, or takes the flags alone for one.
+/// Reads every named scenario, or builds one from the flags alone.
 ///
 /// # Errors
-/// What cannot be found or read, and every mistake of every scenario.
+/// What cannot be found or read, and every mistake in every scenario.
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
     let over = flags
         .scenario()
@@ -70,7 +70,7 @@ fn problems(error: &ScenarioError) -> impl Iterator<Item = reader::Problem> + '_
     error.problems().iter().cloned()
 }
 
-/// The files that a name stands for: a file, the TOML files of a folder, or shipped ones.
+/// The files that a name stands for: a file, the TOML files of a folder, or built-in ones.
 fn texts(name: &str) -> Result<Vec<Text>, Failure> {
     let path = Path::new(name);
     let unreadable = |path: &Path, cause: std::io::Error| {
@@ -136,14 +136,12 @@ fn shipped_texts(name: &str) -> Result<Vec<Text>, Failure> {
     let hint = match nearest {
         Some((_, known)) => format!("did you mean `{known}`?"),
         None => format!(
-            "shipped are {}",
+            "the built-in ones are {}",
             shipped::scenarios().collect::<Vec<_>>().join(", ")
         ),
     };
     Err(Failure::new(
         Exit::Input,
-        format!(
-            "no scenario `{name}`: no such file or folder, and none of that name ships inside; {hint}"
-        ),
+        format!("no scenario `{name}`: there is no such file, folder or built-in scenario; {hint}"),
     ))
 }

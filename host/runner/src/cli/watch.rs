@@ -1,4 +1,4 @@
-//! How a run is watched while it goes on: the progress line, the dashboard, or the page that Prometheus reads.
+//! How a run is watched while it goes on: the progress line, the dashboard, or the metrics page for Prometheus.
 
 use std::io;
 use std::path::Path;
@@ -19,10 +19,10 @@ use session::live::listen::{Address, Listener};
 /// How a run is watched.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Watch {
-    /// Show a run in the terminal while it goes on: throughput, latencies, failures, this client's load
+    /// Show the run in the terminal while it goes on: throughput, latencies, failures, this client's load
     #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
     dashboard: bool,
-    /// Serve metrics for Prometheus while runs go on: HOST:PORT, or :PORT for this machine alone
+    /// Serve Prometheus metrics while runs go on, at HOST:PORT, or at :PORT for this machine only
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -30,7 +30,7 @@ pub struct Watch {
         help_heading = "Progress"
     )]
     metrics_listen: Option<Address>,
-    /// How often a line tells of progress where stderr is no terminal
+    /// How often to print a progress line if stderr is not a terminal
     #[arg(
         long,
         value_name = "TIME",
@@ -40,7 +40,7 @@ pub struct Watch {
         help_heading = "Progress"
     )]
     progress_every: Span,
-    /// Tell nothing of progress
+    /// Do not show progress
     #[arg(long, env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
     no_progress: bool,
 }
@@ -48,7 +48,7 @@ pub struct Watch {
 fn interval(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     match span.0.is_zero() {
-        true => Err("lines need some time between them; --no-progress has none".to_owned()),
+        true => Err("the interval must not be zero; use --no-progress instead".to_owned()),
         false => Ok(span),
     }
 }
@@ -69,15 +69,15 @@ pub enum Onlooker {
 }
 
 impl Watch {
-    /// Makes ready, before anything is measured.
+    /// Prepares, before anything is measured.
     ///
     /// # Errors
-    /// Where there is no terminal to draw on, or the address cannot be listened on.
+    /// If there is no terminal to draw on, or the address cannot be listened on.
     pub fn begin(&self) -> Result<Watching, Failure> {
         if self.dashboard && !dashboard::is_possible() {
             return Err(Failure::new(
                 Exit::CommandLine,
-                "--dashboard draws on the terminal that stderr is, and stderr is none; leave it out (a line tells of progress now and then), or watch with --metrics-listen",
+                "--dashboard draws on stderr, but stderr is not a terminal; leave it out (progress lines appear now and then), or watch with --metrics-listen",
             ));
         }
         let listener = self.metrics_listen.as_ref().map(listen).transpose()?;
@@ -99,8 +99,8 @@ impl Watch {
 fn listen(address: &Address) -> Result<Listener, Failure> {
     Listener::bind(address).map_err(|cause| {
         let advice = match cause.kind() {
-            io::ErrorKind::AddrInUse => "; another program listens there: give another port, or port 0 to have the system choose one",
-            io::ErrorKind::PermissionDenied => "; ports below 1024 are for the system's services: give a higher one",
+            io::ErrorKind::AddrInUse => "; another program listens there: choose another port, or port 0 to let the system choose one",
+            io::ErrorKind::PermissionDenied => "; ports below 1024 are reserved for system services: choose a higher one",
             _ => "; give an address of this machine, such as 127.0.0.1:9464",
         };
         let words = format!("cannot listen on {address} (--metrics-listen): {cause}{advice}");
@@ -109,7 +109,7 @@ fn listen(address: &Address) -> Result<Listener, Failure> {
 }
 
 impl Watching {
-    /// Watches one run, which goes by the name of its folder.
+    /// Watches one run, which is named after its folder.
     pub fn look_at(
         &self,
         folder: &Path,
@@ -124,7 +124,7 @@ impl Watching {
         if self.dashboard {
             match Dashboard::show(plan, live, interrupt) {
                 Ok(dashboard) => return Onlooker::Dashboard(dashboard),
-                Err(cause) => tell(format_args!("note: no dashboard: {cause}")),
+                Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
             }
         }
         Onlooker::Progress(Progress::show(plan, live, self.how))

@@ -1,4 +1,4 @@
-//! What makes sense in `[load]`: values, keys that contradict each other, and what an arrival lacks.
+//! Checks what makes sense in `[load]`: values, keys that contradict each other, and what an arrival needs.
 
 use super::super::Scenario;
 use super::super::load::{Arrival, Load, Stage};
@@ -21,7 +21,7 @@ pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     ] {
         check(unless(name, count, "at least 1", |n| *n > 0));
     }
-    let expected = "more than 0 requests a second";
+    let expected = "more than 0 requests per second";
     check(unless("load.rate", &load.rate, expected, |rate| {
         *rate > 0.0
     }));
@@ -39,7 +39,7 @@ pub fn values(load: &Load, problems: &mut Vec<Problem>) {
         |b| positive(*b),
     ) {
         check(Some(problem.help(
-            "1 is Poisson, less comes in bursts, more is evener; for equal distances say `arrival` = \"constant\"",
+            "1 is Poisson, less is burstier, more is more even; for equal gaps use `arrival` = \"constant\"",
         )));
     }
     check(unless(
@@ -82,7 +82,7 @@ fn above_zero(name: &str, span: &Option<Said<Span>>) -> Option<Problem> {
     })
 }
 
-/// What is wrong with the two ends of a ramp, each in range by itself.
+/// What is wrong with the two ends of a ramp that are each in range.
 fn climb(
     name: &str,
     shape: &Option<Said<Shape>>,
@@ -102,7 +102,7 @@ fn climb(
             Problem::new(message)
                 .at(zero.place.clone(), "this")
                 .at(shape.place.clone(), "with this shape")
-                .help("no factor leads from or to 0; say a small rate, or `shape` = \"linear\""),
+                .help("no factor leads from or to 0; use a small rate, or `shape` = \"linear\""),
         );
     }
     let (from, to) = (from?, to?);
@@ -110,11 +110,11 @@ fn climb(
         let message = format!("`{name}`: a ramp from 0 to 0 offers no load");
         Problem::new(message)
             .at(to.place.clone(), "this")
-            .help("say a `to` above 0; a stage without load is `rate` = 0.0")
+            .help("use a `to` above 0; a stage without load has `rate` = 0.0")
     })
 }
 
-/// Pairs of keys of which at most one can hold.
+/// Pairs of keys that cannot both be set.
 pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     let meant = load.meant_arrival();
     let decider = decider(load);
@@ -126,17 +126,17 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     if let (Some(rate), Some(arrival)) = (&load.rate, &load.arrival) {
         let help = match (arrival.value.has_rate(), rate.value.is_infinite()) {
             (false, _) if arrival.value == Arrival::Trace => Some(
-                "a trace says itself when requests are due; play it faster with `time-scale` in [load.trace]",
+                "a trace sets when requests are due; play it faster with `time-scale` in [load.trace]",
             ),
             (false, _) if arrival.value == Arrival::Dataset => Some(
-                "the dataset says itself when requests are due; play it faster with `time-scale` in [load.trace]",
+                "the dataset sets when requests are due; play it faster with `time-scale` in [load.trace]",
             ),
             (false, false) => {
-                Some("a rate belongs to `arrival` = \"constant\", \"poisson\" or \"gamma\"")
+                Some("`rate` only works with `arrival` = \"constant\", \"poisson\" or \"gamma\"")
             }
             (true, true) => Some("an infinite rate is `arrival` = \"inf\": everything at once"),
             (false, true) if arrival.value == Arrival::Closed => {
-                Some("a closed loop sends when an answer came, at no rate; drop `rate`")
+                Some("a closed loop sends when an answer arrives, not at a rate; drop `rate`")
             }
             _ => None,
         };
@@ -144,7 +144,7 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
             clash("rate", place(&load.rate), help);
         }
     } else if meant == Some(Arrival::Trace) && load.rate.is_some() {
-        let help = "a trace says itself when requests are due; keep one of the two";
+        let help = "a trace sets when requests are due; keep one of the two";
         clash("rate", place(&load.rate), help);
     } else if meant == Some(Arrival::Gamma)
         && load
@@ -152,7 +152,7 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
             .as_ref()
             .is_some_and(|rate| rate.value.is_infinite())
     {
-        let help = "what is sent all at once has no distances; say a rate, or drop `burstiness`";
+        let help = "requests sent all at once have no gaps; set a rate, or drop `burstiness`";
         clash("rate", place(&load.rate), help);
     }
     let closed = meant == Some(Arrival::Closed);
@@ -160,28 +160,29 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         let help = "`concurrency` is how many requests a closed loop keeps in flight \
                     (`arrival` = \"closed\"); to cap an open loop use `max-in-flight` (--max-concurrency)";
         clash("concurrency", place(&load.concurrency), help);
-        let help = "who thinks is the user of a closed loop; say `concurrency` instead of a rate";
+        let help = "only users in a closed loop think; set `concurrency` instead of a rate";
         clash("think-time", place(&load.think_time), help);
         clash("think-spread", place(&load.think_spread), help);
     } else {
         let help =
-            "a closed loop has never more in flight than its `concurrency`; drop `max-in-flight`";
+            "a closed loop never has more in flight than its `concurrency`; drop `max-in-flight`";
         clash("max-in-flight", place(&load.max_in_flight), help);
     }
     if meant == Some(Arrival::Dataset) {
-        let help = "the dataset says itself when requests are due; keep one of the two";
+        let help = "the dataset sets when requests are due; keep one of the two";
         clash("trace.file", place(&load.trace.file), help);
     } else if meant != Some(Arrival::Trace) {
-        let help = "a trace says itself when requests are due; drop [load.trace], or say `arrival` = \"trace\"";
+        let help =
+            "a trace sets when requests are due; drop [load.trace], or use `arrival` = \"trace\"";
         clash("trace", load.trace.place(), help);
     }
     if meant != Some(Arrival::Gamma) {
-        let help = "a burstiness belongs to `arrival` = \"gamma\"";
+        let help = "`burstiness` only works with `arrival` = \"gamma\"";
         clash("burstiness", place(&load.burstiness), help);
     }
     if !meant.is_some_and(Arrival::has_rate) {
         let help =
-            "a rate that changes belongs to `arrival` = \"constant\", \"poisson\" or \"gamma\"";
+            "a changing rate only works with `arrival` = \"constant\", \"poisson\" or \"gamma\"";
         clash("ramp", load.ramp.place(), help);
         clash("stages", first_stage(load), help);
     }
@@ -189,20 +190,19 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     if let Some(normalise) = normalise
         && !matches!(meant, Some(Arrival::Poisson | Arrival::Gamma))
     {
-        let help =
-            "only random distances have a sum to be scaled: `arrival` = \"poisson\" or \"gamma\"";
+        let help = "only random gaps can be scaled: use `arrival` = \"poisson\" or \"gamma\"";
         clash("normalise", Some(&normalise.place), help);
     }
     if meant == Some(Arrival::Inf) {
-        let help = "what is sent all at once has a number, not a duration: say `requests`, \
-                    or keep a server busy for so long with `arrival` = \"closed\"";
+        let help = "requests sent all at once have a number, not a duration: set `requests`, \
+                    or keep a server busy for a while with `arrival` = \"closed\"";
         clash("duration", place(&load.duration), help);
     }
     ways_to_say_a_rate(load, problems);
     if let Some(normalise) = normalise
         && let Some(duration) = &load.duration
     {
-        let help = "distances are scaled so that the last of `requests` requests is due at \
+        let help = "gaps are scaled so that the last of `requests` requests is due at \
                     requests / rate; keep one of the two";
         let decision = "`load.duration`";
         problems.push(against(
@@ -228,11 +228,11 @@ fn first_stage(load: &Load) -> Option<&Place> {
 fn against(key: &str, place: &Place, other: &Place, decision: &str, help: &str) -> Problem {
     Problem::new(format!("`load.{key}` contradicts {decision}"))
         .at(place.clone(), "this")
-        .at(other.clone(), "against this")
+        .at(other.clone(), "conflicts with this")
         .help(help)
 }
 
-/// The key that decides on the arrival, and how it reads; in the order of [`Load::meant_arrival`].
+/// The key that decides on the arrival, and how a message shows it; in the order of [`Load::meant_arrival`].
 fn decider(load: &Load) -> Option<(&Place, String)> {
     if let Some(arrival) = &load.arrival {
         let reads = format!("`load.arrival` = \"{}\"", arrival.value.name());
@@ -256,7 +256,7 @@ fn keyed<'a>(place: Option<&'a Place>, key: &str) -> Option<(&'a Place, String)>
     Some((place?, format!("`load.{key}`")))
 }
 
-/// A rate that stays, a ramp and stages are three ways to say one thing; scaling goes with the first.
+/// A constant rate, a ramp and stages are three ways to set one thing; scaling needs the first.
 fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
     let ways = [
         ("rate", place(&load.rate)),
@@ -268,14 +268,14 @@ fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
         return;
     };
     for (key, at) in said {
-        let help = "a rate stays (`rate`), changes once ([load.ramp]) or several times ([[load.stages]]); keep one";
+        let help = "a rate is constant (`rate`), changes once ([load.ramp]) or several times ([[load.stages]]); keep one";
         let decision = format!("`load.{kept}`");
         problems.push(against(key, at, kept_at, &decision, help));
     }
     if let Some(normalise) = load.normalise.as_ref().filter(|said| said.value)
         && kept != "rate"
     {
-        let help = "distances are scaled to a rate that stays; drop `normalise`";
+        let help = "gaps are scaled to a constant rate; drop `normalise`";
         let decision = format!("`load.{kept}`");
         problems.push(against(
             "normalise",
@@ -287,7 +287,7 @@ fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A rate without a word on how requests are spread over time. By a flag it means Poisson, as with
+/// A rate without a word on how requests are spread over time. Set by a flag, it means Poisson, as with
 /// the tools that have the flag.
 fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
     if load.meant_arrival() != Some(Arrival::Poisson) || load.arrival.is_some() {
@@ -305,7 +305,7 @@ fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
                 "`load.{key}` does not say how requests are spread over time"
             ))
             .at(at.clone(), "a rate without an arrival")
-            .help("add `arrival` = \"poisson\" (at random) or \"constant\" (at equal distances)"),
+            .help("add `arrival` = \"poisson\" (at random) or \"constant\" (at equal gaps)"),
         );
     }
 }
@@ -319,7 +319,7 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
         ends = stage.to.as_ref().or(stage.rate.as_ref());
         if stage.length.is_none() {
             problems.push(
-                Problem::new("a stage does not say for how long")
+                Problem::new("a stage has no duration")
                     .at(stage.place.clone(), "without `for`")
                     .help("add for instance `for = \"30s\"`"),
             );
@@ -337,8 +337,8 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
     {
         problems.push(
             Problem::new("no stage has a rate above 0")
-                .at(first.place.clone(), "nor any other")
-                .help("say a `rate` above 0 in one of them"),
+                .at(first.place.clone(), "nor any other stage")
+                .help("set a `rate` above 0 in one of them"),
         );
     }
     if stages.is_empty() {
@@ -367,7 +367,7 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A stage has a rate that stays, or goes to one.
+/// A stage has a constant rate, or ramps to one.
 fn ways_of(stage: &Stage, follows: bool) -> Option<Problem> {
     let at = || stage.place.clone();
     let ramp: Vec<String> = [
@@ -382,18 +382,18 @@ fn ways_of(stage: &Stage, follows: bool) -> Option<Problem> {
         (Some(rate), _) if !ramp.is_empty() => {
             let keys = joined(&ramp, "and");
             Some(
-                Problem::new(format!("a stage says both `rate` and {keys}"))
-                    .at(rate.place.clone(), "a rate that stays")
-                    .help("a stage has a `rate`, or goes from one to another with `from` and `to`"),
+                Problem::new(format!("a stage has both `rate` and {keys}"))
+                    .at(rate.place.clone(), "a constant rate")
+                    .help("a stage has a `rate`, or ramps from one to another with `from` and `to`"),
             )
         }
         (None, None) => Some(
             Problem::new("a stage has no rate")
                 .at(at(), "without `rate` or `to`")
-                .help("add for instance `rate = 10.0`, or `to = 20.0` to go there from the rate before"),
+                .help("add for instance `rate = 10.0`, or `to = 20.0` to ramp there from the rate before"),
         ),
         (None, Some(to)) if stage.from.is_none() && !follows => Some(
-            Problem::new("the first stage goes to a rate, but says not from which")
+            Problem::new("the first stage ramps to a rate, but does not say from which")
                 .at(to.place.clone(), "to this")
                 .help("add for instance `from = 1.0`"),
         ),
@@ -401,7 +401,7 @@ fn ways_of(stage: &Stage, follows: bool) -> Option<Problem> {
     }
 }
 
-/// What an arrival cannot do without.
+/// What an arrival needs.
 pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     let load = &scenario.load;
     let varies = load.ramp.place().is_some() || load.stages.is_some();

@@ -1,11 +1,11 @@
-//! What `[request]` may say.
+//! Checks what makes sense in `[request]`.
 
 use super::{unless, wrong};
 use crate::{RequestOptions, Scenario};
 use reader::Problem;
 use reader::{Place, Said};
 
-/// Most of what the contract with plugins counts in 32 bits.
+/// The largest number that the plugin contract counts in 32 bits.
 const MOST: u64 = u32::MAX as u64;
 
 /// Values that are out of range.
@@ -73,7 +73,7 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Pairs of which at most one can hold.
+/// Pairs of keys that cannot both be set.
 pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
     let request = &scenario.request;
     if let (Some(least), Some(most)) = (&request.min_output_tokens, &request.output_tokens)
@@ -83,7 +83,7 @@ pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
             Problem::new("`request.min-output-tokens` is more than `request.output-tokens`")
                 .at(least.place.clone(), "at least")
                 .at(most.place.clone(), "at most")
-                .help("an answer ends at `output-tokens`; raise it, or ask for fewer at least"),
+                .help("an answer ends at `output-tokens`; raise it, or lower the minimum"),
         );
     }
     body(scenario, problems);
@@ -93,7 +93,7 @@ fn place<T>(said: &Option<Said<T>>) -> Option<&Place> {
     said.as_ref().map(|said| &said.place)
 }
 
-/// What a key cannot do without.
+/// What a key needs.
 pub(super) fn gaps(request: &RequestOptions, problems: &mut Vec<Problem>) {
     if let (Some(assignment), None) = (&request.adapter_assignment, &request.adapters) {
         problems.push(
@@ -104,7 +104,7 @@ pub(super) fn gaps(request: &RequestOptions, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Fields of the request's body that have a key of their own.
+/// Fields of the request's body that have their own key.
 fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
     let request = &scenario.request;
     let twins = [
@@ -164,12 +164,12 @@ fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
         let problem = match said {
             Some(place) => Problem::new(format!("{name} contradicts `{key}`"))
                 .at(at, "this")
-                .at(place.clone(), "against this")
-                .help(format!("say it once, with `{key}`")),
-            // How a reply is read depends on it, so it cannot be said behind the runner's back.
-            None if field == "stream" => Problem::new(format!("{name}: say it with `{key}`"))
+                .at(place.clone(), "conflicts with this")
+                .help(format!("set it once, with `{key}`")),
+            // It determines how a reply is read, so the runner must know about it.
+            None if field == "stream" => Problem::new(format!("{name}: set it with `{key}`"))
                 .at(at, "not here")
-                .help("how replies are read depends on it"),
+                .help("it determines how replies are read"),
             None => continue,
         };
         problems.push(problem);

@@ -1,4 +1,4 @@
-//! What is asked of every request, and what a backend is told of it.
+//! The options of every request, and what a backend learns of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,51 +6,51 @@ use serde::{Deserialize, Serialize};
 use super::Plan;
 use model::adapter::Assignment;
 
-/// What is asked of every request. What is absent is left to the server.
+/// The options of every request. What is absent is left to the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RequestOptions {
     /// Whether replies are streamed.
     pub stream: bool,
-    /// Tokens to ask for where the sample does not say.
+    /// Output tokens to ask for if the sample does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
-    /// Tokens that an answer must have at least.
+    /// Minimum number of output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_output_tokens: Option<u32>,
-    /// Whether answers are made as long as asked.
+    /// Whether answers reach the requested length.
     pub ignore_eos: bool,
     /// Sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Choose among the likeliest tokens that together have this probability.
+    /// Sample from the likeliest tokens whose probabilities add up to this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// Choose among so many of the likeliest tokens.
+    /// Sample from this many of the likeliest tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
-    /// Choose among tokens that have at least this share of the likeliest one's probability.
+    /// Sample from tokens with at least this share of the likeliest token's probability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_p: Option<f64>,
-    /// Subtracted for each time that a token came before.
+    /// Subtracted for each earlier occurrence of a token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
-    /// Subtracted once where a token came before.
+    /// Subtracted once if a token occurred earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
-    /// Divides the score of tokens that came before.
+    /// Divides the score of tokens that occurred earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition_penalty: Option<f64>,
-    /// The seed of the server's choice among tokens.
+    /// Random seed of the server's sampling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_seed: Option<u64>,
     /// Texts that end an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Adapters to answer with, where the sample names none.
+    /// Adapters to use if the sample names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adapters: Vec<String>,
-    /// Which of them a request gets.
+    /// How adapters are assigned to requests.
     #[serde(default, skip_serializing_if = "is_random")]
     pub adapter_assignment: Assignment,
     /// Fields added to every request's body.
@@ -63,8 +63,8 @@ fn is_random(assignment: &Assignment) -> bool {
 }
 
 impl Plan {
-    /// The adapter for the request of that number, where its sample names none. It depends on nothing but
-    /// the plan, so that each slice of it gives the same.
+    /// The adapter for the request with this number, if its sample names none. It depends only on
+    /// the plan, so that each slice of the plan assigns the same.
     pub fn adapter(&self, index: u64) -> Option<&str> {
         let adapters = &self.request.adapters;
         let count = adapters.len() as u64;

@@ -1,5 +1,5 @@
-//! What the exchanges that are over amount to so far. An exchange is entered when it is recorded, which is
-//! after its last event was decoded: so everything here is late by the length of a reply.
+//! Totals of the exchanges that have ended so far. An exchange is entered when it is recorded, which is
+//! after its last event was decoded, so everything here lags by the length of a reply.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use result::metric::{self, Measure, Metric, Of, Reading};
 /// Milliseconds in the whole steps that metrics are counted in.
 const STEPS_PER_MS: f64 = 1e6;
 
-/// What is kept of exchanges that are over.
+/// What is kept of exchanges that have ended.
 pub(super) struct Books {
     /// Of the warm-up.
     pub warmup: u64,
@@ -29,7 +29,7 @@ pub(super) struct Books {
     tracks: [Track; METRICS.len()],
 }
 
-/// The metrics that are followed, and the bounds that each is counted by.
+/// The metrics that are followed, and the bucket bounds of each.
 const METRICS: [(&str, &[Nanos]); 5] = [
     (metric::TTFT, &LATENCIES),
     (metric::ITL, &LATENCIES),
@@ -113,14 +113,14 @@ impl Default for Books {
 }
 
 impl Books {
-    /// Enters an exchange that is over. `streamed` says whether replies were asked for piece by piece.
+    /// Enters an exchange that has ended. `streamed` says whether replies were streamed.
     pub fn enter(&mut self, exchange: &Exchange, streamed: bool) {
         if exchange.phase == Phase::Warmup {
             self.warmup += 1;
             return;
         }
         self.sent += u64::from(exchange.sent.is_some());
-        // Tokenizing answers is for when the run is over.
+        // Answers are only tokenized when the run has ended.
         let reading = Reading::new(exchange, streamed, None);
         match &exchange.outcome {
             Outcome::Ok => {

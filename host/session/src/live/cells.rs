@@ -1,5 +1,5 @@
-//! Distributions as onlookers see them: of the whole run, of its last seconds, and by fixed bounds. Each is
-//! made of counts, so that parts can be merged, and takes the same memory however many samples there are.
+//! Distributions for display during a run: of the whole run, of its last seconds, and in fixed buckets. Each
+//! consists of counts, so that parts can be merged, and takes the same memory however many samples there are.
 //!
 //! They are coarser than those of the result (`stats`), which is made of the records.
 
@@ -11,19 +11,19 @@ use model::units::Nanos;
 /// digits.
 pub const ERROR: f64 = 1.0 / 256.0;
 
-/// How many seconds the recent past is long.
+/// The length of the recent past in seconds.
 pub const RECENT_S: u64 = 10;
 
 /// Significant digits that cells keep apart.
 const DIGITS: u8 = 2;
 
-/// What is not told apart, in nanoseconds: less than a microsecond is nobody's latency.
+/// Differences below this are ignored, in nanoseconds: a latency of less than a microsecond does not occur.
 const FINEST: u64 = 1_000;
 
-/// What fresh cells reach to; larger values make them grow. A minute in nanoseconds.
+/// The range of fresh cells; larger values make them grow. A minute in nanoseconds.
 const EXPECTED: u64 = 60_000_000_000;
 
-/// Counts of spans of time.
+/// Counts of time spans.
 #[derive(Clone, Debug)]
 pub struct Cells {
     cells: Histogram<u64>,
@@ -47,7 +47,7 @@ impl Default for Cells {
 }
 
 impl Cells {
-    /// Counts a span so many times.
+    /// Counts a span this many times.
     pub fn add(&mut self, span: Nanos, times: u64) {
         if self.cells.record_n(span.0, times).is_err() {
             self.cells.saturating_record_n(span.0, times);
@@ -57,7 +57,7 @@ impl Cells {
         self.most = self.most.max(span.0);
     }
 
-    /// Adds all that another one has counted.
+    /// Adds everything that another one has counted.
     pub fn merge(&mut self, other: &Cells) {
         // Fails only where cells may not grow.
         let _ = self.cells.add(&other.cells);
@@ -66,13 +66,13 @@ impl Cells {
         self.most = self.most.max(other.most);
     }
 
-    /// Forgets all, and keeps the memory.
+    /// Clears all counts, and keeps the memory.
     fn clear(&mut self) {
         self.cells.reset();
         (self.sum, self.least, self.most) = (0, u64::MAX, 0);
     }
 
-    /// What they amount to; nothing where nothing was counted.
+    /// The summary; nothing if nothing was counted.
     pub fn quantiles(&self) -> Option<Quantiles> {
         let count = self.cells.len();
         if count == 0 {
@@ -94,7 +94,7 @@ impl Cells {
     }
 }
 
-/// What a distribution amounts to. Percentiles are within [`ERROR`] of those of the samples, the rest is exact.
+/// A summary of a distribution. Percentiles are within [`ERROR`] of those of the samples, the rest is exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantiles {
     /// How many samples.
@@ -144,7 +144,7 @@ impl Default for Seconds {
 }
 
 impl Seconds {
-    /// Counts a span so many times, at that instant.
+    /// Counts a span this many times, at this instant.
     pub fn add(&mut self, at: Nanos, span: Nanos, times: u64) {
         let number = second(at);
         let held = &mut self.last[(number % RECENT_S) as usize];
@@ -161,7 +161,7 @@ impl Seconds {
         cells.add(span, times);
     }
 
-    /// The seconds until now, the present one included, and all there is.
+    /// The seconds until now, including the present one, and all there is.
     pub fn at(&self, now: Nanos) -> Distribution {
         let now = second(now);
         let (mut recent, mut whole) = (Cells::default(), self.past.clone());
@@ -198,7 +198,7 @@ impl Buckets {
         }
     }
 
-    /// Counts a span so many times.
+    /// Counts a span this many times.
     pub fn add(&mut self, span: Nanos, times: u64) {
         let bucket = self.bounds.partition_point(|bound| *bound < span);
         self.counts[bucket] += times;

@@ -1,5 +1,5 @@
-//! How many requests are due by an instant. The plan says so: an onlooker counts for itself, and asks nothing
-//! of the pacer.
+//! How many requests are due by an instant. This follows from the plan, so an onlooker counts for itself and does
+//! not ask the pacer.
 
 use std::iter::Peekable;
 
@@ -15,7 +15,7 @@ pub(super) struct DueCount {
 }
 
 impl DueCount {
-    /// Of a plan; nothing where due times depend on the server, or where any number is due at once.
+    /// For a plan; nothing if due times depend on the server, or if any number is due at once.
     pub fn of(plan: &Plan, trace: &Trace) -> Option<Self> {
         let arrival = &plan.load.arrival;
         let endless = arrival.rate() == Some(f64::INFINITY) && plan.requests().is_none();
@@ -33,7 +33,7 @@ impl DueCount {
         })
     }
 
-    /// How many are due so long after the beginning. Spans do not get shorter from call to call.
+    /// How many are due this long after the beginning. Spans must not get shorter from call to call.
     pub fn upto(&mut self, elapsed: Nanos) -> u64 {
         let end = self.end;
         let passed = |due: &Due| matches!(due, Due::At(at) if *at <= elapsed && *at < end);

@@ -1,8 +1,8 @@
-//! The page that Prometheus reads, made from a snapshot: OpenMetrics' text format
+//! The page for Prometheus, made from a snapshot: OpenMetrics' text format
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Pure.
 //!
 //! Every series has the label `run`, the name of the run's folder, and counts from zero with each run: counters
-//! of two runs are two series. Times are in seconds. What is not known has no series.
+//! of two runs are two series. Times are in seconds. An unknown value has no series.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ use scenario::plan::Plan;
 /// The page's media type.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What a run is, in labels. It holds what the plan holds, and so no secret.
+/// The identity of a run, in labels. It only holds what the plan holds, and therefore no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The run's own name, that of its folder.
+    /// The run's own name, which is its folder's name.
     pub run: String,
     labels: Vec<(&'static str, String)>,
 }
@@ -65,7 +65,7 @@ pub fn page(identity: &Identity, snapshot: Snapshot) -> String {
     page
 }
 
-/// What is told where no run has begun.
+/// The page if no run has begun.
 pub fn empty_page() -> String {
     "# EOF\n".to_owned()
 }
@@ -138,7 +138,7 @@ impl Collector for Figures {
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         page.family(
-            ("runner_run", "What the run is, as its plan says."),
+            ("runner_run", "Facts about the run, from its plan."),
             MetricType::Info,
             |metric| metric.encode_info(&labels.as_slice()),
         )?;
@@ -150,7 +150,10 @@ impl Collector for Figures {
             }),
         )?;
         page.gauge(
-            ("runner_measuring_seconds", "How long the run has measured."),
+            (
+                "runner_measuring_seconds",
+                "How long the run has been measuring.",
+            ),
             seen.elapsed.map(|elapsed| elapsed.as_secs_f64()),
         )?;
         requests(&mut page, seen)?;
@@ -164,7 +167,7 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     page.family(
         (
             "runner_requests",
-            "Measured requests that are over, by how they ended.",
+            "Measured requests that ended, by how they ended.",
         ),
         MetricType::Counter,
         |metric| {
@@ -178,20 +181,20 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
         },
     )?;
     if let Some(due) = seen.due {
-        let help = "Measured requests that were due, by the plan.";
+        let help = "Measured requests that were due according to the plan.";
         page.counter(("runner_requests_due", help), due)?;
     }
     page.counter(
         (
             "runner_requests_given_out",
-            "Measured requests that were given to a worker to send.",
+            "Measured requests that were handed to a worker for sending.",
         ),
         seen.given_out,
     )?;
     page.gauge(
         (
             "runner_requests_ready",
-            "Requests that lay ready before the first was sent.",
+            "Requests that were ready before the first was sent.",
         ),
         Some(seen.ready as f64),
     )?;
@@ -205,7 +208,7 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     page.gauge(
         (
             "runner_requests_waiting",
-            "Requests that are due and wait, for the cap on requests in flight above all.",
+            "Requests that are due and waiting, mostly because of the cap on requests in flight.",
         ),
         seen.waiting.map(|waiting| waiting as f64),
     )
@@ -222,14 +225,14 @@ fn tokens(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     page.counter(
         (
             "runner_output_tokens",
-            "Output tokens of the measured requests that were answered, as far as the server tells.",
+            "Output tokens of the measured requests that were answered, as far as the server reports them.",
         ),
         seen.output_tokens,
     )?;
     page.counter(
         (
             "runner_output_tokens_seen",
-            "Output tokens since the measurement began, of replies under way too: as events state, one an event where they do not.",
+            "Output tokens since the measurement began, including replies under way: as reported in events, or one per event.",
         ),
         seen.tokens_seen,
     )
@@ -239,27 +242,27 @@ fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     let all = [
         (
             "runner_time_to_first_token",
-            "First output - sent, of answered requests that are over.",
+            "First output - sent, of answered requests that ended.",
             &seen.ttft,
         ),
         (
             "runner_inter_token_latency",
-            "Gaps between successive output events, of answered requests that are over.",
+            "Gaps between successive output events, of answered requests that ended.",
             &seen.itl,
         ),
         (
             "runner_time_per_output_token",
-            "(End - first output) / (output tokens - 1), of answered requests that are over.",
+            "(End - first output) / (output tokens - 1), of answered requests that ended.",
             &seen.tpot,
         ),
         (
             "runner_end_to_end_latency",
-            "End - sent, of answered requests that are over.",
+            "End - sent, of answered requests that ended.",
             &seen.e2e,
         ),
         (
             "runner_send_lag",
-            "How late requests left, of all that were sent and are over.",
+            "How late requests were sent, for all sent requests that ended.",
             &seen.send_lag,
         ),
     ];
@@ -297,7 +300,7 @@ fn client(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     page.gauge(
         (
             "runner_decode_backlog_reports",
-            "Reports of readers in the longest decode queue.",
+            "Reports from readers in the longest decode queue.",
         ),
         Some(load.backlog as f64),
     )

@@ -6,13 +6,13 @@ use super::cells::RECENT_S;
 use super::snapshot::Snapshot;
 use model::units::Nanos;
 
-/// How many seconds are kept.
+/// The number of seconds that are kept.
 pub const KEPT: usize = 600;
 
-/// What a second is at least: snapshots do not come on the second.
+/// The minimum length of a second: snapshots do not come exactly on the second.
 const SECOND: Nanos = Nanos(1_000_000_000);
 
-/// What happened a second.
+/// Rates per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// Output tokens, as they came.
@@ -56,7 +56,7 @@ pub struct History {
 }
 
 impl History {
-    /// Takes note of a snapshot, which is not older than the last.
+    /// Notes a snapshot, which must not be older than the last one.
     pub fn note(&mut self, snapshot: &Snapshot) {
         let Some(mark) = Mark::of(snapshot) else {
             return;
@@ -81,7 +81,7 @@ impl History {
         let long_enough = self.last.at.since(first.at) >= SECOND;
         let since = match long_enough {
             true => first,
-            // Snapshots were rare: the last two will have to do.
+            // Snapshots were rare: use the last two.
             false => self.marks.iter().rev().find(|mark| mark.at < begin)?,
         };
         self.last.rates_since(since)
@@ -92,7 +92,7 @@ impl History {
         (self.last.at >= SECOND).then(|| self.last.rates_since(&Mark::default()))?
     }
 
-    /// Second by second: when each ended, in seconds since the measurement began, and what happened in it.
+    /// Second by second: when each ended, in seconds since the measurement began, and its rates.
     pub fn seconds(&self) -> impl Iterator<Item = (f64, Rates)> + '_ {
         let pairs = self.marks.iter().zip(self.marks.iter().skip(1));
         pairs.filter_map(|(earlier, later)| {

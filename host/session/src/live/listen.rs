@@ -1,5 +1,5 @@
-//! Serves what can be seen of a run to Prometheus: `/metrics`, on a thread of its own that lets others go
-//! first. It outlives a run, and shows whichever was given to it last.
+//! Serves the state of a run to Prometheus: `/metrics`, on a thread of its own with a low
+//! priority. It outlives a run, and shows the latest run that was given to it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -25,13 +25,13 @@ use super::Live;
 use super::exposition::{self, Identity};
 use load::vitals::{Watched, yield_to_others};
 
-/// The host where none is given: nobody else is to read it unless told so.
+/// The default host: only this machine may read it, unless set otherwise.
 const LOOPBACK: &str = "127.0.0.1";
 /// Connections at the same time. More are left waiting.
 const CONNECTIONS: usize = 16;
 /// How long a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
-/// How long after accepting has failed it is tried again.
+/// How long to wait after a failed accept.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Where to listen: `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`; `:9464` or `9464` on loopback. Port 0 lets
@@ -42,10 +42,10 @@ pub struct Address {
     port: u16,
 }
 
-/// A text is no address.
+/// A text that is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no address to listen on: expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or :PORT for loopback"
+    "`{text}` is not an address to listen on: expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or :PORT for loopback"
 )]
 pub struct NoAddress {
     text: String,
@@ -101,10 +101,10 @@ struct Shown {
 }
 
 impl Listener {
-    /// Listens from now on.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// Where the address cannot be listened on, or no thread can be started.
+    /// If the address cannot be listened on, or no thread can be started.
     pub fn bind(address: &Address) -> io::Result<Self> {
         let addresses = (address.host.as_str(), address.port).to_socket_addrs()?;
         let socket = TcpListener::bind(addresses.collect::<Vec<_>>().as_slice())?;
@@ -187,7 +187,7 @@ async fn serve(
                     connections.spawn(async move {
                         let mut http = http1::Builder::new();
                         http.timer(TokioTimer::new()).header_read_timeout(HEAD);
-                        // A client that does not speak HTTP, or goes away, is none.
+                        // Ignore a client that does not speak HTTP, or goes away.
                         let _ = http.serve_connection(TokioIo::new(stream), service).await;
                     });
                 }
@@ -200,10 +200,10 @@ async fn serve(
 fn answer(request: &Request<Incoming>, shown: &Mutex<Option<Shown>>) -> Response<Full<Bytes>> {
     const TEXT: &str = "text/plain; charset=utf-8";
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let words = "only GET is answered here\n";
+        let words = "only GET is supported here\n";
         return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, words.to_owned());
     }
-    // Taken out, so that whoever shows the next run does not wait for this page.
+    // Taken out, so that showing the next run does not wait for this page.
     let shown = lock(shown).clone();
     match request.uri().path() {
         "/metrics" => {

@@ -1,4 +1,4 @@
-//! What an onlooker sees of a run at one instant: figures that nothing changes any more.
+//! The state of a run at one instant, for display: figures that do not change any more.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use model::exchange::FailureClass;
 use model::units::Nanos;
 use scenario::plan::Amount;
 
-/// How far a run is.
+/// How far the run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Phase {
     /// Requests are written and connections opened.
     #[default]
     Preparing = 0,
-    /// Requests go out that are not counted.
+    /// Requests are sent that are not counted.
     WarmUp = 1,
-    /// Requests go out that are counted.
+    /// Requests are sent that are counted.
     Measuring = 2,
-    /// Nothing more is sent; replies under way are waited for.
+    /// Nothing more is sent; waiting for the last replies.
     Draining = 3,
     /// Everything is on record.
     Over = 4,
@@ -47,15 +47,15 @@ impl Phase {
     }
 }
 
-/// Whether somebody stopped the run.
+/// Whether the run was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stopped {
-    /// Nobody did.
+    /// It was not.
     #[default]
     No,
     /// Nothing more is sent.
     Finishing,
-    /// Replies under way are given up.
+    /// Replies under way are abandoned.
     Aborting,
 }
 
@@ -64,7 +64,7 @@ pub enum Stopped {
 pub struct Failures {
     /// How many.
     pub count: u64,
-    /// What was seen the last time. Without secrets.
+    /// The last message. Without secrets.
     pub latest: String,
 }
 
@@ -79,17 +79,17 @@ pub struct Latency {
     pub buckets: Buckets,
 }
 
-/// A run at one instant. What is told of exchanges that are over is late by the length of a reply; what is
-/// under way is of this instant.
+/// A run at one instant. Figures about exchanges that have ended lag by the length of a reply; figures
+/// about those under way are current.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// How far it is.
     pub phase: Phase,
-    /// Whether somebody stopped it.
+    /// Whether it was stopped.
     pub stopped: Stopped,
-    /// Since when it measures; absent before.
+    /// How long it has been measuring; absent before.
     pub elapsed: Option<Nanos>,
-    /// Requests that lie ready before the first is sent.
+    /// Requests that were ready before the first was sent.
     pub ready: u64,
     /// Warm-up requests that are over.
     pub warmup: u64,
@@ -99,7 +99,7 @@ pub struct Snapshot {
     pub given_out: u64,
     /// Requests whose replies have not ended, of the warm-up too.
     pub in_flight: u64,
-    /// Requests that are due and wait, for the cap above all; absent where the plan does not say when they are due.
+    /// Requests that are due and waiting, mostly for the cap; absent if the plan does not say when they are due.
     pub waiting: Option<u64>,
     /// Measured requests that are over and answered.
     pub answered: u64,
@@ -111,8 +111,8 @@ pub struct Snapshot {
     pub input_tokens: u64,
     /// Tokens of their answers, where known without a tokenizer.
     pub output_tokens: u64,
-    /// Tokens of all replies since the measurement began, also of those under way: what events state, one an
-    /// event where they do not.
+    /// Tokens of all replies since the measurement began, including those under way: as reported in events, or one per
+    /// event.
     pub tokens_seen: u64,
     /// Time to first token.
     pub ttft: Latency,
@@ -122,10 +122,10 @@ pub struct Snapshot {
     pub tpot: Latency,
     /// End-to-end latency.
     pub e2e: Latency,
-    /// How late requests left.
+    /// How late requests were sent.
     pub send_lag: Latency,
-    /// What this client's threads used of their cores in the last second; absent before the measurement has
-    /// lasted so long, and where the system does not say.
+    /// What this client's threads used of their cores in the last second; absent until the measurement has
+    /// lasted that long, and if the system does not say.
     pub load: Option<Load>,
 }
 
@@ -152,9 +152,9 @@ impl Snapshot {
         share.min(1.0)
     }
 
-    /// How long it will go on if it goes on like this; absent where that cannot be said yet.
+    /// The estimated time left; absent if it cannot be estimated yet.
     pub fn left(&self, amount: Amount) -> Option<Nanos> {
-        /// Too little to judge by.
+        /// Too little data for an estimate.
         const EARLY: f64 = 0.02;
         let elapsed = self.elapsed?;
         let share = self.share(amount);

@@ -13,13 +13,13 @@ use plugins::backend::{Control, Dialect};
 /// How long between two questions.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Asks a target whether it serves until it does, for so long at most. `waits` is told before each further
-/// try how long it has been, and what was seen.
+/// Asks a target whether it is ready until it is, up to a time limit. Before each further try, `waits` gets
+/// the time waited so far and the last response.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
 /// # Errors
-/// Where it does not come to serve in time, or the backend fails.
+/// If it is not ready in time, or the backend fails.
 pub async fn wait_ready<C: Connect>(
     asked: &Asked<'_, C>,
     dialect: &mut Dialect,
@@ -44,7 +44,7 @@ pub async fn wait_ready<C: Connect>(
     }
 }
 
-/// Asks once; the inner error is what was seen instead of a server that serves.
+/// Asks once; the inner error is what came instead of a ready server.
 async fn ask<C: Connect>(
     asked: &Asked<'_, C>,
     dialect: &mut Dialect,
@@ -63,7 +63,7 @@ async fn ask<C: Connect>(
         None => dialect.control(Control::ListModels)?,
         health => health,
     };
-    // An engine that cannot be asked serves as soon as it listens, as far as anyone knows.
+    // An engine without a readiness request counts as ready as soon as it listens.
     let Some(question) = question else {
         return Ok(Ok(()));
     };
@@ -74,7 +74,7 @@ async fn ask<C: Connect>(
     };
     Ok(match answered {
         Err(cause) => Err(cause),
-        // Who does not let us in is there; the next question finds out what is wrong with the key.
+        // A server that refuses the key is ready; the next question finds out what is wrong with the key.
         Ok((head, _)) if matches!(head.status, 200..300 | 401 | 403) => Ok(()),
         Ok((head, body)) => {
             let said = explained(dialect, secrets, head.status, &body)?;

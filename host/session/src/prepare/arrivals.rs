@@ -1,4 +1,4 @@
-//! Due times that a dataset plans: read off its samples before the run, so that they are known like those of
+//! Due times that a dataset sets: read from its samples before the run, so that they are known like those of
 //! any other arrival, and the same for each slice of a plan.
 
 use super::BATCH;
@@ -9,11 +9,11 @@ use plugins::backend::Sample;
 use plugins::dataset::Dataset;
 use scenario::plan::{Amount, Load};
 
-/// When the samples that a load measures are due, in order. Goes over the sequence once, with the calls of a
-/// run, and keeps 8 bytes a sample.
+/// When the samples that a load measures are due, in order. Goes through the sequence once, with the same calls as a
+/// run, and keeps 8 bytes per sample.
 ///
 /// # Errors
-/// Where the dataset fails, a sample has no arrival, or has one before that of the sample before it.
+/// If the dataset fails, or a sample has no arrival time, or one before that of the sample before it.
 pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
     let mut samples = dataset.open(load.seed, load.requests())?;
     let mut left = load.warmup;
@@ -53,13 +53,13 @@ fn due(sample: &Sample, before: Option<Nanos>) -> Result<Nanos, String> {
     let id = sample.id.escape_debug();
     let Some(due) = sample.arrival.map(Nanos) else {
         return Err(format!(
-            "sample `{id}` has no arrival, and `arrival` = \"dataset\" leaves due times to the dataset; name another arrival, or a dataset that plans them"
+            "sample `{id}` has no arrival time, but `arrival` = \"dataset\" takes due times from the dataset; name another arrival, or a dataset that sets them"
         ));
     };
     match before.filter(|before| due < *before) {
         None => Ok(due),
         Some(before) => Err(format!(
-            "sample `{id}` is due after {} s, before the sample before it, which is due after {} s",
+            "sample `{id}` is due after {} s, earlier than the sample before it, which is due after {} s",
             due.as_secs_f64(),
             before.as_secs_f64()
         )),

@@ -1,5 +1,5 @@
-//! What a scenario names and what takes time to read, all of it at the same time: plugins to compile, the
-//! tokenizer, the input files' digests. What came of it is looked at afterwards, in the order of a reader.
+//! Reads everything that a scenario names and that takes time, all at the same time: plugins to compile, the
+//! tokenizer, the input files' digests. The results are looked at afterwards, in the order of the scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use tokenizer::{Tokenizer, TokenizerError};
 
 /// What was read.
 pub(super) struct Ahead {
-    /// By the name that was asked for.
+    /// By the name under which it was asked for.
     pub(super) plugins: BTreeMap<String, Result<Plugin, PluginError>>,
-    /// Absent where the scenario names none.
+    /// Absent if the scenario names none.
     pub(super) tokenizer: Option<Result<Tokenizer, TokenizerError>>,
     /// Path, length and SHA-256, by the scenario's names.
     pub(super) files: BTreeMap<String, Measured>,
@@ -70,7 +70,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
     })
 }
 
-/// Where a scenario's plugins are looked for.
+/// Where to search for a scenario's plugins.
 pub(super) fn search(source: &Source) -> SearchPath {
     SearchPath {
         scenario: source.folder.clone(),
@@ -79,7 +79,7 @@ pub(super) fn search(source: &Source) -> SearchPath {
     }
 }
 
-/// A path as it is meant from where it was said.
+/// A path, relative to where it was written.
 pub(super) fn seen(source: &Source, said: &Said<PathBuf>) -> PathBuf {
     match &source.folder {
         Some(folder) => said.seen_from(folder),
@@ -92,7 +92,7 @@ fn joined<T>(threads: Vec<(String, std::thread::ScopedJoinHandle<'_, T>)>) -> BT
     threads.map(|(name, thread)| (name, join(thread))).collect()
 }
 
-/// A panic of a thread is a bug, and goes on being one.
+/// A panic of a thread is a bug, and is passed on.
 fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()

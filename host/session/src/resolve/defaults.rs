@@ -1,5 +1,5 @@
-//! The parts of a plan that need nothing but the scenario: what it says, and what holds where it
-//! says nothing.
+//! The parts of a plan that need nothing but the scenario: its values, and defaults for what it
+//! does not set.
 
 use super::config_json;
 use model::arrival::{self, Shape, Spread, Think, ThinkSpread, Trace, length_for};
@@ -13,11 +13,11 @@ use result::threshold::Threshold;
 use scenario::plan::{Amount, Controls, Load, RequestOptions};
 use scenario::{Arrival, Ramp, Scenario, Stage};
 
-/// Requests when nobody says how many, as `vllm bench serve` and SGLang's client have it.
+/// The default number of requests, as in `vllm bench serve` and SGLang's client.
 const REQUESTS: u64 = 1000;
 
-/// How many requests, and when: all at once where nobody says, after one to warm up. Stages and
-/// traces say by themselves how long they are.
+/// How many requests, and when: by default all at once, after one to warm up. Stages and
+/// traces determine their own length.
 pub fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>) -> Load {
     let load = &scenario.load;
     let otherwise = match (&load.stages, trace) {
@@ -90,7 +90,7 @@ fn arrival_of(
                     .map_or(ThinkSpread::Constant, |said| said.value),
             }),
         },
-        // Without its file the scenario is refused.
+        // Without its file, the scenario is refused.
         Arrival::Trace => trace.map_or(arrival::Arrival::Inf, |(file, trace)| {
             let time_scale = value(&load.trace.time_scale, 1.0);
             arrival::Arrival::Trace {
@@ -101,7 +101,7 @@ fn arrival_of(
                 peak: trace.peak(time_scale) as f64,
             }
         }),
-        // Its samples are read when all else is known: see `Resolution::planned_arrivals`.
+        // Its samples are read when everything else is known: see `Resolution::planned_arrivals`.
         Arrival::Dataset => arrival::Arrival::Dataset {
             time_scale: value(&load.trace.time_scale, 1.0),
             timestamps: 0,
@@ -113,8 +113,8 @@ fn arrival_of(
     }
 }
 
-/// A ramp over the time that is said, else over the whole run: for so long, or until so many
-/// requests were due.
+/// A ramp over the time that is set, else over the whole run: for its duration, or until that many
+/// requests are due.
 fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
     let end = |said: &Option<Said<f64>>| said.as_ref().map_or(0.0, |said| said.value);
     let (from, to) = (end(&ramp.from), end(&ramp.to));
@@ -131,7 +131,7 @@ fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
     }
 }
 
-/// Stages with their beginnings, of which those that are not said are the ends before.
+/// Stages with their start rates; one that is not set is the end rate of the stage before.
 fn planned(stages: &[Stage]) -> Vec<arrival::Stage> {
     let mut before = 0.0;
     let said = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
@@ -160,7 +160,7 @@ fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// What is asked of every request: streamed and as long as asked, unless said otherwise.
+/// The options of every request: streamed and of the requested length, unless set otherwise.
 pub fn request_options(scenario: &Scenario) -> RequestOptions {
     let request = &scenario.request;
     let value = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
@@ -191,7 +191,7 @@ fn texts(said: &Option<Said<Vec<Said<String>>>>) -> Vec<String> {
     said.map(|text| text.value.clone()).collect()
 }
 
-/// When to give up.
+/// The timeouts.
 pub fn timeouts(scenario: &Scenario) -> Timeouts {
     let said = &scenario.timeouts;
     let or = |span: &Option<Said<model::duration::Span>>, seconds: u64| {
@@ -206,7 +206,7 @@ pub fn timeouts(scenario: &Scenario) -> Timeouts {
     }
 }
 
-/// What targets are asked beside answers: nothing, unless said otherwise.
+/// What targets are asked in addition to the measured requests: nothing by default.
 pub fn controls(scenario: &Scenario) -> Controls {
     let yes = |said: &Option<Said<bool>>| said.as_ref().is_some_and(|said| said.value);
     Controls {
@@ -226,7 +226,7 @@ pub fn percentiles(scenario: &Scenario) -> Vec<f64> {
     }
 }
 
-/// What a request must keep to, to be good.
+/// The SLOs that a good request meets.
 pub fn goodput(scenario: &Scenario) -> Vec<Objective> {
     let said = scenario.goodput.iter();
     said.map(|(metric, most)| Objective {
@@ -236,13 +236,13 @@ pub fn goodput(scenario: &Scenario) -> Vec<Objective> {
     .collect()
 }
 
-/// What the run must keep to. What is no threshold was told before.
+/// The thresholds of the run. Those that are malformed were reported before.
 pub fn thresholds(scenario: &Scenario) -> Vec<Threshold> {
     let said = scenario.thresholds.iter();
     said.filter_map(|said| said.value.parse().ok()).collect()
 }
 
-/// What plugins may use.
+/// The resource limits of plugins.
 pub fn limits(scenario: &Scenario) -> Limits {
     let said = &scenario.sandbox;
     let default = Limits::default();

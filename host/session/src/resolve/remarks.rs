@@ -1,13 +1,13 @@
-//! What a user should know of how plugins were loaded.
+//! What a user should know about the loading of plugins.
 
 use std::time::Duration;
 
 use plugins::Plugin;
 
-/// Compiling for longer than this is told.
+/// Compilation that takes longer than this is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// What is worth a line of how a plugin was loaded.
+/// What is worth a line about the loading of a plugin.
 pub fn of(plugin: &Plugin) -> Vec<String> {
     let loading = &plugin.loading;
     let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));
@@ -15,8 +15,8 @@ pub fn of(plugin: &Plugin) -> Vec<String> {
         .filter(|took| *took > SLOW)
         .map(|took| {
             let kept = match loading.kept {
-                true => "kept for next time",
-                false => "not kept, so next time takes as long",
+                true => "cached for next time",
+                false => "not cached, so the next run compiles it again",
             };
             format!(
                 "compiled plugin {} ({:.1} MB) in {:.1} s; {kept}",

@@ -1,4 +1,4 @@
-//! What a caller says of a run: the scenario, and where to find what it names.
+//! The input of a run: the scenario, and where to find what it names.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,15 +10,15 @@ use scenario::plan::Slice;
 /// A scenario and where it comes from.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// The scenario, flags laid over it.
+    /// The scenario, with flags laid over it.
     pub scenario: Scenario,
-    /// What it is called if it does not say.
+    /// Its name if it does not set one.
     pub name: String,
     /// The folder that its relative paths start from, if it came from a file.
     pub folder: Option<PathBuf>,
-    /// Plugins named on the command line; each takes the place of the scenario's own of its kind.
+    /// Plugins named on the command line; each replaces the scenario's own plugin of its kind.
     pub plugins: Vec<Said<String>>,
-    /// Folders to look for plugins in.
+    /// Folders to search for plugins.
     pub plugin_path: Vec<PathBuf>,
     /// The plugins that ship with the program.
     pub shipped: Shipped,

@@ -8,7 +8,7 @@ use plugins::backend::{Backend, Control};
 use reader::{Place, Problem};
 use scenario::plan::Wiring;
 
-/// The variable that holds the API key when nobody names another.
+/// The variable that holds the API key by default.
 const API_KEY_ENV: &str = "OPENAI_API_KEY";
 
 impl Resolution<'_> {
@@ -19,7 +19,7 @@ impl Resolution<'_> {
             .as_ref()
             .map_or(API_KEY_ENV, |said| said.value.as_str());
         let api_key = (self.source.variables.get(variable)).filter(|key| !key.is_empty());
-        // What is no variable's name may be the key itself; the scenario's check has refused it already.
+        // Text that is no variable's name may be the key itself; the scenario's check has refused it already.
         let is_name = variable
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -37,7 +37,7 @@ impl Resolution<'_> {
         (Secrets { api_key, headers }, names)
     }
 
-    /// Where requests go: what the scenario says, else where the backend's engine listens by default.
+    /// Where requests go: what the scenario sets, else where the backend's engine listens by default.
     pub(super) fn targets(&mut self, backend: Option<&Backend>) -> Option<Vec<Target>> {
         let Some(said) = &self.source.scenario.target.base_url else {
             let opened = backend?.open();
@@ -56,7 +56,7 @@ impl Resolution<'_> {
         targets.into_iter().collect()
     }
 
-    /// Whether the backend knows how to ask what is to be asked beside answers.
+    /// Checks that the backend knows how to ask what is asked in addition to the measured requests.
     pub(super) fn questions(&mut self, backend: &Backend) {
         let scenario = &self.source.scenario;
         let flush = (
@@ -67,7 +67,7 @@ impl Resolution<'_> {
         let metrics = (
             &scenario.report.server_metrics,
             Control::Metrics,
-            "tell its metrics",
+            "report its metrics",
         );
         for (said, what, to) in [flush, metrics] {
             let Some(said) = said.as_ref().filter(|said| said.value) else {
@@ -78,13 +78,12 @@ impl Resolution<'_> {
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     let name = &backend.plugin().asked;
-                    let problem = Problem::new(format!(
-                        "the backend `{name}` knows no way to ask a server to {to}"
-                    ));
+                    let problem =
+                        Problem::new(format!("the backend `{name}` cannot ask a server to {to}"));
                     self.faults.scenario.push(
                         problem
                             .at(said.place.clone(), "not with this backend")
-                            .help("leave it out, or take the engine's own backend"),
+                            .help("leave it out, or use the engine's own backend"),
                     );
                 }
                 Err(error) => self.faults.add(error, None),
@@ -99,7 +98,7 @@ impl Resolution<'_> {
         };
         let problem = Problem::new(error.to_string()).at(place.cloned(), "this");
         match (&error, place) {
-            // The scenario's own check has said so already.
+            // The scenario's own check has reported it already.
             (TargetError::NotUrl { .. }, Some(_)) => {}
             (TargetError::Credentials, _) => self.faults.scenario.push(problem.secret()),
             _ => self.faults.scenario.push(problem),
@@ -107,7 +106,7 @@ impl Resolution<'_> {
         None
     }
 
-    /// How the targets are spoken to.
+    /// How to connect to the targets.
     pub(super) fn wiring(&self) -> Wiring {
         let said = &self.source.scenario.connection;
         Wiring {

@@ -1,4 +1,4 @@
-//! What says when requests are due: a file, read once for its instants and its digest alike, or the dataset's
+//! The times when requests are due: from a file, read once for both its times and its digest, or from the dataset's
 //! samples.
 
 use std::fs::File;
@@ -16,8 +16,8 @@ use plugins::dataset::Dataset;
 use scenario::plan::Load;
 
 impl Resolution<'_> {
-    /// When the dataset has its samples due, where the scenario leaves that to it; else nothing. Completes what the
-    /// plan will say of it.
+    /// When the dataset has its samples due, if the scenario leaves that to it; else nothing. Completes what the plan
+    /// records about it.
     pub(super) fn planned_arrivals(&mut self, load: &mut Load, dataset: &Dataset) -> Trace {
         if !matches!(load.arrival, Arrival::Dataset { .. }) {
             return Trace::default();
@@ -46,7 +46,7 @@ impl Resolution<'_> {
         trace
     }
 
-    /// The trace that the scenario names, and what the plan says of its file.
+    /// The trace that the scenario names, and what the plan records about its file.
     pub(super) fn trace(&mut self) -> Option<(PlannedFile, Trace)> {
         let said = self.source.scenario.load.trace.file.as_ref()?;
         let path = seen(self.source, said);
@@ -72,7 +72,7 @@ impl Resolution<'_> {
     }
 }
 
-/// The instants of a file, its length and its SHA-256.
+/// The times in a file, its length and its SHA-256.
 fn read(path: &Path) -> Result<(Trace, u64, String), TraceError> {
     let mut file = BufReader::new(Hashed {
         file: File::open(path)?,

@@ -1,5 +1,5 @@
-//! What the server is asked beside the measurement: to forget the prefixes of the warm-up, and what it
-//! counted before and after. A worker asks, whose runtime connections live on; the pacer waits for it, while
+//! What the server is asked outside of the measurement: to clear its prefix cache after the warmup, and for its
+//! metrics before and after. A worker asks, because its runtime's connections stay open; the pacer waits for it while
 //! nothing is due.
 
 use plugins::backend::ServerMetric;
@@ -19,27 +19,27 @@ use plugins::backend::{Control, Dialect};
 use result::summary::server::{Figure, Server, Told};
 use scenario::plan::Plan;
 
-/// How often a server is asked to forget: it may still be letting go of the warm-up's requests.
+/// How often a server is asked to clear its cache: it may still be finishing the warmup's requests.
 const ATTEMPTS: u32 = 5;
 /// How long after a refusal it is asked again.
 const AGAIN: Nanos = Nanos(200_000_000);
-/// How often it is looked whether an answer has come.
+/// How often to check whether an answer has arrived.
 const GLANCE: Nanos = Nanos(1_000_000);
 
-/// Asks, in the backend's words.
+/// Asks, with the backend's request.
 pub(super) struct Aside<'r> {
     dialect: Dialect,
     parts: &'r Parts,
 }
 
-/// What a target counted of itself, by figure.
+/// A target's own metrics, by figure.
 type Readings = BTreeMap<Figure, f64>;
 
 impl<'r> Aside<'r> {
-    /// Opens the backend, where the plan has something to ask.
+    /// Opens the backend, if the plan has something to ask.
     ///
     /// # Errors
-    /// Where it cannot be opened.
+    /// If it cannot be opened.
     pub(super) fn open(plan: &Plan, parts: &'r Parts) -> Result<Option<Self>, PluginError> {
         let wanted = plan.control.flush_cache || plan.control.server_metrics;
         let open = || {
@@ -49,10 +49,10 @@ impl<'r> Aside<'r> {
         wanted.then(open).transpose()
     }
 
-    /// Has every target forget the prefixes of earlier prompts.
+    /// Makes every target clear its prefix cache.
     ///
     /// # Errors
-    /// Where one does not.
+    /// If one does not.
     pub(super) async fn flush(&mut self, conductor: &Conductor<'_>) -> Result<(), RunError> {
         for target in 0..self.parts.targets.len() as u32 {
             let mut attempt = 1;
@@ -70,10 +70,10 @@ impl<'r> Aside<'r> {
         Ok(())
     }
 
-    /// What every target counted so far.
+    /// The metrics of every target so far.
     ///
     /// # Errors
-    /// Where one does not say.
+    /// If one does not report them.
     pub(super) async fn before(&mut self, conductor: &Conductor<'_>) -> Result<Server, RunError> {
         let mut targets = Vec::new();
         for (number, target) in (0..).zip(&self.parts.targets) {
@@ -86,10 +86,10 @@ impl<'r> Aside<'r> {
         Ok(Server { targets })
     }
 
-    /// What they counted since. That one does not say any more is no reason to lose a measurement.
+    /// The metrics since then. If a target no longer reports them, the measurement is kept.
     ///
     /// # Errors
-    /// Where the backend breaks its contract.
+    /// If the backend breaks its contract.
     pub(super) async fn after(
         &mut self,
         conductor: &Conductor<'_>,
@@ -133,7 +133,7 @@ impl<'r> Aside<'r> {
     ) -> Result<Result<Vec<u8>, String>, RunError> {
         let Some(question) = self.dialect.control(what)? else {
             let cause = format!(
-                "the backend `{}` knows no such request",
+                "the backend `{}` has no request for this",
                 self.dialect.name()
             );
             return Ok(Err(cause));
@@ -160,7 +160,7 @@ impl<'r> Aside<'r> {
                 Ok(answered) => break answered,
                 Err(oneshot::error::TryRecvError::Empty) => conductor.rest(GLANCE).await,
                 Err(oneshot::error::TryRecvError::Closed) => {
-                    break Err("nobody is left to ask".to_owned());
+                    break Err("no target is left to ask".to_owned());
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! Behind the workers: the decode threads and the recorder, from the first report to the last record.
+//! The threads behind the workers: the decode threads and the recorder, from the first report to the last record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub(super) struct Backstage {
 }
 
 impl Backstage {
-    /// Starts so many decode threads, and the recorder. They let the readers go first: what they do
-    /// can be done later, but bytes that are read late are told as the server's latency.
+    /// Starts this many decode threads, and the recorder. They let the readers go first: their work
+    /// can wait, but bytes that are read late would count as the server's latency.
     pub(super) fn start(
         parts: &Parts,
         folder: &Path,
@@ -115,7 +115,7 @@ pub(super) fn thread<T: Send + 'static>(
         .map_err(RunError::Thread)
 }
 
-/// A panic of a thread is a bug, and goes on being one.
+/// A panic of a thread is a bug, and is passed on.
 pub(super) fn propagate<T>(joined: std::thread::Result<T>) -> T {
     joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

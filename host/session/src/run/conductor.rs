@@ -1,4 +1,4 @@
-//! The phases of a run, one after the other: lays requests and connections ready, warms up, measures.
+//! The phases of a run, one after the other: prepares requests and connections, warms up, measures.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use model::timings::Stage;
 use model::units::Nanos;
 use scenario::plan::{Amount, Plan};
 
-/// How many seconds' worth of requests lie ready before a run held to a rate begins.
+/// How many seconds' worth of requests must be ready before a run with a fixed rate begins.
 const READY_SECONDS: f64 = 2.0;
 
 /// Conducts the phases of one run.
@@ -102,13 +102,13 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Waits so long, while nothing is due. May return early.
+    /// Waits this long, while nothing is due. May return early.
     pub(super) async fn rest(&self, span: Nanos) {
         let until = self.clock.now() + span;
         self.control.signal.wait(&self.clock, Some(until)).await;
     }
 
-    /// How many requests must lie ready before the first is due: all that may be sent at once.
+    /// How many requests must be ready before the first is due: all that may be sent at once.
     fn ready(&self) -> u64 {
         let requests = self.plan.requests().unwrap_or(u64::MAX);
         let arrival = &self.plan.load.arrival;

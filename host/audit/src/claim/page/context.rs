@@ -1,4 +1,4 @@
-//! What stands around a block, put into its claim.
+//! Adds the text around a block to its claim.
 
 use super::super::Claim;
 use super::super::block::Span;
@@ -13,7 +13,7 @@ const ENGINES: [(&str, &str); 5] = [
     ("mindie", "MindIE"),
 ];
 
-/// Fills in what the page says of a block; `before` is what stands between it and the block before.
+/// Fills in what the page states about a block; `before` is the text between it and the previous block.
 pub(super) fn fill(claim: &mut Claim, page: &Page<'_>, span: Span, before: &str) {
     claim.model = page.section("Model");
     claim.about.hardware = page.section("Hardware");
@@ -33,7 +33,7 @@ pub(super) fn caption(before: &str) -> Option<String> {
     (title.len() < 80).then(|| title.to_owned())
 }
 
-/// The last fenced command above the block that stands under one of its headings.
+/// The last fenced command above the block, under one of its headings.
 fn launch_command<'a>(page: &Page<'a>, span: Span) -> Option<&'a str> {
     let path = page.above(span.start);
     let starts = |fence: &&Fence<'_>| {
@@ -59,7 +59,7 @@ fn launch_command<'a>(page: &Page<'a>, span: Span) -> Option<&'a str> {
     above.then_some(fence.text)
 }
 
-/// What the profile asked for: its name stands above the block, its settings elsewhere on the page.
+/// The settings of the profile: its name is above the block, its settings are elsewhere on the page.
 fn profile(claim: &mut Claim, page: &Page<'_>, before: &str) {
     let named = before.rfind("Profile: `").and_then(|at| {
         let name = &before[at + "Profile: `".len()..];
@@ -95,8 +95,8 @@ fn profile(claim: &mut Claim, page: &Page<'_>, before: &str) {
     }
 }
 
-/// The engine is the innermost heading's that names one, else that of the tool's own `backend`; its version
-/// stands behind its name somewhere on the page.
+/// The engine comes from the innermost heading that names one, else from the tool's own `backend`; its
+/// version follows its name somewhere on the page.
 fn engine(claim: &mut Claim, page: &Page<'_>) {
     let headed = claim.source.headings.iter().rev().find_map(|heading| {
         let first = heading.split_whitespace().next()?;
@@ -114,7 +114,7 @@ fn engine(claim: &mut Claim, page: &Page<'_>) {
     claim.about.engine_version = version(page.text, label);
 }
 
-/// What follows `vLLM v` where that is a version.
+/// What follows `vLLM v` if that is a version.
 fn version(text: &str, label: &str) -> Option<String> {
     text.match_indices(label).find_map(|(at, _)| {
         let rest = text[at + label.len()..].strip_prefix(" v")?;

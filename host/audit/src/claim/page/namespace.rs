@@ -34,7 +34,7 @@ pub(super) fn flags(text: &str) -> Option<BTreeMap<&str, &str>> {
     Some(flags)
 }
 
-/// What the flags say was asked.
+/// The settings in the flags.
 pub(super) fn fill(claim: &mut Claim, flags: &BTreeMap<&str, &str>) {
     let text = |name: &str| flags.get(name).copied().filter(|value| *value != "None");
     let count = |name: &str| text(name).and_then(|value| value.parse::<u64>().ok());

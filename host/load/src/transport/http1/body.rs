@@ -17,7 +17,7 @@ pub struct Body(State);
 
 #[derive(Debug)]
 enum State {
-    /// So many bytes are left.
+    /// This many bytes are left.
     Length(u64),
     /// As long as the connection.
     UntilClose,
@@ -48,12 +48,12 @@ struct SizeLine {
     length: usize,
 }
 
-/// What stands at the beginning of some bytes.
+/// What is at the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'b> {
     /// Content of the body.
     Content(&'b [u8]),
-    /// What only frames it.
+    /// Bytes that only frame it.
     Framing,
 }
 
@@ -63,10 +63,10 @@ impl Body {
         Body(State::Over)
     }
 
-    /// The body that such a head announces.
+    /// The body that this head announces.
     ///
     /// # Errors
-    /// Where the head contradicts itself, or announces what cannot be read.
+    /// If the head contradicts itself, or announces what cannot be read.
     pub fn of(status: u16, headers: &HeaderMap) -> Result<Self, String> {
         if matches!(status, 204 | 304) {
             return Ok(Body(State::Over));
@@ -79,7 +79,7 @@ impl Body {
                     Ok(Body(State::Chunked(Chunked::Size(SizeLine::default()))))
                 }
                 coding => Err(format!(
-                    "the reply has the transfer coding `{coding}`, which was not asked for"
+                    "the reply has the transfer coding `{coding}`, which was not requested"
                 )),
             };
         }
@@ -93,7 +93,7 @@ impl Body {
                 0 => State::Over,
                 length => State::Length(length),
             })),
-            _ => Err("the reply's content-length is no number, or several".to_owned()),
+            _ => Err("the reply's content-length is not a number, or there are several".to_owned()),
         }
     }
 
@@ -107,10 +107,10 @@ impl Body {
         matches!(self.0, State::Over)
     }
 
-    /// What stands at the beginning of these bytes, and how many of them it takes.
+    /// What is at the beginning of these bytes, and how many of them it takes.
     ///
     /// # Errors
-    /// Where they are not what the head announced.
+    /// If they are not what the head announced.
     pub fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(Part<'b>, usize), String> {
         match &mut self.0 {
             State::Over => Ok((Part::Framing, 0)),
@@ -188,7 +188,7 @@ impl Chunked {
                             return Ok((Part::Framing, index + 1, false));
                         }
                         b'\r' => {}
-                        _ => return Err("a chunk of the reply is longer than it says".to_owned()),
+                        _ => return Err("a chunk of the reply is longer than stated".to_owned()),
                     }
                 }
                 Ok((Part::Framing, bytes.len(), false))
@@ -200,7 +200,7 @@ impl Chunked {
                         b'\n' => *length = 0,
                         b'\r' => {}
                         _ if *length >= LINE_BYTES => {
-                            return Err("a line of the reply's trailer is too long".to_owned());
+                            return Err("a line in the reply's trailer is too long".to_owned());
                         }
                         _ => *length += 1,
                     }
@@ -214,7 +214,7 @@ impl Chunked {
 impl SizeLine {
     /// Takes one byte; gives the size when the line is whole.
     fn take(&mut self, byte: u8) -> Result<Option<u64>, String> {
-        let malformed = || Err("a chunk of the reply does not say its size".to_owned());
+        let malformed = || Err("a chunk of the reply has no valid size".to_owned());
         self.length += 1;
         if self.length > LINE_BYTES {
             return Err("the line with a chunk's size is too long".to_owned());

@@ -99,7 +99,7 @@ async fn replies_of_every_form() {
 #[tokio::test]
 async fn replies_that_break_say_how() {
     for (reply, what) in [
-        ("", "closed before a reply came"),
+        ("", "closed before a reply arrived"),
         (
             "HTTP/1.1 200 OK\r\ncontent-le",
             "in the middle of the reply's head",
@@ -115,7 +115,7 @@ async fn replies_that_break_say_how() {
         ),
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n",
-            "does not say its size",
+            "has no valid size",
         ),
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",

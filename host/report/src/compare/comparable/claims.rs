@@ -1,14 +1,14 @@
-//! What another tool states of itself against a run of ours, or against another claim. It says less
-//! than a plan does: what it does not say cannot be checked, and that is told.
+//! Compares the settings in another tool's result with a run of ours, or with another claim. A result
+//! states less than a plan: what it does not state cannot be checked, and is listed as such.
 
 use super::{Found, Kind};
 use crate::compare::side::{LATENCIES, Measured, metric_of};
 use audit::claim::Claim;
 
-/// Totals that are this far apart, as a share, were not of the same lengths.
+/// Totals that differ by more than this share come from different lengths.
 const LENGTHS: f64 = 0.01;
 
-/// What is said of how a result came about, of a run or a claim alike.
+/// The stated settings behind a result, for a run or a claim alike.
 struct Said {
     model: Option<String>,
     requests: Option<f64>,
@@ -20,7 +20,7 @@ struct Said {
     dataset: Option<String>,
 }
 
-/// A run of ours with a claim; `claim_first` where the claim is the baseline.
+/// A run of ours with a claim; `claim_first` if the claim is the baseline.
 pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: &mut Found<'_>) {
     let (ours, theirs) = (of_run(run), of_claim(claim));
     match claim_first {
@@ -32,7 +32,7 @@ pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: 
         true => found.about(theirs, ours),
         false => found.about(ours, theirs),
     }
-    found.unknown("the requests themselves: the claim does not hold them");
+    found.unknown("the requests themselves: the claim does not contain them");
 }
 
 /// Two claims.
@@ -54,7 +54,7 @@ pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut Found<'_>) {
     found.about(&a.about, &b.about);
     let tool = |claim: &Claim| Some(claim.tool.label().to_owned());
     found.may("tool", tool(a), tool(b));
-    found.unknown("the requests themselves: claims do not hold them");
+    found.unknown("the requests themselves: claims do not contain them");
 }
 
 fn of_run(run: &Measured) -> Said {
@@ -173,11 +173,11 @@ fn check<T>(
             found.obstacle(kind, what, Some(show(a)), Some(show(b)));
         }
         (Some(_), Some(_)) => {}
-        _ => found.unknown(&format!("{what}: not stated by both")),
+        _ => found.unknown(&format!("{what}: not stated by both sides")),
     }
 }
 
-/// Whether two names mean the same model: publishers leave out whose it is, and small letters.
+/// Whether two names mean the same model: publishers omit the owner, and differ in case.
 fn same_model(a: &str, b: &str) -> bool {
     let last = |name: &str| {
         let name = name.trim_end_matches('/');

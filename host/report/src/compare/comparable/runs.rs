@@ -10,20 +10,20 @@ use crate::compare::side::Measured;
 use model::duration;
 use scenario::plan::Plan;
 
-/// What becomes of a key of the plan that two runs have different values of.
+/// How to treat a key of the plan that differs between two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// It must agree.
     Must(Kind),
-    /// It is what people compare, or good to know.
+    /// It may differ: people compare it, or it is good to know.
     May,
-    /// It has no part in the measurement, or another key says the same.
+    /// It does not affect the measurement, or another key covers it.
     Silent,
 }
 
 use Fate::{May, Must, Silent};
 
-/// The keys of a plan by how they begin; of several the longest counts.
+/// The keys of a plan by their prefix; the longest match counts.
 const FATES: [(&str, Fate); 36] = [
     ("", May),
     ("about", Silent),
@@ -77,7 +77,7 @@ fn fate(key: &str) -> Fate {
     longest.map_or(May, |(_, fate)| *fate)
 }
 
-/// What must agree between two runs, and does not.
+/// What must agree between two runs but does not.
 pub(super) fn obstacles(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     for (key, a, b) in unlike(&a.reported.plan, &b.reported.plan) {
         if let Must(kind) = fate(&key) {
@@ -106,7 +106,7 @@ pub(super) fn differences(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     }
 }
 
-/// Whether the same was asked, request by request.
+/// Whether the requests are the same, one by one.
 fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     let on_the_wire = a.prompts.same_requests(&b.prompts);
     if on_the_wire.is_all() {

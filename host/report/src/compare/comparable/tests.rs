@@ -56,7 +56,7 @@ fn what_must_agree_is_told_with_both_values() {
             usual(),
             &[(
                 Kind::Prompts,
-                "dataset.config.like: nothing in A, vllm in B",
+                "dataset.config.like: not given in A, vllm in B",
             )],
         ),
         (
@@ -67,7 +67,7 @@ fn what_must_agree_is_told_with_both_values() {
             usual(),
             &[(
                 Kind::Prompts,
-                "dataset.files.data.digest: nothing in A, f1 in B",
+                "dataset.files.data.digest: not given in A, f1 in B",
             )],
         ),
         (
@@ -83,7 +83,7 @@ fn what_must_agree_is_told_with_both_values() {
         (
             &[("load.max-in-flight", json!(64))],
             usual(),
-            &[(Kind::Load, "load.max-in-flight: nothing in A, 64 in B")],
+            &[(Kind::Load, "load.max-in-flight: not given in A, 64 in B")],
         ),
         (
             &[("request.stream", json!(false))],
@@ -98,7 +98,10 @@ fn what_must_agree_is_told_with_both_values() {
             usual(),
             &[
                 (Kind::Request, "request.ignore-eos: true in A, false in B"),
-                (Kind::Lengths, "request.output-tokens: nothing in A, 9 in B"),
+                (
+                    Kind::Lengths,
+                    "request.output-tokens: not given in A, 9 in B",
+                ),
             ],
         ),
         (
@@ -133,7 +136,7 @@ fn what_must_agree_is_told_with_both_values() {
             usual(),
             &[(
                 Kind::Definition,
-                "goodput: nothing in A, [{\"metric\":\"ttft\",\"at-most-ms\":200.0}] in B",
+                "goodput: not given in A, [{\"metric\":\"ttft\",\"at-most-ms\":200.0}] in B",
             )],
         ),
         (
@@ -200,8 +203,8 @@ fn what_people_compare_is_named_and_never_refused() {
     assert_eq!(
         told,
         [
-            "engine: nothing in A, sglang in C",
-            "commit: nothing in A, abc in C",
+            "engine: not given in A, sglang in C",
+            "commit: not given in A, abc in C",
             "backend.digest: b0 in A, b1 in C",
             "name: chat in A, chat 2 in C",
             "runner: 0.1.0 in A, 0.2.0 in C",

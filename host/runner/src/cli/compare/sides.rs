@@ -1,5 +1,5 @@
-//! From the sides named on the command line to what is compared: folders of runs are found and read,
-//! repeats put together, other tools' results read and audited.
+//! From the sides named on the command line to what is compared: finds and reads folders of runs,
+//! groups repeats, and reads and audits other tools' results.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(super) struct Read {
     pub blocks: Option<usize>,
 }
 
-/// A side before its records are gone over.
+/// A side before its records are read.
 enum Found {
     Runs(Vec<Run>),
     Claim(Box<Claim>, Vec<String>),
@@ -37,7 +37,7 @@ struct Run {
 /// Reads every side.
 ///
 /// # Errors
-/// What cannot be read, or is no side.
+/// If something cannot be read, or is not a side.
 pub(super) fn read(
     named: &[String],
     choice: &Choice,
@@ -92,7 +92,7 @@ pub(super) fn read(
     cut(found, choice, conditions)
 }
 
-/// Goes over the records.
+/// Reads the records.
 fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<Read, Failure> {
     let summaries: Vec<&Summary> = (found.iter())
         .flat_map(|side| match side {
@@ -164,7 +164,7 @@ fn parts(name: &str) -> Result<Vec<Part>, Failure> {
     Ok(vec![Part::Claim(Box::new(claim), doubts)])
 }
 
-/// The run of a folder, with those percentiles beside its own.
+/// The run in a folder, with these percentiles in addition to its own.
 fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
     let mut facts = folder.facts()?;
     facts.run.percentiles.extend_from_slice(percentiles);
@@ -178,7 +178,7 @@ fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
     };
     if reported.status.is_none() {
         tell(format_args!(
-            "note: the run in {} did not finish: it was killed, or goes on still; what it had written is compared",
+            "note: the run in {} did not finish: it was killed, or it is still going on; what it has written is compared",
             folder.path().display()
         ));
     }
@@ -189,7 +189,7 @@ fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
     })
 }
 
-/// What another tool states, and why to doubt it. Of several in a file, `#2` is the second.
+/// Another tool's result, and the reasons to doubt it. `#2` picks the second of several in a file.
 fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
     let numbered = name.rsplit_once('#').and_then(|(file, number)| {
         let number: usize = number.parse().ok().filter(|number| *number > 0)?;
@@ -207,7 +207,7 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
         (None, 1) => 0,
         _ => return Err(which(&file, &claims)),
     };
-    // A published result is held against all of its page, as one in a file against its neighbours.
+    // A published result is checked against its whole page, as one in a file is against its neighbours.
     let (beside, place) = match file.starts_with(published::PREFIX) {
         true => {
             let all = published::all();
@@ -225,7 +225,7 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
     Ok((audited.claim, doubts))
 }
 
-/// That a file holds several results, or not so many.
+/// The error that a file holds several results, or not that many.
 fn which(file: &str, claims: &[Claim]) -> Failure {
     const TOLD: usize = 12;
     let is_published = file.starts_with(published::PREFIX);
@@ -247,19 +247,19 @@ fn which(file: &str, claims: &[Claim]) -> Failure {
         more => format!("; and {more} more"),
     };
     let words = format!(
-        "{file} holds {} results: say which: {listed}{rest}",
+        "{file} holds {} results; name one of them: {listed}{rest}",
         claims.len()
     );
     Failure::new(Exit::Input, words)
 }
 
-/// That there is nothing to compare with.
+/// The error that there is nothing to compare with.
 fn alone(found: &[Found]) -> Failure {
     let words = match found.first() {
         Some(Found::Runs(runs)) if runs.len() > 1 => {
-            "all of these runs are repeats of one another, and so one side; name a run of something else beside, or compare them with each other by --each"
+            "all of these runs are repeats of one another and form one side; add a run of something else, or compare them with each other with --each"
         }
-        _ => "a comparison has two sides or more: name what the first is to be held against",
+        _ => "a comparison needs at least two sides: name what to compare the first with",
     };
     Failure::new(Exit::CommandLine, words)
 }

@@ -1,5 +1,5 @@
-//! The terminal's other screen: entered for a dashboard, and left on every way out, so that whatever is
-//! printed next stands where people look for it.
+//! The terminal's alternate screen: entered for a dashboard, and left on every way out, so that whatever is
+//! printed next appears where people look for it.
 
 use std::io::{self, IsTerminal, Stderr};
 use std::sync::Once;
@@ -13,10 +13,10 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-/// Whether the other screen is shown. There is one terminal.
+/// Whether the alternate screen is shown. There is one terminal.
 static UP: AtomicBool = AtomicBool::new(false);
 
-/// The other screen, until dropped.
+/// The alternate screen, until dropped.
 pub struct Screen {
     /// What is drawn on.
     pub terminal: Terminal<CrosstermBackend<Stderr>>,
@@ -29,10 +29,10 @@ pub fn is_possible() -> bool {
 }
 
 impl Screen {
-    /// Changes to the other screen. Keys are not echoed there, and Ctrl-C is one of them.
+    /// Changes to the alternate screen. Keys are not echoed there, and Ctrl-C arrives as a key.
     ///
     /// # Errors
-    /// Where the terminal refuses.
+    /// If the terminal refuses.
     pub fn enter() -> io::Result<Self> {
         leave_when_something_panics();
         UP.store(true, Ordering::Release);
@@ -55,21 +55,21 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the other screen is shown, so that nothing else is to be printed.
+/// Whether the alternate screen is shown, so that nothing else may be printed.
 pub fn is_up() -> bool {
     UP.load(Ordering::Acquire)
 }
 
-/// Changes back. Does nothing where that has been done.
+/// Changes back. Does nothing if that has been done.
 pub fn leave() {
     if UP.swap(false, Ordering::AcqRel) {
-        // A terminal that has gone away needs nothing back.
+        // A terminal that has gone away needs no cleanup.
         let _ = execute!(io::stderr(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
 }
 
-/// A panic's message would be lost with the other screen.
+/// Leaves the screen first if something panics: the message would be lost with the screen.
 fn leave_when_something_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,5 +1,5 @@
 //! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and what keys have changed.
-//! A terminal that is too small for panels gets what matters most in lines.
+//! A terminal that is too small for panels gets the most important figures as lines.
 
 mod panels;
 mod words;
@@ -20,7 +20,7 @@ use session::live::{History, Phase, Snapshot, Stopped};
 /// The smallest terminal that panels have room on.
 const PANELS: (u16, u16) = (72, 22);
 
-/// What the run is, as its plan says.
+/// Facts about the run, from its plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
     /// Its name.
@@ -59,11 +59,11 @@ impl Subject {
 /// What is drawn.
 #[derive(Clone, Copy)]
 pub struct View<'v> {
-    /// What the run is.
+    /// Facts about the run.
     pub subject: &'v Subject,
-    /// How it is.
+    /// The state of the run.
     pub snapshot: &'v Snapshot,
-    /// What happened a second so far.
+    /// The rates per second so far.
     pub history: &'v History,
     /// Whether drawing is paused, so that the snapshot is an old one.
     pub paused: bool,
@@ -73,7 +73,7 @@ pub struct View<'v> {
     pub colours: bool,
 }
 
-/// The looks of things: without colours, weight alone.
+/// Styles: without colours, only font weight differs.
 #[derive(Clone, Copy)]
 struct Looks {
     colours: bool,
@@ -150,7 +150,7 @@ impl View<'_> {
         frame.render_widget(self.keys(), keys);
     }
 
-    /// What matters most, first.
+    /// The most important lines first.
     fn lines(&self, frame: &mut Frame<'_>, area: Rect) {
         let mut lines = vec![
             self.title(area.width),
@@ -162,7 +162,7 @@ impl View<'_> {
         ];
         lines.extend(self.failure_lines());
         lines.push(self.client_line());
-        // The keys keep the last line; what does not fit above them is left out.
+        // The keys stay on the last line; lines that do not fit above them are left out.
         let room = usize::from(area.height.saturating_sub(1)).max(1);
         lines.truncate(room);
         frame.render_widget(Paragraph::new(lines), area);
@@ -198,14 +198,12 @@ impl View<'_> {
     fn phase(&self) -> (String, Style) {
         let (looks, seen) = (self.looks(), self.snapshot);
         let (phase, style) = match (seen.stopped, seen.phase) {
-            (Stopped::Aborting, _) => ("stopped: replies are given up", looks.bad()),
-            (Stopped::Finishing, _) => {
-                ("stopped: the last replies are waited for", looks.doubtful())
-            }
+            (Stopped::Aborting, _) => ("stopped: abandoning replies", looks.bad()),
+            (Stopped::Finishing, _) => ("stopped: waiting for the last replies", looks.doubtful()),
             (Stopped::No, Phase::Preparing) => ("preparing", looks.strong()),
             (Stopped::No, Phase::WarmUp) => ("warming up", looks.strong()),
             (Stopped::No, Phase::Measuring) => ("measuring", looks.good()),
-            (Stopped::No, Phase::Draining) => ("the last replies are waited for", looks.good()),
+            (Stopped::No, Phase::Draining) => ("waiting for the last replies", looks.good()),
             (Stopped::No, Phase::Over) => ("over", looks.strong()),
         };
         match self.paused {
@@ -218,10 +216,10 @@ impl View<'_> {
         let stop = match self.snapshot.stopped {
             Stopped::No => "q stop",
             Stopped::Finishing => "q stop at once",
-            Stopped::Aborting => "q leave",
+            Stopped::Aborting => "q exit",
         };
         let pause = match self.paused {
-            true => "p go on drawing",
+            true => "p resume drawing",
             false => "p pause drawing",
         };
         Line::styled(format!("{stop}   {pause}   ? help"), self.looks().faint())

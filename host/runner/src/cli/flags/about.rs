@@ -1,13 +1,13 @@
-//! The flags that say what the run is of, for who reads its result.
+//! The flags that describe what was measured, for readers of the result.
 
 use super::said;
 use reader::Said;
 use scenario::Scenario;
 
-/// What the run is of.
+/// What was measured.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct About {
-    /// The engine under test, for the report: vllm
+    /// Name of the engine under test, for the report, such as vllm
     #[arg(
         long,
         value_name = "NAME",
@@ -15,7 +15,7 @@ pub struct About {
         help_heading = "Result"
     )]
     engine: Option<String>,
-    /// Its version, for the report
+    /// Version of the engine, for the report
     #[arg(
         long,
         value_name = "VERSION",
@@ -23,7 +23,7 @@ pub struct About {
         help_heading = "Result"
     )]
     engine_version: Option<String>,
-    /// What it runs on, for the report: "8x H800"
+    /// Hardware that the engine runs on, for the report, such as "8x H800"
     #[arg(
         long,
         value_name = "WORDS",
@@ -31,7 +31,7 @@ pub struct About {
         help_heading = "Result"
     )]
     hardware: Option<String>,
-    /// The command that started the engine, for the report; leave keys out of it
+    /// Command that started the engine, for the report; leave keys out of it
     #[arg(
         long,
         value_name = "COMMAND",
@@ -39,7 +39,7 @@ pub struct About {
         help_heading = "Result"
     )]
     launch_command: Option<String>,
-    /// Whatever else the report should say, KEY=VALUE; repeatable
+    /// Anything else for the report, as KEY=VALUE; repeatable
     #[arg(
         long,
         value_name = "KEY=VALUE",
@@ -50,10 +50,10 @@ pub struct About {
 }
 
 impl About {
-    /// Lays the flags that are given over a scenario.
+    /// Lays the given flags over a scenario.
     ///
     /// # Errors
-    /// What is wrong with a flag's value, in words.
+    /// A message that says what is wrong with a flag's value.
     pub fn lay_on(&self, scenario: &mut Scenario) -> Result<(), String> {
         let about = &mut scenario.about;
         about.engine = said("--engine", &self.engine);

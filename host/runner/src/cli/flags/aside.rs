@@ -1,4 +1,4 @@
-//! The flags that say what the server is asked beside answers.
+//! The flags for what the server is asked in addition to the measured requests.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use model::duration::{self, Span};
 use reader::Said;
 use scenario::Scenario;
 
-/// Questions beside the measurement.
+/// Questions in addition to the measurement.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Aside {
-    /// Wait so long, in seconds, for a server that does not serve yet [default: not at all]
+    /// How long to wait, in seconds, for a server that is not ready yet [default: not at all]
     #[arg(long, value_name = "SECONDS", env = "RUNNER_READY_CHECK_TIMEOUT_SEC", value_parser = seconds, help_heading = "Target")]
     ready_check_timeout_sec: Option<Span>,
-    /// Have the server forget its prefix cache between the warm-up and the measurement
+    /// Make the server clear its prefix cache between the warmup and the measurement
     #[arg(long, env = "RUNNER_FLUSH_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Load")]
     flush_cache: bool,
-    /// Compare with what the server counts of itself
+    /// Compare the results with the server's own metrics
     #[arg(long, env = "RUNNER_SERVER_METRICS", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     server_metrics: bool,
 }
@@ -36,7 +36,7 @@ fn seconds(text: &str) -> Result<Span, String> {
 }
 
 impl Aside {
-    /// Lays the flags that are given over a scenario.
+    /// Lays the given flags over a scenario.
     pub fn lay_on(&self, scenario: &mut Scenario) {
         scenario.target.wait_ready =
             said("--ready-check-timeout-sec", &self.ready_check_timeout_sec);

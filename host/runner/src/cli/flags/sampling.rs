@@ -1,14 +1,14 @@
-//! The flags that say how long answers are to be, how the server chooses their tokens, and with which adapters.
+//! The flags for the length of answers, the server's sampling, and the adapters.
 
 use super::said;
 use model::adapter::Assignment;
 use reader::Said;
 use scenario::RequestOptions;
 
-/// What is asked of the server's choice.
+/// Sampling options.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Sampling {
-    /// Output tokens to ask for where the dataset does not say
+    /// Output tokens to ask for if the dataset does not say
     #[arg(
         long,
         value_name = "TOKENS",
@@ -16,7 +16,7 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     output_tokens: Option<u64>,
-    /// Output tokens that an answer must have at least, where the engine can be told so
+    /// Minimum number of output tokens, if the engine supports it
     #[arg(
         long,
         value_name = "TOKENS",
@@ -27,7 +27,7 @@ pub struct Sampling {
     /// Sampling temperature
     #[arg(long, env = "RUNNER_TEMPERATURE", help_heading = "Requests")]
     temperature: Option<f64>,
-    /// Choose among the likeliest tokens that together have this probability
+    /// Sample from the likeliest tokens whose probabilities add up to this
     #[arg(
         long,
         value_name = "PROBABILITY",
@@ -35,7 +35,7 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     top_p: Option<f64>,
-    /// Choose among so many of the likeliest tokens
+    /// Sample from this many of the likeliest tokens
     #[arg(
         long,
         value_name = "TOKENS",
@@ -43,7 +43,7 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     top_k: Option<u64>,
-    /// Choose among tokens with at least this share of the likeliest one's probability
+    /// Sample from tokens with at least this share of the likeliest token's probability
     #[arg(
         long,
         value_name = "SHARE",
@@ -51,7 +51,7 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     min_p: Option<f64>,
-    /// Subtracted for each time that a token came before
+    /// Subtract this for each earlier occurrence of a token
     #[arg(
         long,
         value_name = "PENALTY",
@@ -60,7 +60,7 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     frequency_penalty: Option<f64>,
-    /// Subtracted once where a token came before
+    /// Subtract this once if a token occurred earlier
     #[arg(
         long,
         value_name = "PENALTY",
@@ -69,7 +69,7 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     presence_penalty: Option<f64>,
-    /// Divides the score of tokens that came before
+    /// Divide the score of tokens that occurred earlier by this
     #[arg(
         long,
         value_name = "PENALTY",
@@ -77,7 +77,7 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     repetition_penalty: Option<f64>,
-    /// The seed of the server's choice among tokens
+    /// Random seed of the server's sampling
     #[arg(
         long,
         value_name = "SEED",
@@ -85,7 +85,7 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     sampling_seed: Option<u64>,
-    /// A text that ends an answer; repeatable
+    /// Text that ends an answer; repeatable
     #[arg(
         long,
         value_name = "TEXT",
@@ -93,12 +93,12 @@ pub struct Sampling {
         help_heading = "Requests"
     )]
     stop: Vec<String>,
-    /// Adapters (LoRA) to answer with, where the dataset names none
+    /// Adapters (LoRA) to use if the dataset names none
     ///
-    /// Takes every word that follows it, so scenarios come first.
+    /// This flag takes every word after it, so put scenarios first.
     #[arg(long, value_name = "NAME", env = "RUNNER_LORA_MODULES", num_args = 1.., value_delimiter = ',', help_heading = "Requests")]
     lora_modules: Vec<String>,
-    /// Which of them a request gets: random (from the seed), or round-robin
+    /// How to assign adapters to requests: random (from the seed) or round-robin
     #[arg(
         long,
         value_enum,
@@ -111,7 +111,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Lays the flags that are given over what is asked of requests.
+    /// Lays the given flags over the request options.
     pub fn lay_on(&self, request: &mut RequestOptions) {
         request.output_tokens = said("--output-tokens", &self.output_tokens);
         request.min_output_tokens = said("--min-output-tokens", &self.min_output_tokens);

@@ -1,4 +1,4 @@
-//! The flags that say how the rate of requests goes over time, and how requests are spread about it.
+//! The flags for how the request rate changes over time, and how requests are spread around it.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use scenario::{Arrival, Load, SHAPES};
 /// How an open loop's load is shaped.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Shape {
-    /// Gamma-distributed gaps: 1 is Poisson, less comes in bursts, more is evener
+    /// Shape of the gamma-distributed gaps: 1 is Poisson, less is burstier, more is more even
     #[arg(
         long,
         value_name = "SHAPE",
@@ -24,13 +24,13 @@ pub struct Shape {
     /// Scale random gaps so that the last of n requests is due at n/rate, as vLLM's client does
     #[arg(long, env = "RUNNER_NORMALISE", alias = "normalize", value_parser = FalseyValueParser::new(), help_heading = "Load")]
     normalise: bool,
-    /// Let the rate change: linear, or exponential
+    /// Change the rate over time: linear or exponential
     ///
-    /// The rate is a function of time, and requests are due by the area under it; vLLM's client
-    /// makes it one of the request's number.
+    /// The rate is a function of time, and the area under it determines when requests are due.
+    /// In vLLM's client, the rate is a function of the request's number.
     #[arg(long, value_name = "SHAPE", env = "RUNNER_RAMP_UP_STRATEGY", value_parser = ramp_shape, help_heading = "Load")]
     ramp_up_strategy: Option<arrival::Shape>,
-    /// Requests a second at the beginning of the ramp
+    /// Requests per second at the start of the ramp
     #[arg(
         long,
         value_name = "RATE",
@@ -38,7 +38,7 @@ pub struct Shape {
         help_heading = "Load"
     )]
     ramp_up_start_rps: Option<f64>,
-    /// Requests a second at its end, and after it
+    /// Requests per second at the end of the ramp and after it
     #[arg(
         long,
         value_name = "RATE",
@@ -54,13 +54,13 @@ pub struct Shape {
         help_heading = "Load"
     )]
     ramp_up_over: Option<Span>,
-    /// Send when a file says: lines with a `timestamp` in milliseconds in JSON, or numbers of seconds
+    /// Send at the times in a file: JSON lines with a `timestamp` in milliseconds, or numbers of seconds
     #[arg(long, value_name = "FILE", env = "RUNNER_TRACE", help_heading = "Load")]
     trace: Option<PathBuf>,
-    /// Send when the dataset's samples say; short for --arrival dataset
+    /// Send at the times in the dataset's samples; short for --arrival dataset
     #[arg(long, env = "RUNNER_USE_TRACE_TIMESTAMPS", value_parser = FalseyValueParser::new(), conflicts_with = "arrival", help_heading = "Load")]
     use_trace_timestamps: bool,
-    /// How many times as fast the trace, or the dataset, is played
+    /// Play the trace or the dataset this many times as fast
     #[arg(
         long,
         value_name = "FACTOR",
@@ -78,7 +78,7 @@ fn ramp_shape(text: &str) -> Result<arrival::Shape, String> {
 }
 
 impl Shape {
-    /// Says in a scenario what the flags say.
+    /// Lays the given flags over a scenario's load.
     pub fn lay_on(&self, load: &mut Load) {
         load.burstiness = said("--burstiness", &self.burstiness);
         load.normalise = self.normalise.then(|| Said::flag("--normalise", true));

@@ -1,4 +1,4 @@
-//! The flags that say how the server is spoken to, and when to give up.
+//! The flags for connections to the server and for timeouts.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use model::duration::Span;
 use reader::Said;
 use scenario::Scenario;
 
-/// Connections and patience.
+/// Connections and timeouts.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Wiring {
-    /// Version of HTTP; 2 shares a connection among requests
+    /// HTTP version; with 2, requests share a connection
     #[arg(
         long,
         value_enum,
@@ -24,7 +24,7 @@ pub struct Wiring {
         help_heading = "Connections"
     )]
     http: Option<Version>,
-    /// Which connection a request takes: keep-alive (any that is free), never (one of its own) or session (its conversation's)
+    /// Which connection a request uses: keep-alive (any free one), never (a new one) or session (its conversation's)
     #[arg(
         long,
         value_enum,
@@ -34,7 +34,7 @@ pub struct Wiring {
         help_heading = "Connections"
     )]
     connections: Option<Reuse>,
-    /// Certificates to trust beside the system's, in PEM form
+    /// Certificates to trust in addition to the system's (PEM)
     #[arg(
         long,
         value_name = "FILE",
@@ -42,10 +42,10 @@ pub struct Wiring {
         help_heading = "Connections"
     )]
     ca_cert: Option<PathBuf>,
-    /// Take any certificate; every result will say so
+    /// Accept any certificate; every result will say so
     #[arg(long, env = "RUNNER_INSECURE", value_parser = FalseyValueParser::new(), help_heading = "Connections")]
     insecure: bool,
-    /// Whose word counts for when bytes came: kernel (however late they are read) or user (when they are read)
+    /// Which receive timestamps to use: kernel (independent of late reads) or user (when bytes are read)
     #[arg(
         long,
         value_enum,
@@ -55,7 +55,7 @@ pub struct Wiring {
         help_heading = "Connections"
     )]
     timestamps: Option<Timestamps>,
-    /// Longest wait for a connection [default: 10s]
+    /// Timeout for opening a connection [default: 10s]
     #[arg(
         long,
         value_name = "TIME",
@@ -63,7 +63,7 @@ pub struct Wiring {
         help_heading = "Connections"
     )]
     connect_timeout: Option<Span>,
-    /// Longest wait for the first token of an answer [default: that of the request]
+    /// Timeout for the first token of an answer [default: the request timeout]
     #[arg(
         long,
         value_name = "TIME",
@@ -71,7 +71,7 @@ pub struct Wiring {
         help_heading = "Connections"
     )]
     first_token_timeout: Option<Span>,
-    /// Longest wait for the next token [default: 10m]
+    /// Timeout for each next token [default: 10m]
     #[arg(
         long,
         value_name = "TIME",
@@ -79,7 +79,7 @@ pub struct Wiring {
         help_heading = "Connections"
     )]
     token_gap_timeout: Option<Span>,
-    /// Longest wait for a whole answer [default: 6h]
+    /// Timeout for a whole answer [default: 6h]
     #[arg(
         long,
         value_name = "TIME",
@@ -90,7 +90,7 @@ pub struct Wiring {
 }
 
 impl Wiring {
-    /// Lays the flags that are given over a scenario.
+    /// Lays the given flags over a scenario.
     pub fn lay_on(&self, scenario: &mut Scenario) {
         let connection = &mut scenario.connection;
         connection.http = said("--http", &self.http);

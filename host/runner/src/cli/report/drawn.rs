@@ -1,4 +1,4 @@
-//! What is drawn of runs: pages and pictures.
+//! The pages and pictures that are drawn of runs.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use report::folder::RunFolder;
 use report::html;
 use report::view::{View, grain};
 
-/// The form of a picture.
+/// The format of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picture {
-    /// As a drawing.
+    /// As a vector drawing.
     Svg,
     /// As pixels.
     Png,
@@ -33,7 +33,7 @@ impl Picture {
 /// Writes the page of these runs.
 ///
 /// # Errors
-/// Where a run cannot be read or the page cannot be written.
+/// If a run cannot be read or the page cannot be written.
 pub fn page(runs: &[RunFolder], out: &mut Output) -> Result<(), Failure> {
     let shown = shown(runs)?;
     let compared = match runs.len() {
@@ -44,10 +44,10 @@ pub fn page(runs: &[RunFolder], out: &mut Output) -> Result<(), Failure> {
     out.write(text.as_bytes()).map(drop)
 }
 
-/// Writes the chart of that name, or, where none is named, all of them into a folder.
+/// Writes the named chart, or all charts into a folder if none is named.
 ///
 /// # Errors
-/// Where a run cannot be read, there is no such chart, or it cannot be written.
+/// If a run cannot be read, there is no such chart, or it cannot be written.
 pub fn pictures(
     runs: &[RunFolder],
     form: Picture,
@@ -65,7 +65,7 @@ pub fn pictures(
         return Err(Failure::new(
             Exit::CommandLine,
             format!(
-                "there is no chart `{name}` of what was measured{}; there are {}",
+                "these runs have no chart `{name}`{}; they have {}",
                 near.unwrap_or_default(),
                 names.join(", ")
             ),
@@ -81,7 +81,7 @@ fn all(charts: &Charts, form: Picture, names: &[&str], folder: &Path) -> Result<
         return Err(Failure::new(
             Exit::CommandLine,
             format!(
-                "there are several charts: name one with --chart ({}), or give a folder for all of them with --output",
+                "there are several charts; name one with --chart ({}), or give a folder for all of them with --output",
                 names.join(", ")
             ),
         ));
@@ -90,7 +90,7 @@ fn all(charts: &Charts, form: Picture, names: &[&str], folder: &Path) -> Result<
         Failure::new(
             Exit::Input,
             format!(
-                "cannot make the folder `{}`: {cause}; give one with --output that can be made",
+                "cannot create the folder `{}`: {cause}; give a writable folder with --output",
                 folder.display()
             ),
         )
@@ -117,7 +117,7 @@ fn drawn(chart: &Chart, form: Picture) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Each further run against the first, as `runner compare --each` tells it.
+/// Compares each further run with the first, as `runner compare --each` does.
 fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<html::Comparison, Failure> {
     let figures = compare::figures(&Choice::Headline, &[], &[]);
     let requests = shown.iter().map(|run| run.reported.summary.requests.total);
@@ -132,7 +132,7 @@ fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<html::Comparison, Fai
     Ok(compare::compare(&sides, &asked))
 }
 
-/// The runs with what is shown of them, all told by the same spans of time.
+/// The runs with what is shown of them, all with the same length of time steps.
 fn shown(runs: &[RunFolder]) -> Result<Vec<Shown>, Failure> {
     let mut reported = Vec::with_capacity(runs.len());
     for run in runs {

@@ -1,4 +1,4 @@
-//! Where a report goes: stdout, or a file that is written whole or not at all.
+//! Where a report goes: stdout, or a file that is written completely or not at all.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use super::super::failure::{Exit, Failure};
 use super::super::run::{Reader, wrote};
 
-/// Where a report goes. Without [`Output::finish`], no file is left.
+/// Where a report goes. Without [`Output::finish`], no file is left behind.
 pub struct Output {
     to: To,
 }
 
 enum To {
     Stdout(BufWriter<Stdout>),
-    /// A new file beside the one to be replaced.
+    /// A new file next to the one to be replaced.
     Beside {
         path: PathBuf,
         part: PathBuf,
         file: BufWriter<File>,
     },
-    /// What is not a file of its own, such as a pipe or a device: it cannot be replaced.
+    /// Something that is not a regular file, such as a pipe or a device, and cannot be replaced.
     Through {
         path: PathBuf,
         file: BufWriter<File>,
@@ -28,10 +28,10 @@ enum To {
 }
 
 impl Output {
-    /// Opens the file, or stdout where it is `-`.
+    /// Opens the file, or stdout if it is `-`.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             let to = To::Stdout(BufWriter::new(io::stdout()));
@@ -46,7 +46,7 @@ impl Output {
                     file: BufWriter::new(file),
                 })
             }
-            // The file that a link leads to is replaced, not the link.
+            // Replace the file that a link leads to, not the link.
             Ok(_) => path.canonicalize().and_then(|path| beside(&path)),
             Err(_) => beside(path),
         };
@@ -56,10 +56,10 @@ impl Output {
         }
     }
 
-    /// Writes a part of the report, and says whether anyone reads it.
+    /// Writes a part of the report, and returns whether anyone still reads it.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write(&mut self, part: &[u8]) -> Result<Reader, Failure> {
         match &mut self.to {
             To::Stdout(out) => wrote(out.write_all(part)),
@@ -74,7 +74,7 @@ impl Output {
     /// Ends the report: a file appears under its name.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn finish(mut self) -> Result<(), Failure> {
         match &mut self.to {
             To::Stdout(out) => wrote(out.flush()).map(drop),
@@ -90,7 +90,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let To::Beside { part, .. } = &self.to {
-            // It is there only where the report was not finished.
+            // It exists only if the report was not finished.
             let _ = std::fs::remove_file(part);
         }
     }
@@ -112,7 +112,7 @@ fn cannot(path: &Path, cause: &io::Error) -> Failure {
     Failure::new(
         Exit::Input,
         format!(
-            "cannot write `{}`: {cause}; give a file that can be written with --output",
+            "cannot write `{}`: {cause}; give a writable file with --output",
             path.display()
         ),
     )

@@ -1,5 +1,5 @@
-//! What a run that was reported means for the exit code: how it ended, whether anything was measured,
-//! and whether it keeps to what it was held to.
+//! What a reported run means for the exit code: how it ended, whether anything was measured,
+//! and whether its thresholds hold.
 
 use super::Output;
 use crate::cli::failure::{Exit, Failure};
@@ -8,7 +8,7 @@ use result::finding::{Severity, Verdict};
 use result::summary::Summary;
 use session::{Measured, Unjudged};
 
-/// The exit code of a run that was reported.
+/// The exit code of a reported run.
 pub(super) fn conclude(
     measured: Measured,
     interrupt: &Interrupt,
@@ -40,7 +40,7 @@ fn assess(
     if requests.total == 0 {
         return Err(Failure::new(
             Exit::Input,
-            "no request was made: the dataset gave no sample",
+            "no request was made: the dataset produced no sample",
         ));
     }
     if requests.successful == 0 {
@@ -64,14 +64,14 @@ fn assess(
     if let Some(Unjudged { failures, first }) = unjudged {
         return Err(Failure::new(
             Exit::Plugin,
-            format!("answers could not all be judged ({failures} times): {first}"),
+            format!("{failures} answers could not be scored; the first error: {first}"),
         ));
     }
     judge(summary, output.strict)
 }
 
-/// Whether the result is one to go on with: not where the measurement is invalid and that matters, nor
-/// where a threshold does not hold.
+/// Whether the result is acceptable: not if the measurement is invalid and that matters, nor if a
+/// threshold does not hold.
 fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
     if summary.verdict == Verdict::Invalid && (strict || !summary.thresholds.is_empty()) {
         let findings = summary.findings.iter();

@@ -1,4 +1,4 @@
-//! The dashboard's panels, on a terminal that has room for them.
+//! The dashboard's panels, for a terminal that has room for them.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -20,7 +20,7 @@ const ROLE: u16 = 24;
 const STEPS: f64 = 100.0;
 
 impl View<'_> {
-    /// The share that is done as a bar, and in words.
+    /// The share that is done, as a bar and in words.
     pub(super) fn progress(&self, frame: &mut Frame<'_>, area: Rect) {
         let words = self.progress_words();
         let [bar, beside] = Layout::horizontal([
@@ -42,7 +42,7 @@ impl View<'_> {
         frame.render_widget(Line::raw(words).right_aligned(), beside);
     }
 
-    /// Tokens and requests a second, as numbers and over time.
+    /// Tokens and requests per second, as numbers and over time.
     pub(super) fn rates(&self, frame: &mut Frame<'_>, area: Rect) {
         let [tokens, requests] =
             Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
@@ -92,7 +92,7 @@ impl View<'_> {
         frame.render_widget(chart, area);
     }
 
-    /// Percentiles, of the recent past and of all.
+    /// Percentiles of the recent past and of the whole run.
     pub(super) fn latencies(&self, frame: &mut Frame<'_>, area: Rect) {
         let looks = self.looks();
         let recent = format!("{RECENT_S}s");
@@ -119,7 +119,7 @@ impl View<'_> {
         frame.render_widget(Paragraph::new(lines).block(block), area);
     }
 
-    /// What became of requests.
+    /// What happened to requests.
     pub(super) fn requests(&self, frame: &mut Frame<'_>, area: Rect) {
         let seen = self.snapshot;
         let due = seen.due.map_or(ABSENT.to_owned(), |due| due.to_string());
@@ -137,7 +137,7 @@ impl View<'_> {
             ]),
         ];
         let failures = self.failure_lines();
-        // The only message may take the room of others.
+        // A single message may take the room of others.
         let alone = failures.len() == 1;
         lines.extend(failures);
         let mut told = Paragraph::new(lines).block(Block::bordered().title("requests"));
@@ -147,7 +147,7 @@ impl View<'_> {
         frame.render_widget(told, area);
     }
 
-    /// What this client uses of its cores, and whether it keeps up.
+    /// How much of its cores this client uses, and whether it keeps up.
     pub(super) fn client(&self, frame: &mut Frame<'_>, area: Rect) {
         let block = Block::bordered().title("this client");
         let inner = block.inner(area);

@@ -1,4 +1,4 @@
-//! The dashboard's figures in words: what stands in its panels and, on a small terminal, in their place.
+//! The dashboard's figures in words: for its panels, and for a terminal too small for them.
 
 use std::time::Duration;
 
@@ -15,33 +15,33 @@ use session::live::cells::Quantiles;
 use session::live::snapshot::Failures;
 use session::live::{Latency, Phase};
 
-/// What is not known.
+/// Shown if a value is not known.
 pub(super) const ABSENT: &str = "-";
 
-/// Share of a second on a core from which on a thread is worth a look, and has nothing left to give.
+/// Share of a core at which a thread is worth a look, and at which it has nothing left to give.
 const BUSY: [f64; 2] = [0.7, 0.9];
 
-/// The parts of this client that measure, from the first that a request meets to the last.
+/// The parts of this client that measure, in the order in which a request meets them.
 const MEASURING: [&str; 4] = ["pace", "read", "decode", "record"];
 
 /// What the keys do, and what is shown.
 pub(super) const HELP: [&str; 13] = [
     "q, Ctrl-C   stop sending, wait for the last replies, report;",
-    "            again: give up the replies; again: leave at once",
+    "            again: abandon the replies; again: exit at once",
     "p           pause drawing; the run goes on",
-    "?           this; Esc closes it",
+    "?           show this help; Esc closes it",
     "",
-    "Tokens a second and requests in flight are of this moment.",
-    "Latencies, and requests answered or failed, are of requests",
-    "that are over: they come late by the length of a reply.",
-    "`10s` are the requests that ended in the last ten seconds.",
+    "Tokens per second and requests in flight are current values.",
+    "Latencies, and requests answered or failed, count requests",
+    "that have ended, so they lag by the length of a reply.",
+    "`10s` covers the requests that ended in the last ten seconds.",
     "Percentiles here are within 0.4 %; the result's are exact.",
     "",
     "`this client` is the share of a core that each part of the",
-    "runner used in the last second: what is near 100 % is too slow.",
+    "runner used in the last second: near 100 % is too slow.",
 ];
 
-/// Milliseconds with as many digits as mean something.
+/// Milliseconds with as many digits as are meaningful.
 pub(super) fn ms(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
@@ -50,7 +50,7 @@ pub(super) fn ms(value: f64) -> String {
     }
 }
 
-/// A rate with as many digits as mean something.
+/// A rate with as many digits as are meaningful.
 pub(super) fn rate(value: f64) -> String {
     match value {
         value if value < 100.0 => format!("{value:.1}"),
@@ -68,7 +68,7 @@ fn seconds(span: Nanos) -> String {
     duration::format(Duration::from_secs(Duration::from(span).as_secs()))
 }
 
-/// What a role's busiest thread used of a core.
+/// The share of a core that a role's busiest thread used.
 pub(super) struct Role<'r> {
     pub name: &'r str,
     pub threads: usize,
@@ -76,7 +76,7 @@ pub(super) struct Role<'r> {
 }
 
 impl View<'_> {
-    /// How much is done, since when, and for how long still.
+    /// How much is done, the time elapsed, and the time left.
     pub(super) fn progress_words(&self) -> String {
         let (seen, subject) = (self.snapshot, self.subject);
         match seen.phase {
@@ -133,13 +133,13 @@ impl View<'_> {
         Line::raw(format!("{name} {}", told(latency.recent.or(latency.whole))))
     }
 
-    /// The classes of failure, the most frequent first, with what was seen last.
+    /// The classes of failure, the most frequent first, each with its latest message.
     pub(super) fn failure_lines(&self) -> Vec<Line<'static>> {
         let mut classes: Vec<(&FailureClass, &Failures)> = self.snapshot.failed.iter().collect();
         classes.sort_by_key(|(class, failures)| (std::cmp::Reverse(failures.count), **class));
         let looks = self.looks();
         let lines = classes.into_iter().map(|(class, failures)| {
-            // Servers may answer in several lines, and in anything that moves the cursor.
+            // Servers may answer in several lines, and with characters that move the cursor.
             let latest = failures.latest.replace(char::is_control, " ");
             Line::from(vec![
                 Span::styled(format!("{} {}", class.name(), failures.count), looks.bad()),
@@ -149,7 +149,7 @@ impl View<'_> {
         lines.collect()
     }
 
-    /// Parts of this client: those that measure, then those that look on.
+    /// The parts of this client: those that measure, then those that only watch.
     pub(super) fn roles(&self) -> Vec<Role<'_>> {
         let mut roles: Vec<Role<'_>> = Vec::new();
         let load = self.snapshot.load.iter();

@@ -1,0 +1,32 @@
+//! `componentize MODULE COMPONENT`: makes a component of a core module, and prints what it imports, one name a line.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let [module, component] = &*arguments else {
+        eprintln!("usage: componentize MODULE COMPONENT");
+        return ExitCode::from(2);
+    };
+    match write(module, component) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("componentize: {}: {error}", module.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(module: &OsString, component: &OsString) -> Result<(), Box<dyn Error>> {
+    let encoded = componentize::encode(&fs::read(module)?)?;
+    let imports = componentize::imports(&encoded)?;
+    fs::write(component, encoded)?;
+    for name in imports {
+        println!("{name}");
+    }
+    Ok(())
+}

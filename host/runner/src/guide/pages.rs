@@ -1,0 +1,114 @@
+//! The user guide as it ships inside the runner: the pages of `host/guide`, which mdBook makes a site of.
+
+use model::nearest;
+
+/// A page of the guide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// What users call it.
+    pub name: &'static str,
+    /// What it is about, in a few words.
+    pub about: &'static str,
+    /// Its text, in Markdown.
+    pub text: &'static str,
+}
+
+macro_rules! page {
+    ($name:literal, $file:literal, $about:literal) => {
+        Page {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!("../../../guide/src/", $file, ".md")),
+        }
+    };
+}
+
+/// The pages, in the order of the book.
+pub const PAGES: [Page; 15] = [
+    page!(
+        "start",
+        "start",
+        "install, build, and run for the first time"
+    ),
+    page!("scenarios", "scenarios", "describe a run in a file"),
+    page!("load", "load", "choose how many requests to send, and when"),
+    page!(
+        "connections",
+        "connections",
+        "targets, HTTP versions, TLS, timeouts"
+    ),
+    page!(
+        "monitoring",
+        "monitoring",
+        "watch a run, in a terminal or with Prometheus"
+    ),
+    page!("mock", "mock", "try things out against the built-in engine"),
+    page!(
+        "results",
+        "results",
+        "read a result, its findings and its verdict"
+    ),
+    page!("reports", "reports", "draw pages, charts and tables"),
+    page!("comparing", "comparing", "compare runs with each other"),
+    page!("auditing", "auditing", "check the results of other tools"),
+    page!("ci", "ci", "thresholds and exit codes"),
+    page!(
+        "plugins",
+        "plugins",
+        "use plugins; `runner plugin guide` is for their authors"
+    ),
+    page!(
+        "metrics",
+        "reference/metrics",
+        "reference: every metric, with its formula"
+    ),
+    page!(
+        "scenario-keys",
+        "reference/scenario-keys",
+        "reference: every key of a scenario"
+    ),
+    page!(
+        "plugin-cases",
+        "reference/plugin-cases",
+        "reference: the files of a plugin's test cases"
+    ),
+];
+
+/// The page of that name.
+///
+/// # Errors
+/// Where there is none: in words, with the nearest name.
+pub fn page(name: &str) -> Result<&'static Page, String> {
+    PAGES.iter().find(|page| page.name == name).ok_or_else(|| {
+        let names = PAGES.iter().map(|page| page.name);
+        match nearest(name, names.clone()) {
+            Some(close) => format!("the guide has no page `{name}`; did you mean `{close}`?"),
+            None => {
+                let names: Vec<&str> = names.collect();
+                format!(
+                    "the guide has no page `{name}`; its pages are {}",
+                    names.join(", ")
+                )
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PAGES;
+
+    /// A page that the book has and the command has not, or the other way round, would be lost on somebody.
+    #[test]
+    fn pages_are_those_of_the_book() {
+        let summary = include_str!("../../../guide/src/SUMMARY.md");
+        let listed: Vec<&str> = summary
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(".md)").next())
+            .map(|path| path.rsplit('/').next().unwrap_or(path))
+            .collect();
+        let known: Vec<&str> = PAGES.iter().map(|page| page.name).collect();
+        assert_eq!(listed, known);
+    }
+}

@@ -1,0 +1,117 @@
+//! The commands in the documents: each block of the README and of the guide's pages that is fenced as `sh tested` is
+//! run, a document's blocks one after the other in an empty folder, with the runner just built in the path.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::steps;
+
+/// Where the guide's pages lie.
+const GUIDE: &str = "host/guide/src";
+
+/// Runs the tested blocks of all documents; the first exit code that is not 0.
+pub fn test(root: &Path) -> Result<i32> {
+    let code = steps::build_binary(root, "runner")?;
+    if code != 0 {
+        return Ok(code);
+    }
+    let mut documents = vec![root.join("README.md")];
+    documents.extend(pages(&root.join(GUIDE))?);
+    let mut blocks = 0;
+    for document in documents {
+        let text = fs::read_to_string(&document)
+            .with_context(|| format!("reading {}", document.display()))?;
+        let tested = tested_blocks(&text);
+        blocks += tested.len();
+        let name = document.strip_prefix(root).unwrap_or(&document);
+        let folder = root.join("target/documents").join(name.with_extension(""));
+        let code = run_blocks(root, &folder, &tested)?;
+        if code != 0 {
+            eprintln!("xtask: the commands of {} do not work", name.display());
+            return Ok(code);
+        }
+    }
+    if blocks == 0 {
+        bail!("no document has a block fenced as `sh tested`");
+    }
+    Ok(0)
+}
+
+/// The Markdown files below a folder, in the order of their names.
+fn pages(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(pages(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Runs blocks one after the other in an empty folder.
+fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
+    if blocks.is_empty() {
+        return Ok(0);
+    }
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)?;
+    let mut search: Vec<PathBuf> = vec![steps::built(root)];
+    search.extend(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
+    let search = std::env::join_paths(search)?;
+    for block in blocks {
+        eprintln!("{}", block.trim_end());
+        // What a block leaves in the background ends with it, also where the block fails.
+        let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{block}");
+        let code = steps::run(
+            Command::new("sh")
+                .current_dir(folder)
+                .args(["-e", "-c", &script])
+                .env("PATH", &search),
+        )?;
+        if code != 0 {
+            return Ok(code);
+        }
+    }
+    Ok(0)
+}
+
+/// The contents of the blocks fenced as `sh tested`.
+fn tested_blocks(markdown: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut open: Option<String> = None;
+    for line in markdown.lines() {
+        match (&mut open, line.trim()) {
+            (Some(_), "```") => blocks.extend(open.take()),
+            (Some(block), _) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, "```sh tested") => open = Some(String::new()),
+            (None, _) => {}
+        }
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tested_blocks;
+
+    #[test]
+    fn only_blocks_that_say_so_are_run() {
+        let text = "a\n```sh\nno\n```\n```sh tested\nrunner help\nrunner list\n```\n";
+        assert_eq!(tested_blocks(text), ["runner help\nrunner list\n"]);
+    }
+}
