@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use load::drive::{End, Report};
 use load::pace::Signal;
-use model::exchange::{FailureClass, Kind};
+use model::exchange::{FailureClass, Kind, Open, Phase, Prepared};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::sandbox;
-use session::decode::{Decoder, Patience};
+use session::decode::{Decoder, FailureLimit};
 use wasmtime::component::Component;
 
 use super::crates::{sources, without_comments};
@@ -134,7 +134,7 @@ fn decoding_late_moves_no_instant() {
         (2_500, data(" three")),
         (7_000, "[DONE]".to_owned()),
     ];
-    let mut exchange = Box::new(blank_exchange());
+    let mut exchange = Box::new(open_exchange());
     exchange.sent = Some(Nanos(500));
     let (reports, receiver) = crossbeam_channel::unbounded();
     let (sender, exchanges) = crossbeam_channel::unbounded();
@@ -145,14 +145,14 @@ fn decoding_late_moves_no_instant() {
         framer
             .push(Nanos(at), event.as_bytes(), &mut frames)
             .unwrap();
-        let heard = Arc::default();
+        let progress = Arc::default();
         let key = 1;
         reports
             .send(Report::Frames {
                 key,
                 frames,
                 handed_on: Nanos::ZERO,
-                heard,
+                progress,
             })
             .unwrap();
     }
@@ -167,7 +167,7 @@ fn decoding_late_moves_no_instant() {
     drop(reports);
     let decoder = Decoder {
         dialect: resolved.parts.backend.open().unwrap(),
-        patience: Patience::new(Signal::for_task()),
+        failures: FailureLimit::new(Signal::for_task()),
         secrets: resolved.parts.secrets.clone(),
         output_tokens: Arc::new(AtomicU64::new(0)),
         vitals: None,
@@ -187,17 +187,15 @@ fn decoding_late_moves_no_instant() {
     assert_eq!(counted.load(Ordering::Relaxed), 3);
 }
 
-fn blank_exchange() -> model::exchange::Exchange {
-    serde_json::from_value(serde_json::json!({
-        "index": 0,
-        "phase": "measure",
-        "sample": { "id": "a", "request-bytes": 1, "request-digest": "00" },
-        "due": 500,
-        "events": { "at": [], "kind": "", "bytes": [] },
-        "output": "",
-        "outcome": { "result": "ok" }
-    }))
-    .unwrap()
+fn open_exchange() -> Open {
+    let sample = serde_json::json!({ "id": "a", "request-bytes": 1, "request-digest": "00" });
+    let prepared = Box::new(Prepared {
+        index: 0,
+        phase: Phase::Measure,
+        sample: serde_json::from_value(sample).unwrap(),
+        target: 0,
+    });
+    prepared.due(Nanos(500), None).open()
 }
 
 /// (2) Decoding could not do so either: it has no clock. (6) And what runs between due and sent calls no plugin,

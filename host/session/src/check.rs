@@ -8,7 +8,7 @@ use std::time::Duration;
 use load::transport::dial::DialError;
 use load::transport::{Connect, Dial};
 use model::clock::Clock;
-use model::target::told;
+use model::target::listed;
 use model::timings::{Stage, Timings};
 use plugins::sandbox::LogBook;
 use plugins::scorer::Scorer;
@@ -132,7 +132,7 @@ impl Resolved {
         match model {
             Some(model) => Ok(self.with_model(model)),
             None => Err(PreflightError::NoModel {
-                target: told(&self.parts.targets),
+                target: listed(&self.parts.targets),
                 served: "cannot be asked".to_owned(),
             }),
         }

@@ -145,7 +145,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
     });
     let thresholds = summary.thresholds.iter().map(|checked| Threshold {
         threshold: checked.threshold.clone(),
-        seen: checked.told(),
+        seen: checked.outcome(),
         held: checked.held,
     });
     let command = environment
@@ -166,7 +166,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
         metrics: figures::metrics(summary),
         parts: parts::parts(summary),
         failures: failures.collect(),
-        plan: plan::told(of),
+        plan: plan::settings(of),
         environment: plan::environment(&shown.reported),
         client: plan::client(summary),
         plugins: plugins.collect(),

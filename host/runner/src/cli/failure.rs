@@ -224,7 +224,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Plugin(error) => error.into(),
-            RunError::LastStraw(_) => Failure::new(Exit::Plugin, error.to_string()),
+            RunError::Aborted(_) => Failure::new(Exit::Plugin, error.to_string()),
             RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {
                 Failure::new(Exit::Target, error.to_string())
             }

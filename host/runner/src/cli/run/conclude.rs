@@ -88,7 +88,7 @@ fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
             format!(
                 "threshold `{}` does not hold: {}",
                 checked.threshold,
-                checked.told()
+                checked.outcome()
             )
         })
         .collect();
