@@ -12,7 +12,7 @@ use super::watch::Watch;
 use mock::{Engine, Script};
 use reader::Said;
 use scenario::Scenario;
-use session::resolve::{Source, resolve};
+use session::{Faults, Source, Variables, resolve};
 
 /// The scenario that the demo runs.
 const SCENARIO: &str = "scenarios/quickstart.toml";
@@ -42,13 +42,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     ));
     let text = shipped::scenario(SCENARIO)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} is not built in")))?;
-    let mut scenario =
-        Scenario::parse(SCENARIO, text).map_err(|error| session::resolve::Faults::of(&error))?;
+    let mut scenario = Scenario::parse(SCENARIO, text).map_err(|error| Faults::of(&error))?;
     let url = Said::flag("demo", format!("http://{address}"));
     scenario.target.base_url = Some(Said::flag("demo", vec![url]));
     let resolved = resolve(&Source {
         scenario,
         name: "quickstart".to_owned(),
+        shipped: shipped::PLUGINS,
+        variables: Variables::Process,
         ..Source::default()
     })?;
     measure_all(vec![resolved], &args.output, &args.watch)

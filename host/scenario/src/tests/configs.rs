@@ -114,7 +114,7 @@ fn wrong_configurations_are_told_what_is_wrong() {
         if problems.is_empty() {
             failures.push(format!("{}: nothing is found wrong", case.display()));
         } else {
-            failures.extend(compare(&case.join("error.txt"), &told(problems)).err());
+            failures.extend(compare(&case.join("error.txt"), &rendered(problems)).err());
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
@@ -132,7 +132,7 @@ fn right_configurations_are_left_alone() {
     assert!(
         check_config(&schema, &config).is_empty(),
         "{}",
-        told(check_config(&schema, &config))
+        rendered(check_config(&schema, &config))
     );
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&Value::Object(config.to_json())));
@@ -219,6 +219,6 @@ proptest! {
         let validator = jsonschema::validator_for(&schema).unwrap();
         let problems = check_config(&schema, &config);
         let json = Value::Object(config.to_json());
-        prop_assert_eq!(problems.is_empty(), validator.is_valid(&json), "{}: {}", json, told(problems));
+        prop_assert_eq!(problems.is_empty(), validator.is_valid(&json), "{}: {}", json, rendered(problems));
     }
 }

@@ -302,7 +302,7 @@ fn a_contradiction_with_a_flag_still_shows_the_file() {
         panic!("{error}")
     };
     assert_eq!(problem.labels().unwrap().count(), 1);
-    assert!(told(vec![problem.clone()]).contains("file.toml:2:12"));
+    assert!(rendered(vec![problem.clone()]).contains("file.toml:2:12"));
 }
 
 #[test]

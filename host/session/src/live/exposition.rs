@@ -33,7 +33,7 @@ impl Identity {
         let known = [
             ("name", Some(plan.name.clone())),
             ("target", Some(target.base_urls.join(","))),
-            ("model", target.model.clone()),
+            ("model", Some(target.model.clone())),
             ("backend", Some(plan.backend.name.clone())),
             ("dataset", Some(plan.dataset.plugin.name.clone())),
             ("engine", about.engine.clone()),

@@ -75,7 +75,7 @@ pub(super) fn search(source: &Source) -> SearchPath {
     SearchPath {
         scenario: source.folder.clone(),
         folders: source.plugin_path.clone(),
-        shipped: shipped::PLUGINS,
+        shipped: source.shipped,
     }
 }
 
