@@ -223,7 +223,7 @@ pub fn refusal(refusal: &Refusal) -> String {
     format!("{json:#}\n")
 }
 
-fn reason(reason: Reason) -> &'static str {
+pub(super) fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::Overloaded => "overloaded",
         Reason::Unavailable => "unavailable",
