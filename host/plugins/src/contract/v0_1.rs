@@ -413,7 +413,7 @@ mod tests {
                 |_, told| told.sampling.stop = vec!["x".to_owned()],
                 "temperature",
             ),
-            (|_, told| told.min_output_tokens = Some(3), "least number"),
+            (|_, told| told.min_output_tokens = Some(3), "minimum number"),
             (
                 |asked, _| {
                     let now::Prompt::Messages(messages) = &mut asked.prompt else {
