@@ -2,11 +2,13 @@
 //!
 //! - `boundaries`: what plugins may touch (1), what runs before plugin code (2, 6), who prints, who
 //!   reads clocks, who knows wasmtime (11), and how large a file may grow.
+//! - `keys`: each key of a scenario changes the plan where its declaration says.
 //! - `load`: due times and latencies (3, 4, 5), the same requests whatever the workers (7), slices (13).
 //! - `results`: absent is not zero (8), percentiles (9), schemas (12).
 //!
 //! `hostile_guests` shows what misbehaving plugins cost (10).
 
 mod boundaries;
+mod keys;
 mod load;
 mod results;
