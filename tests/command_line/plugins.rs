@@ -157,7 +157,7 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
         std::fs::write(artifact, "half of it").unwrap();
     }
     let ended = with("", &kept);
-    let told = "is cut short";
+    let told = "is truncated";
     assert_eq!(ended.stderr.matches(told).count(), 2, "{ended:#?}");
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -194,7 +194,7 @@ fn a_flood_of_log_lines_is_bounded_however_many_instances_write_it() {
     assert_eq!(
         lines
             .iter()
-            .filter(|line| line.ends_with("it wrote 29003 more lines, which are left out"))
+            .filter(|line| line.ends_with("it wrote 29003 more lines, which were dropped"))
             .count(),
         1
     );
@@ -302,7 +302,7 @@ fn a_request_stays_below_the_target() {
         assert_eq!(
             refusal(&json!({"path": path})),
             format!(
-                "the path `{}` holds `..` or characters that a path may not hold",
+                "the path `{}` contains `..` or characters that are not allowed in a path",
                 path.escape_debug()
             )
         );
@@ -319,7 +319,7 @@ fn a_request_asks_and_never_deletes() {
         assert_eq!(
             refusal(&json!({"method": method})),
             format!(
-                "the method `{}`; a backend may use GET, POST and PUT",
+                "the method `{}` is not allowed; a backend may use GET, POST and PUT",
                 method.escape_debug()
             )
         );
@@ -357,7 +357,7 @@ fn the_hosts_headers_are_the_hosts() {
         assert_eq!(
             refusal(&json!({"header": [name, value]})),
             format!(
-                "the header `{}` holds characters that a header may not hold",
+                "the header `{}` contains characters that are not allowed in a header",
                 name.escape_debug()
             )
         );

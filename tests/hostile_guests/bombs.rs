@@ -57,10 +57,10 @@ fn huge_tables() {
 fn huge_memories() {
     assert_eq!(
         refused(&module("(memory 65536)")),
-        "it begins with 4096 MiB of memory, at most 256 MiB are allowed (raise `memory` under [sandbox] if you trust it)"
+        "it starts with 4096 MiB of memory, at most 256 MiB are allowed (raise `memory` under [sandbox] if you trust it)"
     );
     assert!(refused(&module("(memory i64 0x1000000000000)")).contains("of memory"));
-    assert!(refused(&module(&"(memory 100)".repeat(50))).starts_with("it begins with 312 MiB"));
+    assert!(refused(&module(&"(memory 100)".repeat(50))).starts_with("it starts with 312 MiB"));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn components_in_components_without_end() {
     let deep = (0..9).fold(String::new(), |inside, _| format!("(component {inside})"));
     assert_eq!(
         refused(&deep),
-        "it has 9 levels of modules and components in each other, at most 8 are allowed (raise `nesting` under [sandbox] if you trust it)"
+        "it has 9 levels of nested modules and components, at most 8 are allowed (raise `nesting` under [sandbox] if you trust it)"
     );
     let deeper = (0..5_000).fold(Vec::new(), |inside: Vec<u8>, _| {
         let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
@@ -97,7 +97,7 @@ fn instances_of_instances_without_end() {
     }
     let said = refused(&format!("(component {text})"));
     let (count, limit) = said
-        .strip_prefix("one of it consists of up to ")
+        .strip_prefix("each instance consists of up to ")
         .and_then(|rest| rest.split_once(" instances, at most "))
         .unwrap_or_else(|| panic!("{said}"));
     assert!(count.parse::<u64>().unwrap() > 1_000_000, "{said}");
@@ -106,7 +106,7 @@ fn instances_of_instances_without_end() {
 
 #[test]
 fn code_that_is_handed_about() {
-    let said = "it hands components or modules about as values, which no plugin needs";
+    let said = "it passes components or modules as values, which no plugin needs";
     for text in [
         r#"(component (import "x" (core module)))"#,
         r#"(component (component (import "x" (component))))"#,

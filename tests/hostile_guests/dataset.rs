@@ -63,7 +63,7 @@ fn more_samples_than_asked_for_are_refused() {
         &fails(samples.next(3)),
         DATASET,
         "next",
-        "it gave 4 samples, at most 3 were asked for",
+        "it returned 4 samples, but at most 3 were requested",
     );
     let config = json!({"call": "spare", "answer": "too-many"});
     let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
@@ -71,7 +71,7 @@ fn more_samples_than_asked_for_are_refused() {
         &fails(samples.spare(1)),
         DATASET,
         "spare",
-        "it gave 2 samples, at most 1 were asked for",
+        "it returned 2 samples, but at most 1 were requested",
     );
 }
 
@@ -97,14 +97,14 @@ fn a_reference_that_is_no_json_is_refused() {
         &fails(samples.next(3)),
         DATASET,
         "next",
-        "the reference of sample `sample-1` is no JSON: key must be a string at line 1 column 2",
+        "the reference of sample `sample-1` is not JSON: key must be a string at line 1 column 2",
     );
 }
 
 #[test]
 fn an_id_that_comes_twice_is_refused() {
     let config = json!({"call": "next", "answer": "same-id", "only-at": 2});
-    let twice = "it gave two samples the id `sample-0`; records and scores are keyed by ids, so each must be unique within a run";
+    let twice = "it returned two samples with the id `sample-0`; records and scores are keyed by id, so ids must be unique within a run";
     let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
     contract(&fails(samples.next(3)), DATASET, "next", twice);
     // In whatever call each of them came.
@@ -213,7 +213,7 @@ fn files_opened_without_end_end_with_it() {
     let config = json!({"file": "questions", "open-more": 1_000_000});
     for _ in 0..3 {
         let error = fails(dataset(&config, with_file(&config, &path)).open(1, None));
-        trapped(&error, DATASET, "open", "it holds more than 64 files open");
+        trapped(&error, DATASET, "open", "it has more than 64 files open");
         assert_eq!(descriptors(&path), 0);
     }
 }

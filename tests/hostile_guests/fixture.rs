@@ -28,7 +28,7 @@ pub const CURIOUS: &str = "guests/wasi-scorer.wasm";
 pub const DEEDS: [(&str, &str); 7] = [
     (
         "loop",
-        "it ran longer than the 200 ms allowed for a call (an endless loop, or raise the limit under [sandbox])",
+        "it ran longer than the 200 ms allowed for a call (fix the endless loop, or raise the limit under [sandbox])",
     ),
     (
         "memory",

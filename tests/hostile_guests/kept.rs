@@ -38,10 +38,7 @@ fn what_was_tampered_with_is_told_and_replaced() {
     let paths = artifacts(&kept);
     assert_eq!(paths.len(), 2, "{paths:?}");
     let told = |lines: &[String], path: &Path, what: &str| {
-        let line = format!(
-            "was compiled anew: its compiled form {} {what}",
-            path.display()
-        );
+        let line = format!("was recompiled: its cached form {} {what}", path.display());
         let said = lines.iter().filter(|said| said.ends_with(&line)).count();
         assert_eq!(said, 1, "{lines:?}");
     };
@@ -55,7 +52,7 @@ fn what_was_tampered_with_is_told_and_replaced() {
     told(
         &lines,
         &paths[0],
-        "was changed since it was written, or cut short",
+        "was changed after it was written, or is truncated",
     );
     assert_eq!(said(&mock, &kept), [""; 0], "it was replaced");
 
@@ -66,7 +63,7 @@ fn what_was_tampered_with_is_told_and_replaced() {
     let lines = said(&mock, &kept);
     assert_eq!(lines.len(), 2);
     for path in &paths {
-        told(&lines, path, "was made from another component");
+        told(&lines, path, "belongs to another component");
     }
     assert_eq!(said(&mock, &kept), [""; 0]);
 
@@ -75,7 +72,7 @@ fn what_was_tampered_with_is_told_and_replaced() {
     told(
         &lines,
         &paths[1],
-        "is not used: others than its owner may write to it (mode 606)",
+        "is not used: other users may write to it (mode 606)",
     );
 
     fs::set_permissions(&kept, Permissions::from_mode(0o770)).unwrap();

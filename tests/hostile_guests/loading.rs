@@ -65,8 +65,8 @@ fn a_component_of_something_else_is_refused() {
     assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
-        "plugin `plugin.wasm` is a component, but no runner plugin: it exports no interface, \
-         expected one of runner:plugin/dataset, backend or scorer@0.2.0"
+        "plugin `plugin.wasm` is a component, but not a runner plugin: it exports no interface, \
+         but must export runner:plugin/dataset, backend or scorer@0.2.0"
     );
 }
 
@@ -85,7 +85,7 @@ fn another_version_says_who_should_update() {
         assert_eq!(
             error.to_string(),
             format!(
-                "plugin `plugin.wasm` was built for runner:plugin {}, this runner speaks 0.1.0 and 0.2.0; {advice}",
+                "plugin `plugin.wasm` was built for runner:plugin {}, but this runner supports 0.1.0 and 0.2.0; {advice}",
                 &version[1..]
             )
         );
@@ -101,15 +101,15 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
     for (import, why) in [
         (
             "wasi:http/handler@0.2.0",
-            "a plugin has no network, and requests are the runner's to send; its author must build it without",
+            "plugins have no network, and only the runner sends requests; its author must build it without this import",
         ),
         (
             "wasi:nn/inference@0.2.0",
-            "this runner offers the interfaces of runner:plugin, and WASI 0.2 with nothing in it; its author must build it without",
+            "this runner provides only runner:plugin and an empty WASI 0.2; its author must build it without this import",
         ),
         (
             "wasi:clocks/clock@0.3.0",
-            "of WASI this runner has version 0.2 alone; its author must build it against that",
+            "this runner supports only version 0.2 of WASI; its author must build it for that version",
         ),
         (
             "runner:plugin/lag@0.2.0",
@@ -117,7 +117,7 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
         ),
         (
             "runner:plugin/log@9.2.0",
-            "this runner does not speak that version of it",
+            "this runner does not support that version",
         ),
     ] {
         let bytes = patched(BACKEND, LOG, import);
@@ -144,15 +144,15 @@ fn imports_are_told_with_why() {
     assert_eq!(
         listed(&patched(BACKEND, LOG, socket)),
         [
-            "runner:plugin/types@0.2.0 allowed: it is part of the plugin interface",
-            "wasi:sockets/udps@0.2.0 allowed: there is no network: every call of it ends the plugin's call",
+            "runner:plugin/types@0.2.0 allowed: part of the plugin interface",
+            "wasi:sockets/udps@0.2.0 allowed: there is no network: using it aborts the call to the plugin",
         ]
     );
     let files = "runner:plugin/files@0.1";
     let lines = listed(&patched(BACKEND, LOG, files));
     assert_eq!(
         lines[1],
-        "runner:plugin/files@0.1 refused: only a dataset is given files"
+        "runner:plugin/files@0.1 refused: only datasets can read files"
     );
     assert!(
         listed(&bytes(DATASET))

@@ -50,14 +50,14 @@ fn a_digest_that_is_none_is_told() {
         (&format!("{digits}0"), "has 65".to_owned()),
         (
             &digits.replace('f', "g"),
-            "holds 'g', which is no such digit".to_owned(),
+            "contains 'g', which is not hexadecimal".to_owned(),
         ),
     ] {
         let error = fails(load(&format!("{BACKEND}@sha256:{digest}"), &search()));
         assert_eq!(
             error.to_string(),
             format!(
-                "plugin `{BACKEND}`: a pinned digest is written `{BACKEND}@sha256:` and 64 hexadecimal digits, but this one {what}"
+                "plugin `{BACKEND}`: a pinned digest is `{BACKEND}@sha256:` followed by 64 hexadecimal digits, but this one {what}"
             )
         );
     }

@@ -275,7 +275,7 @@ fn a_dataset_that_fails_ends_the_run() {
         (
             "call = 'next', answer = 'bad-reference', only-at = 70",
             4,
-            "plugin `guests/hostile-dataset.wasm` broke its contract in `next`: the reference of sample `sample-70` is no JSON",
+            "plugin `guests/hostile-dataset.wasm` broke its contract in `next`: the reference of sample `sample-70` is not JSON",
         ),
         (
             "call = 'next', answer = 'fault', only-at = 70",

@@ -71,7 +71,7 @@ fn random_bytes_are_bounded() {
             &traps(&of(bytes)),
             CURIOUS,
             "score",
-            &format!("it asked for {bytes} random bytes at once, at most 65536 are given"),
+            &format!("it asked for {bytes} random bytes at once, at most 65536 are allowed"),
         );
     }
 }
@@ -89,7 +89,7 @@ fn what_is_not_there_ends_the_call_by_name() {
         ),
         (
             "exit",
-            "it called `exit`; a plugin returns, or says what is wrong",
+            "it called `exit`; a plugin must return a result or an error",
         ),
         (
             "handles",

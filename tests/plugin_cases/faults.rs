@@ -25,27 +25,27 @@ fn a_backend_that_is_unsteady_is_found_out() {
         (
             "by-batch",
             "unstable",
-            "frame by frame gives other events than in one batch",
+            "frame by frame gives different events than in one batch",
         ),
         (
             "forgets",
             "unstable",
-            "frame by frame gives other events than in one batch",
+            "frame by frame gives different events than in one batch",
         ),
         (
             "in-instance",
             "unstable",
-            "each frame in another instance than the one before",
+            "each frame in a different instance than the previous one",
         ),
         (
             "everlasting",
             "unstable",
-            "in one batch a second time gives other events",
+            "in one batch a second time gives different events",
         ),
         (
             "looks-ahead",
             "unstable",
-            "frame by frame gives other events than in one batch",
+            "frame by frame gives different events than in one batch",
         ),
         (
             "requests",
@@ -159,13 +159,17 @@ fn a_dataset_that_is_unsteady_is_found_out() {
         (
             "by-limit",
             "unstable",
-            "one by one, in a fresh instance, gives other samples",
+            "one by one, in a fresh instance, gives different samples",
         ),
-        ("same-id", "misbehaved", "it gave two samples the id `9`"),
+        (
+            "same-id",
+            "misbehaved",
+            "it returned two samples with the id `9`",
+        ),
         (
             "spare-measured",
             "breach",
-            "the spare sample `spare-1` is measured too",
+            "the spare sample `spare-1` is also measured",
         ),
     ];
     for (fault, kind, words) in faults {

@@ -11,7 +11,7 @@ fn blessing_writes_what_comes_and_then_it_holds() {
     assert!(
         ended
             .stdout
-            .contains("there is no events.json for what the plugin gives")
+            .contains("events.json is missing, but the plugin gave a result for it")
     );
     assert!(
         ended
@@ -21,7 +21,7 @@ fn blessing_writes_what_comes_and_then_it_holds() {
     assert!(
         ended
             .stdout
-            .contains("gives nothing that explained.json could be about")
+            .contains("explained.json is there, but the plugin gave no result for it")
     );
     assert!(ended.stderr.contains("--bless"), "{}", ended.stderr);
 
@@ -65,7 +65,7 @@ fn a_project_brings_its_component() {
     for dir in [".", "cases", "cases/words"] {
         let ended = run(&mut project.command(&[dir])).with_code(0);
         assert!(
-            ended.stdout.contains("1 case: it holds"),
+            ended.stdout.contains("1 case: passed"),
             "{dir}: {}",
             ended.stdout
         );
@@ -117,15 +117,15 @@ fn all_mistakes_of_all_cases_are_told_at_once() {
     assert_eq!(ended.stdout, "");
     for part in [
         "cases/a/sample.json: invalid type: integer `1`",
-        "cases/a/event.json: no case of a backend has such a file; did you mean events.json?",
+        "cases/a/event.json: a backend case has no such file; did you mean events.json?",
         "cases/a/config.toml: ",
         "cases/b/settings.json: unknown field `modell`",
         "cases/b/: a backend's case needs a sample.json",
-        "cases/b/: a case has one reply, this one has several",
-        "cases/b/reply.ok.json: `ok` is no status of an error",
-        "cases/b/reply.xml: a reply's file ends in .sse, .lines, .json, .txt, .bin",
+        "cases/b/: a case has one reply, but this one has several",
+        "cases/b/reply.ok.json: `ok` is not an error status",
+        "cases/b/reply.xml: a reply file must end in .sse, .lines, .json, .txt, .bin",
         "cases/c/control.txt: expected one of health, list-models, flush-cache, metrics",
-        "cases/d/case.toml: no case of a backend has such a file",
+        "cases/d/case.toml: a backend case has no such file",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
@@ -142,9 +142,9 @@ fn mistakes_of_datasets_and_scorers_cases_are_told() {
     let ended = project.test(&[]).with_code(3);
     for part in [
         "cases/a/: a dataset's case needs a case.toml",
-        "cases/a/config.toml: inf cannot be handed to a plugin",
+        "cases/a/config.toml: inf cannot be passed to a plugin",
         "tokenizer: expected `bytes`, `pairs` or the path of a tokenizer.json",
-        "files.data: there is no file",
+        "files.data: no such file",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
@@ -170,9 +170,9 @@ fn mistakes_of_datasets_and_scorers_cases_are_told() {
 fn no_case_no_folder_no_plugin_and_a_wrong_framing() {
     let project = Project::of("unsteady-backend");
     let ended = project.test(&[]).with_code(3);
-    assert!(ended.stderr.contains("holds no case"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("has no cases"), "{}", ended.stderr);
     let ended = project.test(&["nowhere"]).with_code(3);
-    assert!(ended.stderr.contains("is no folder"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is not a folder"), "{}", ended.stderr);
     project.write("cases/a/sample.json", SAMPLE);
     project.write("cases/a/reply.sse", "data: one\n\n");
     let ended = run(project.command(&["--plugin", "none.wasm"]).arg(".")).with_code(4);
@@ -199,7 +199,7 @@ fn pictures_lie_beside_the_sample_and_must_be_there() {
     assert!(
         ended
             .stderr
-            .contains("cases/a/a.png: there is no such file, but sample.json names it")
+            .contains("cases/a/a.png: the file does not exist, but sample.json names it")
     );
     project.write("cases/a/a.png", "x");
     project.test(&["--bless"]).with_code(0);
@@ -208,6 +208,6 @@ fn pictures_lie_beside_the_sample_and_must_be_there() {
     assert!(
         ended
             .stderr
-            .contains("b.png: no case of a backend has such a file")
+            .contains("b.png: a backend case has no such file")
     );
 }

@@ -1,4 +1,4 @@
-//! What a compiler made, as a component: core modules are wrapped, components are taken as they are.
+//! Turns a compiler's output into a component: core modules are wrapped, components are kept unchanged.
 
 use std::collections::BTreeSet;
 
@@ -9,31 +9,31 @@ use wit_parser::{Resolve, WorldId, WorldKey};
 /// The module that older toolchains import WASI from.
 const OLD_WASI: &str = "wasi_snapshot_preview1";
 
-/// Why a file does not become a component.
+/// Why a file cannot be turned into a component.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    /// It is no WebAssembly.
-    #[error("it is no WebAssembly file: {0}")]
+    /// It is not WebAssembly.
+    #[error("it is not a WebAssembly file: {0}")]
     NotWasm(String),
-    /// It wants WASI as there was before components, which takes an adapter.
+    /// It imports WASI 0.1, the version before components, which needs an adapter.
     #[error(
-        "the module imports `{import}` of `wasi_snapshot_preview1`, which plugins have no use for: compile for \
-         wasm32-unknown-unknown (or wasm32-wasip2), and leave out what asks for files, clocks, randomness or \
-         variables"
+        "the module imports `{import}` of `wasi_snapshot_preview1`, which plugins cannot use: compile for \
+         wasm32-unknown-unknown (or wasm32-wasip2), and remove code that uses files, clocks, random numbers or \
+         environment variables"
     )]
     OldWasi {
         /// The first function that it imports from there.
         import: String,
     },
-    /// The encoder refuses it.
-    #[error("the module does not become a component: {0}")]
+    /// The encoder rejects it.
+    #[error("the module cannot be turned into a component: {0}")]
     Refused(String),
 }
 
-/// A component made of what a compiler wrote. A component comes back as it is.
+/// Turns a compiler's output into a component. A component is returned unchanged.
 ///
 /// # Errors
-/// Where it is no WebAssembly, needs an adapter, or does not carry the types of a world.
+/// If it is not WebAssembly, needs an adapter, or does not contain the types of a world.
 pub fn encode(module: &[u8]) -> Result<Vec<u8>, EncodeError> {
     for payload in Parser::new(0).parse_all(module) {
         match payload.map_err(|error| EncodeError::NotWasm(error.to_string()))? {
@@ -65,7 +65,7 @@ pub fn encode(module: &[u8]) -> Result<Vec<u8>, EncodeError> {
 /// The interfaces and functions that a component imports, as `package/interface@version`.
 ///
 /// # Errors
-/// Where it is no component.
+/// If it is not a component.
 pub fn imports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
     let (resolve, world) = decoded(component)?;
     Ok(names(&resolve, resolve.worlds[world].imports.keys()))
@@ -74,7 +74,7 @@ pub fn imports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
 /// The interfaces and functions that a component exports, as `package/interface@version`.
 ///
 /// # Errors
-/// Where it is no component.
+/// If it is not a component.
 pub fn exports(component: &[u8]) -> Result<BTreeSet<String>, EncodeError> {
     let (resolve, world) = decoded(component)?;
     Ok(names(&resolve, resolve.worlds[world].exports.keys()))

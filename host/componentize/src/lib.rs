@@ -1,8 +1,8 @@
-//! From what a compiler wrote to a component.
+//! Turns what a compiler wrote into a component.
 //!
-//! This crate owns the encoding, and reading back what a component imports and exports. It knows no plugin's kind;
-//! which compiler writes the module is `toolchain`'s. The binary is for `xtask`, which has no use for these
-//! dependencies otherwise; `runner plugin build` calls the library.
+//! This crate owns the encoding, and reading back what a component imports and exports. It does not depend on the
+//! kind of plugin and prints nothing; the crate `toolchain` finds the compiler. `xtask` runs the binary, because it has
+//! no other use for these dependencies; `runner plugin build` calls the library, so that both build in the same way.
 #![forbid(unsafe_code)]
 
 mod encode;

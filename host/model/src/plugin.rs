@@ -1,13 +1,13 @@
-//! What a plan says of plugins: their kinds, and what they may use up.
+//! The kinds of plugins, and the limits on the resources that they may use.
 
 crate::words! {
     /// What a plugin does.
     pub enum Kind {
-        /// Makes samples.
+        /// Generates samples.
         Dataset = "dataset",
         /// Writes requests and reads replies.
         Backend = "backend",
-        /// Judges answers.
+        /// Scores answers.
         Scorer = "scorer",
     }
 }
@@ -31,15 +31,15 @@ impl Kind {
 pub struct Limits {
     /// Size of the component's file, in bytes.
     pub component_bytes: u64,
-    /// Functions in the component, those of all its modules together.
+    /// Functions in the component, in all its modules together.
     pub functions: u64,
     /// Elements of all tables of one instance together.
     pub table_elements: u64,
-    /// How deep modules and components may lie in each other.
+    /// Maximum nesting depth of modules and components.
     pub nesting: u64,
     /// Time to compile the component, in milliseconds.
     pub compile_ms: u64,
-    /// Linear memory of one instance, all its memories together, in bytes.
+    /// Linear memory of one instance, in all its memories together, in bytes.
     pub memory_bytes: u64,
     /// Data that may cross the boundary in one call, in bytes.
     pub returned_bytes: u64,

@@ -1,10 +1,10 @@
-//! Compiled plugins, kept between processes: compiling takes a tenth of a second and more, reading what was
-//! compiled a few milliseconds.
+//! A cache of compiled plugins between processes: compiling takes a tenth of a second or more, reading a compiled
+//! plugin a few milliseconds.
 //!
-//! What is kept is machine code that runs outside any sandbox, so nothing is taken on trust: it lies in a folder
-//! of the user's own, and each file says what it was made from, by what, and the digest of what it holds. What is
-//! wrong with it is never an error: the plugin is compiled anew, and the user is told. That nothing is there, or
-//! that nothing can be written, is not even worth a word.
+//! The cache contains machine code that runs outside any sandbox, so nothing is trusted: the folder must belong to
+//! the user, and each file records the component and the compiler it was made from, and the digest of its contents.
+//! A problem with a file is never an error: the plugin is recompiled, and the user is warned. A missing file, or one
+//! that cannot be written, is not even reported.
 
 use std::fs::{self, DirBuilder, File, FileTimes, Metadata, OpenOptions};
 use std::hash::{Hash, Hasher};
@@ -22,26 +22,26 @@ use super::sandbox;
 use model::clock;
 use model::hex;
 
-/// How a file begins. Another layout is another beginning.
+/// The magic bytes of a file. Another layout has other magic bytes.
 const MAGIC: &[u8; 16] = b"runner artifact1";
-/// Beginning, component, engine, digest of what follows.
+/// Length of the header: magic bytes, component, engine, digest of what follows.
 const HEADER: usize = MAGIC.len() + 3 * 32;
-/// How the names of files end, and of those that are not yet whole.
+/// Extensions of files, and of those that are not yet complete.
 const ENDING: &str = ".artifact";
 const UNFINISHED: &str = ".unfinished";
-/// What all files together may take, in bytes; beyond, those longest unused go.
+/// The size limit of all files together, in bytes; beyond it, the least recently used ones are removed.
 const FOLDER_BYTES: u64 = 1 << 30;
-/// What one file may take.
+/// The size limit of one file.
 const FILE_BYTES: u64 = 512 << 20;
-/// Files unused for so long go, whatever there is room for.
+/// Files unused for this long are removed in any case.
 const UNUSED: Duration = Duration::from_secs(60 * 24 * 3600);
-/// How exact the date of the last use is.
+/// The precision of the date of the last use.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Keeps compiled plugins in a folder, and makes it if it is not there. To be said before the first plugin is
-/// loaded; later words, and second ones, are not heard.
+/// Caches compiled plugins in a folder, and creates it if needed. Call this before the first plugin is loaded;
+/// later calls have no effect.
 pub fn keep_in(folder: PathBuf) {
     let _ = FOLDER.set(folder);
 }
@@ -49,21 +49,21 @@ pub fn keep_in(folder: PathBuf) {
 /// A folder of compiled plugins.
 pub(super) struct Shelf(PathBuf);
 
-/// What is there of a component.
+/// The cached form of a component.
 pub(super) enum Found {
-    /// All of it.
+    /// It is there and valid.
     Whole(Component),
-    /// Nothing.
+    /// It is not there.
     Nothing,
-    /// Something that cannot be used, and why.
+    /// It cannot be used, and why.
     Wrong(String),
 }
 
 impl Shelf {
-    /// The folder that was named, if one was and it can be made.
+    /// The folder that was set, if any and if it can be created.
     ///
     /// # Errors
-    /// In words, where others may write in it.
+    /// A message, if other users may write to it.
     pub fn opened() -> Result<Option<Self>, String> {
         FOLDER.get().map_or(Ok(None), |folder| Shelf::at(folder))
     }
@@ -76,7 +76,7 @@ impl Shelf {
         match stranger(&metadata) {
             None => Ok(Some(Shelf(folder.to_owned()))),
             Some(who) => Err(format!(
-                "compiled plugins are neither taken from {} nor kept there: {who}; name a folder of your own with --cache-dir",
+                "the cache of compiled plugins in {} is not used: {who}; name a folder of your own with --cache-dir",
                 folder.display()
             )),
         }
@@ -92,11 +92,11 @@ impl Shelf {
         };
         match read.and_then(|bytes| open(digest, &bytes)) {
             Ok(component) => Found::Whole(component),
-            Err(what) => Found::Wrong(format!("its compiled form {} {what}", path.display())),
+            Err(what) => Found::Wrong(format!("its cached form {} {what}", path.display())),
         }
     }
 
-    /// Keeps a component. Whoever looks for it at the same time finds all of it or nothing.
+    /// Stores a component. A concurrent reader finds all of it or nothing.
     pub fn put(&self, digest: &str, component: &Component) -> io::Result<()> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let payload = component.serialize().map_err(io::Error::other)?;
@@ -133,7 +133,7 @@ impl Shelf {
         self.0.join(format!("{digest}-{engine}{ENDING}"))
     }
 
-    /// Removes what was long unused, what there is no room for, and what another process did not finish.
+    /// Removes files that are long unused, that exceed the size limit, or that another process did not finish.
     fn tidy(&self) -> io::Result<()> {
         let now = clock::date();
         let mut kept = Vec::new();
@@ -167,12 +167,12 @@ impl Shelf {
     }
 }
 
-/// Reads a file that is this user's alone; within, what is wrong with it.
+/// Reads a file that only this user may write; the inner error says what is wrong with it.
 fn read(path: &Path) -> io::Result<Result<Vec<u8>, String>> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Ok(Err("is no file".to_owned()));
+        return Ok(Err("is not a regular file".to_owned()));
     }
     if let Some(who) = stranger(&metadata) {
         return Ok(Err(format!("is not used: {who}")));
@@ -189,62 +189,62 @@ fn read(path: &Path) -> io::Result<Result<Vec<u8>, String>> {
         .duration_since(metadata.modified()?)
         .is_ok_and(|unused| unused > DAY)
     {
-        // One that cannot be dated is dated by when it was written.
+        // If its date cannot be set, the date of writing stays.
         let _ = file.set_times(FileTimes::new().set_modified(now));
     }
     Ok(Ok(bytes))
 }
 
-/// Who else than this user could have written it, in words.
+/// Which other user could have written it, as text.
 fn stranger(metadata: &Metadata) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     if metadata.uid() != user {
         return Some(format!(
-            "it belongs to user {}, and this is user {user}",
+            "it belongs to user {}, but this is user {user}",
             metadata.uid()
         ));
     }
     (metadata.mode() & 0o022 != 0).then(|| {
         format!(
-            "others than its owner may write to it (mode {:03o})",
+            "other users may write to it (mode {:03o})",
             metadata.mode() & 0o777
         )
     })
 }
 
-/// The component that a file holds, or what is wrong with the file.
+/// The component in a file, or what is wrong with the file.
 fn open(digest: &str, bytes: &[u8]) -> Result<Component, String> {
     let header = header(digest);
     let Some((found, payload)) = bytes.split_at_checked(HEADER) else {
-        return Err("is cut short".to_owned());
+        return Err("is truncated".to_owned());
     };
     let (found, sum) = found.split_at(header.len());
     let component = MAGIC.len()..MAGIC.len() + 32;
     if found[..MAGIC.len()] != *MAGIC {
-        return Err("is something else".to_owned());
+        return Err("is not a compiled plugin".to_owned());
     }
     if found[component.clone()] != header[component] {
-        return Err("was made from another component".to_owned());
+        return Err("belongs to another component".to_owned());
     }
     if found != header {
-        return Err("was made by another version of the compiler".to_owned());
+        return Err("was written by another version of the compiler".to_owned());
     }
     if Sha256::digest(payload)[..] != *sum {
-        return Err("was changed since it was written, or cut short".to_owned());
+        return Err("was changed after it was written, or is truncated".to_owned());
     }
-    deserialize(payload).map_err(|cause| format!("is not taken: {cause}"))
+    deserialize(payload).map_err(|cause| format!("cannot be loaded: {cause}"))
 }
 
 #[allow(unsafe_code)]
 fn deserialize(payload: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes must be what `Component::serialize` gave. They are those that this program wrote, for
     // this component and an engine of this configuration, unchanged: the header names both, and the digest of
-    // the bytes. A header can be forged, but only by who may write to the file, and that is this user alone
-    // (`stranger`), who can run any machine code as it is.
+    // the bytes. A header can be forged, but only by someone who may write to the file, and that is only
+    // this user (`stranger`), who can run any machine code anyway.
     unsafe { Component::deserialize(sandbox::engine(), payload) }
 }
 
-/// How the file of a component begins, up to the digest of what follows.
+/// The header of a component's file, up to the digest of what follows.
 fn header(digest: &str) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
     header.extend((0..32).map(|at| {
@@ -255,7 +255,7 @@ fn header(digest: &str) -> Vec<u8> {
     header
 }
 
-/// What of the engine decides whether compiled code fits it: version, settings and processor.
+/// The facts that decide whether compiled code fits the engine: version, settings and processor.
 fn engine() -> [u8; 32] {
     static ENGINE: OnceLock<[u8; 32]> = OnceLock::new();
     *ENGINE.get_or_init(|| {

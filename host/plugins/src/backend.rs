@@ -1,4 +1,4 @@
-//! Calling a backend: one [`Dialect`] a thread, each with its own instance.
+//! Calling a backend: one [`Dialect`] per thread, each with its own instance.
 
 mod world;
 
@@ -34,10 +34,10 @@ const HOST_HEADERS: [&str; 8] = [
     "te",
 ];
 
-/// A backend plugin with its configuration: what instances are made from.
+/// A backend plugin with its configuration, from which instances are made.
 pub type Backend = Configured<BackendWorld>;
 
-/// All of it left to the server.
+/// Everything left to the server.
 impl Default for Sampling {
     fn default() -> Self {
         Sampling {
@@ -71,7 +71,7 @@ impl From<Framing> for model::frame::Framing {
 }
 
 impl Refusal {
-    /// Why the server refused; absent where its reply does not say.
+    /// Why the server refused; absent if its reply does not say.
     pub fn told(&self) -> Option<model::exchange::Reason> {
         use model::exchange::Reason as Told;
         Some(match self.reason {
@@ -89,9 +89,9 @@ impl Refusal {
 
 /// The events of a batch of frames.
 pub struct Decoded {
-    /// Index into the batch, and what the frame meant; in the order of the frames.
+    /// Index into the batch, and the meaning of the frame; in the order of the frames.
     pub events: Vec<(usize, Meaning)>,
-    /// What to hand to the next batch of the same reply.
+    /// The state to pass to the next batch of the same reply.
     pub state: Vec<u8>,
 }
 
@@ -102,7 +102,7 @@ impl Configured<BackendWorld> {
     /// A fresh instance, opened with the configuration.
     ///
     /// # Errors
-    /// Where the plugin refuses the configuration, cannot be instantiated or traps.
+    /// If the plugin rejects the configuration, cannot be instantiated or traps.
     pub fn open(&self) -> Result<Dialect, PluginError> {
         Opened::new(self).map(Dialect)
     }
@@ -130,20 +130,20 @@ impl Dialect {
         }
     }
 
-    /// Where this engine listens when nobody says otherwise.
+    /// The engine's default URL.
     ///
     /// # Errors
-    /// Where the plugin traps.
+    /// If the plugin traps.
     pub fn default_url(&mut self) -> Result<String, PluginError> {
         self.call("default-url", |world, store, handle| {
             world.default_url(store, handle)
         })
     }
 
-    /// The request that asks a server for something beside answers, where the engine knows such a thing.
+    /// The request for something other than inference, if the engine supports it.
     ///
     /// # Errors
-    /// Where the plugin traps or writes a request it may not.
+    /// If the plugin traps or writes a request that is not allowed.
     pub fn control(&mut self, what: Control) -> Result<Option<Request>, PluginError> {
         let request = self.call("control", |world, store, handle| {
             world.control(store, handle, what)
@@ -157,7 +157,7 @@ impl Dialect {
     /// The figures in an answer to [`Control::Metrics`].
     ///
     /// # Errors
-    /// Where the plugin does not understand the answer, gives a figure that is not finite, or traps.
+    /// If the plugin does not understand the answer, returns a figure that is not finite, or traps.
     pub fn read_metrics(&mut self, body: &[u8]) -> Result<Vec<Reading>, PluginError> {
         let readings = self
             .call("read-metrics", |world, store, handle| {
@@ -176,7 +176,7 @@ impl Dialect {
     /// The model names in an answer to [`Control::ListModels`].
     ///
     /// # Errors
-    /// Where the plugin does not understand the answer, or traps.
+    /// If the plugin does not understand the answer, or traps.
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<String>, PluginError> {
         self.call("read-models", |world, store, handle| {
             world.read_models(store, handle, body)
@@ -187,7 +187,7 @@ impl Dialect {
     /// The request for a sample.
     ///
     /// # Errors
-    /// Where the plugin cannot write one, writes one it may not, or traps.
+    /// If the plugin cannot write one, writes one that is not allowed, or traps.
     pub fn encode(&mut self, sample: &Sample, settings: &Settings) -> Result<Request, PluginError> {
         let request = self
             .call("encode", |world, store, handle| {
@@ -198,10 +198,10 @@ impl Dialect {
         Ok(request)
     }
 
-    /// How to cut the reply to such a request.
+    /// How to split the reply to such a request into frames.
     ///
     /// # Errors
-    /// Where the plugin traps.
+    /// If the plugin traps.
     pub fn framing(&mut self, streaming: bool) -> Result<Framing, PluginError> {
         let framing = self.call("framing", |world, store, handle| {
             world.framing(store, handle, streaming)
@@ -213,7 +213,7 @@ impl Dialect {
                 Err(self.contract(
                     "framing",
                     format!(
-                        "a length of {} bytes after {}: a length has 1, 2, 4 or 8 bytes, and at most 16 come before it",
+                        "a length of {} bytes after {}: a length must have 1, 2, 4 or 8 bytes, with at most 16 bytes before it",
                         prefix.width, prefix.skip
                     ),
                 ))
@@ -222,10 +222,10 @@ impl Dialect {
         }
     }
 
-    /// Decodes a batch of frames of one reply, given what the last batch left.
+    /// Decodes a batch of frames of one reply, given the state after the previous batch.
     ///
     /// # Errors
-    /// Where the plugin does not understand a frame, breaks its contract, or traps.
+    /// If the plugin does not understand a frame, breaks its contract, or traps.
     pub fn decode(&mut self, state: &[u8], frames: &Frames) -> Result<Decoded, PluginError> {
         let crossing = wit::Frames {
             bytes: frames.bytes().to_vec(),
@@ -268,10 +268,10 @@ impl Dialect {
         })
     }
 
-    /// What a reply with an error status says.
+    /// The error in a reply with an error status.
     ///
     /// # Errors
-    /// Where the plugin traps.
+    /// If the plugin traps.
     pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<Refusal, PluginError> {
         self.call("explain", |world, store, handle| {
             world.explain(store, handle, status, body)
@@ -282,7 +282,7 @@ impl Dialect {
         })
     }
 
-    /// A request must stay below the target and leave the host's headers alone.
+    /// Checks that a request stays below the target's URL and does not set the host's headers.
     fn check_request(&self, call: &'static str, request: &Request) -> Result<(), PluginError> {
         let path = &request.path;
         let fault = if !path.starts_with('/') || path.starts_with("//") {
@@ -296,12 +296,12 @@ impl Dialect {
                 .any(|b| b <= b' ' || b >= 0x7f || b == b'\\' || b == b'#')
         {
             Some(format!(
-                "the path `{}` holds `..` or characters that a path may not hold",
+                "the path `{}` contains `..` or characters that are not allowed in a path",
                 path.escape_debug()
             ))
         } else if !matches!(request.method.as_str(), "GET" | "POST" | "PUT") {
             Some(format!(
-                "the method `{}`; a backend may use GET, POST and PUT",
+                "the method `{}` is not allowed; a backend may use GET, POST and PUT",
                 request.method.escape_debug()
             ))
         } else {
@@ -315,7 +315,7 @@ impl Dialect {
                     || value.bytes().any(|b| b < b' ' && b != b'\t' || b == 0x7f)
                 {
                     Some(format!(
-                        "the header `{}` holds characters that a header may not hold",
+                        "the header `{}` contains characters that are not allowed in a header",
                         name.escape_debug()
                     ))
                 } else {
@@ -330,7 +330,7 @@ impl Dialect {
     }
 }
 
-/// Whether a path's segment leads upwards; to servers, an encoded dot is a dot.
+/// Whether a path segment leads upwards; servers treat an encoded dot as a dot.
 fn is_parent(segment: &str) -> bool {
     segment.to_ascii_lowercase().replace("%2e", ".") == ".."
 }

@@ -1,5 +1,5 @@
-//! Rust types and traits generated from `wit/`, and in [`v0_1`] from the version before it. What several worlds
-//! share is one set of types, those of the dataset world, which imports everything a plugin can import.
+//! Rust types and traits generated from `wit/`, and in [`v0_1`] from the version before it. Several worlds
+//! share one set of types, those of the dataset world, which imports everything that a plugin can import.
 
 pub mod v0_1;
 

@@ -1,7 +1,7 @@
-//! Cases: folders that say what a plugin must give, run in the sandbox under the limits of a run.
+//! Cases: folders that define a plugin's expected output, run in the sandbox under the limits of a run.
 //!
-//! [`find`] looks for them, [`Suite::read`] reads them and tells all their mistakes, [`Suite::check`] runs one
-//! and reports as types. What a folder holds stands at the top of `case/given.rs`. Printing is left to `cli`.
+//! [`find`] finds them, [`Suite::read`] reads them and reports all their mistakes, [`Suite::check`] runs one and
+//! returns a typed report. The top of `case/given.rs` documents the files of a case. `cli` does the printing.
 
 mod backend;
 mod damage;
@@ -67,10 +67,10 @@ impl Suite {
         })
     }
 
-    /// What the plugin says of itself.
+    /// The plugin's own description.
     ///
     /// # Errors
-    /// Where it cannot be instantiated or traps.
+    /// If it cannot be instantiated or traps.
     pub fn describe(&self) -> Result<Info, PluginError> {
         let plugin = self.plugin.clone();
         let (config, grants) = (serde_json::json!({}), self.grants(None));
@@ -81,7 +81,7 @@ impl Suite {
         }
     }
 
-    /// The limits that its calls are made under.
+    /// The limits of its calls.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -91,8 +91,8 @@ impl Suite {
         &self.plugin
     }
 
-    /// Runs a case. With `bless`, expectations that do not hold are written anew; what the plugin does wrong
-    /// stays wrong, and what it gives unsteadily is not written.
+    /// Runs a case. With `bless`, failing expectations are rewritten; misbehaviour of the plugin stays a failure,
+    /// and unstable output is not written.
     pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
         let mut seen = Seen::new();
         if let Err(error) = self.run(case, &mut seen) {

@@ -1,5 +1,5 @@
-//! From a component's bytes to machine code: taken from where this process or an earlier one left it, or
-//! compiled, within a limit of time.
+//! From a component's bytes to machine code: from the cache of this process or an earlier one, or compiled within a
+//! time limit.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,11 +15,11 @@ use super::sandbox;
 use model::clock;
 use model::plugin::Limits;
 
-/// The stack of the thread that compiles, in bytes: code that is deeply nested takes more than the usual one.
+/// The stack of the compiling thread, in bytes: deeply nested code needs more than the default.
 const STACK: usize = 16 << 20;
 
-/// A component as machine code, and how it came to be that. In one process each is compiled once: the scenarios
-/// of a folder share their plugins.
+/// A component as machine code, and how it was compiled. Each is compiled once per process: the scenarios of a folder
+/// share their plugins.
 pub(super) fn component(
     asked: &str,
     digest: &str,
@@ -46,7 +46,7 @@ pub(super) fn component(
             if let Some(Found::Wrong(what)) = found {
                 loading
                     .warnings
-                    .push(format!("plugin `{asked}` was compiled anew: {what}"));
+                    .push(format!("plugin `{asked}` was recompiled: {what}"));
             }
             let began = clock::since_process_began();
             let component = within(asked, bytes, Duration::from_millis(limits.compile_ms))?;
@@ -60,8 +60,8 @@ pub(super) fn component(
     Ok((component, loading))
 }
 
-/// Compiles on a thread of its own. Nothing can stop a compiler; one that takes too long is left to itself, and
-/// ends with the process.
+/// Compiles on a separate thread. A compiler cannot be stopped; one that takes too long is abandoned, and ends with
+/// the process.
 fn within(asked: &str, bytes: Vec<u8>, limit: Duration) -> Result<Component, PluginError> {
     let (done, compiled) = mpsc::sync_channel(1);
     std::thread::Builder::new()

@@ -1,5 +1,5 @@
-//! The versions of the contract that are spoken. A component says by its exports for which it was built; the
-//! newest one's types are what the rest of the runner knows, and [`v0_1`] translates.
+//! The supported versions of the contract. A component's exports say for which version it was built. The rest of the
+//! runner uses only the types of the newest version; [`v0_1`] translates.
 
 pub(super) mod v0_1;
 
@@ -29,7 +29,7 @@ impl Contract {
     /// The one that serves a component built for a version: the same one, or another patch of it.
     ///
     /// # Errors
-    /// What is to be told of a component whose version is not spoken: who should update what.
+    /// The message for a component whose version is not supported: who should update what.
     pub fn serving(version: &str) -> Result<Contract, String> {
         let key = key(version);
         let served = Contract::ALL.into_iter().find(|contract| {
@@ -43,11 +43,11 @@ impl Contract {
         let spoken = spoken.join(" and ");
         Err(if key > self::key(Contract::NEWEST.version()) {
             format!(
-                "was built for runner:plugin {version}, this runner speaks {spoken}; update the runner"
+                "was built for runner:plugin {version}, but this runner supports {spoken}; update the runner"
             )
         } else {
             format!(
-                "was built for runner:plugin {version}, this runner speaks {spoken}; ask its author for a build against {}",
+                "was built for runner:plugin {version}, but this runner supports {spoken}; ask its author for a build against {}",
                 Contract::NEWEST.version()
             )
         })

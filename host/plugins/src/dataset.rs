@@ -1,4 +1,4 @@
-//! Calling a dataset: one instance, which yields samples until it is empty.
+//! Calling a dataset: one instance, which yields samples until the sequence ends.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,7 +16,7 @@ use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
 
-/// A dataset plugin with its configuration: what sequences are opened from.
+/// A dataset plugin with its configuration, from which sequences are opened.
 pub type Dataset = Configured<DatasetWorld>;
 
 /// An open sequence of samples.
@@ -24,7 +24,7 @@ pub struct Samples {
     live: Live<DatasetWorld>,
     generator: ResourceAny,
     plugin: String,
-    /// Of each id that was given a hash, which takes 8 bytes; of a million ids, two have the same once in
+    /// A hash of each id that was returned, 8 bytes each; with a million ids, two hashes collide once in
     /// forty million runs.
     given: HashSet<u64>,
 }
@@ -52,7 +52,7 @@ impl World for DatasetWorld {
     }
 }
 
-/// The calls of `generator`, each as the contract has it.
+/// The calls of `generator`, as in the contract.
 impl DatasetWorld {
     fn open(
         &self,
@@ -109,10 +109,10 @@ fn newer(
 }
 
 impl Configured<DatasetWorld> {
-    /// Opens the sequence; `count` is how many samples will be measured, where that is known.
+    /// Opens the sequence; `count` is the number of samples that will be measured, if known.
     ///
     /// # Errors
-    /// Where the plugin refuses its configuration or an input, cannot be instantiated or traps.
+    /// If the plugin rejects its configuration or an input, cannot be instantiated or traps.
     pub fn open(&self, seed: u64, count: Option<u64>) -> Result<Samples, PluginError> {
         let mut live = self.instantiate()?;
         let generator = live
@@ -131,7 +131,7 @@ impl Samples {
     /// At most `limit` further samples to measure; an empty list ends the sequence.
     ///
     /// # Errors
-    /// Where the plugin finds fault with its input, breaks its contract or traps.
+    /// If the plugin rejects its input, breaks its contract or traps.
     pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
         let samples = self.call("next", |world, store, generator| {
             world.next(store, generator, limit)
@@ -174,7 +174,7 @@ impl Samples {
         };
         if samples.len() > limit as usize {
             return Err(contract(format!(
-                "it gave {} samples, at most {limit} were asked for",
+                "it returned {} samples, but at most {limit} were requested",
                 samples.len()
             )));
         }
@@ -183,7 +183,7 @@ impl Samples {
             sample.id.hash(&mut hasher);
             if !self.given.insert(hasher.finish()) {
                 return Err(contract(format!(
-                    "it gave two samples the id `{}`; records and scores are keyed by ids, so each must be unique within a run",
+                    "it returned two samples with the id `{}`; records and scores are keyed by id, so ids must be unique within a run",
                     sample.id
                 )));
             }
@@ -191,7 +191,7 @@ impl Samples {
                 && let Err(cause) = serde_json::from_str::<serde::de::IgnoredAny>(reference)
             {
                 return Err(contract(format!(
-                    "the reference of sample `{}` is no JSON: {cause}",
+                    "the reference of sample `{}` is not JSON: {cause}",
                     sample.id
                 )));
             }

@@ -1,18 +1,18 @@
-//! How a plugin can fail. A plugin's words are always attributed to it.
+//! How a plugin can fail. Messages from a plugin are always attributed to it.
 
 use super::instance::words;
 
 /// Why a plugin could not be used, or a call of it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// No file, and no component of that name ships inside the runner.
+    /// There is no such file, and no plugin of that name ships with the runner.
     #[error(
-        "plugin `{asked}` not found: no such file here{searched}, and no component of that name ships inside the runner{nearest}"
+        "plugin `{asked}` not found: no such file here{searched}, and no plugin of that name ships with the runner{nearest}"
     )]
     NotFound {
         /// The name as the user gave it.
         asked: String,
-        /// Where else was looked, as text to append.
+        /// The other folders that were searched, as text to append.
         searched: String,
         /// A hint at the nearest shipped name, as text to append.
         nearest: String,
@@ -22,12 +22,12 @@ pub enum PluginError {
     Unreadable {
         /// The plugin.
         plugin: String,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// A digest is pinned that is none.
+    /// The pinned digest is malformed.
     #[error(
-        "plugin `{plugin}`: a pinned digest is written `{plugin}@sha256:` and 64 hexadecimal digits, but this one {what}"
+        "plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this one {what}"
     )]
     Pin {
         /// The plugin.
@@ -35,9 +35,9 @@ pub enum PluginError {
         /// What is wrong with the digest.
         what: String,
     },
-    /// Its digest is another than the one pinned.
+    /// Its digest is not the pinned one.
     #[error(
-        "plugin `{plugin}` ({origin}) is not the one that was pinned: its SHA-256 is {found}, pinned is {pinned}; take the file that was meant, or pin this one once you trust it"
+        "plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; use the file that was pinned, or pin this one once you trust it"
     )]
     OtherDigest {
         /// The plugin.
@@ -49,15 +49,15 @@ pub enum PluginError {
         /// The digest it has.
         found: String,
     },
-    /// There is more of it than the sandbox takes.
+    /// It exceeds a limit of the sandbox.
     #[error("plugin `{plugin}` is refused: {what}")]
     Excessive {
         /// The plugin.
         plugin: String,
-        /// What there is too much of, how much is allowed, and how to allow more.
+        /// What exceeds the limit, the limit, and how to raise it.
         what: String,
     },
-    /// The file is no WebAssembly component.
+    /// The file is not a WebAssembly component.
     #[error("plugin `{plugin}` {what}")]
     NotComponent {
         /// The plugin.
@@ -65,15 +65,15 @@ pub enum PluginError {
         /// What it is, and what to do.
         what: String,
     },
-    /// It is a component, but not one of ours, or of another version.
+    /// It is a component, but not a runner plugin, or one for another version of the contract.
     #[error("plugin `{plugin}` {what}")]
     WrongWorld {
         /// The plugin.
         plugin: String,
-        /// What was found, what was expected, who should do what.
+        /// What was found, what was expected, and who should do what.
         what: String,
     },
-    /// It is a plugin of another kind than the one asked for.
+    /// It is a plugin of a different kind than the one asked for.
     #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}")]
     WrongKind {
         /// The plugin.
@@ -85,7 +85,7 @@ pub enum PluginError {
         /// Where it was asked for.
         place: String,
     },
-    /// It trapped, ran too long or took too much.
+    /// It trapped, ran too long or used too much.
     #[error("plugin `{plugin}` failed in `{call}`: {cause}")]
     Trapped {
         /// The plugin.
@@ -95,7 +95,7 @@ pub enum PluginError {
         /// What stopped it.
         cause: String,
     },
-    /// It answered with something its contract forbids.
+    /// It returned something that its contract forbids.
     #[error("plugin `{plugin}` broke its contract in `{call}`: {what}")]
     Contract {
         /// The plugin.
@@ -105,20 +105,20 @@ pub enum PluginError {
         /// What it did and what was expected.
         what: String,
     },
-    /// It refused its configuration.
+    /// It rejected its configuration.
     #[error("plugin `{plugin}` refuses its configuration: {said}")]
     Config {
         /// The plugin.
         plugin: String,
-        /// Its words.
+        /// Its message.
         said: String,
     },
-    /// It found a fault in an input file.
+    /// It found an error in an input file.
     #[error("plugin `{plugin}` cannot use its input: {said}")]
     Input {
         /// The plugin.
         plugin: String,
-        /// Its words.
+        /// Its message.
         said: String,
     },
     /// The server sent something it does not understand.
@@ -126,21 +126,21 @@ pub enum PluginError {
     Protocol {
         /// The plugin.
         plugin: String,
-        /// Its words.
+        /// Its message.
         said: String,
     },
-    /// It gave another reason.
+    /// It returned an error of another kind.
     #[error("plugin `{plugin}` says: {said}")]
     Said {
         /// The plugin.
         plugin: String,
-        /// Its words.
+        /// Its message.
         said: String,
     },
 }
 
 impl PluginError {
-    /// Whether the plugin misbehaved, rather than found fault with something it was given.
+    /// Whether the plugin itself misbehaved, rather than reported an error in its input.
     pub fn is_misbehaviour(&self) -> bool {
         matches!(
             self,

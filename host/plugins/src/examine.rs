@@ -1,7 +1,7 @@
-//! Looking at a plugin without a run: what a file imports, what it says of itself, and what an instance of it
-//! takes.
+//! Examining a plugin without a run: what a file imports, how it describes itself, and what an instance of it
+//! needs.
 //!
-//! It reads no clock: whoever times the making of instances is told when one begins and when it is there.
+//! It reads no clock: a callback tells the caller when the making of an instance begins and ends, to time it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use model::plugin::Kind;
 use model::plugin::Limits;
 use tokenizer::Tokenizer;
 
-/// How many instances are made to see what making one takes.
+/// How many instances are made to measure the cost of making one.
 const INSTANCES: usize = 9;
 
 /// A file before it is compiled.
@@ -35,14 +35,14 @@ pub struct Outside {
     pub size: u64,
     /// SHA-256 of it, in hexadecimal.
     pub digest: String,
-    /// What it imports; absent where it is no component, or cannot be read.
+    /// What it imports; absent if it is not a component, or cannot be read.
     pub imports: Option<Vec<Import>>,
 }
 
-/// An instance that has done nothing but to say what it is.
+/// An instance that has only described itself.
 #[derive(Clone, Debug)]
 pub struct AtRest {
-    /// What it says of itself.
+    /// Its description of itself.
     pub info: Info,
     /// Its linear memory, in bytes.
     pub memory_bytes: u64,
@@ -60,7 +60,7 @@ pub enum Moment {
 /// Reads a file without compiling it.
 ///
 /// # Errors
-/// Where it is not found or not readable.
+/// If it is not found or not readable.
 pub fn outside(asked: &str, search: &SearchPath) -> Result<Outside, PluginError> {
     let name = Reference::parse(asked)?.name;
     let (origin, bytes) = locate::bytes(name, search, &Limits::default())?;
@@ -73,10 +73,10 @@ pub fn outside(asked: &str, search: &SearchPath) -> Result<Outside, PluginError>
     })
 }
 
-/// What a plugin says of itself.
+/// A plugin's description of itself.
 ///
 /// # Errors
-/// Where it cannot be instantiated or traps.
+/// If it cannot be instantiated or traps.
 pub fn describe(plugin: &Plugin) -> Result<Info, PluginError> {
     let grants = grants();
     let plugin = plugin.clone();
@@ -88,10 +88,10 @@ pub fn describe(plugin: &Plugin) -> Result<Info, PluginError> {
     }
 }
 
-/// Makes instances of a plugin, telling when, and says what one of them holds when it has described itself.
+/// Makes instances of a plugin, reporting when, and measures the memory of one after it has described itself.
 ///
 /// # Errors
-/// Where it cannot be instantiated or traps.
+/// If it cannot be instantiated or traps.
 pub fn at_rest(plugin: &Plugin, tell: &mut dyn FnMut(Moment)) -> Result<AtRest, PluginError> {
     let grants = grants();
     let plugin = plugin.clone();
@@ -121,7 +121,7 @@ fn rest<W: World>(
     })
 }
 
-/// The limits of a run that says nothing of them, no files, and a tokenizer of bytes.
+/// The default limits, no files, and a tokenizer of bytes.
 fn grants() -> Grants {
     Grants {
         limits: Limits::default(),

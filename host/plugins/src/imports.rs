@@ -1,6 +1,6 @@
-//! What a component may import, and why not the rest.
+//! What a component may import, and why the rest is refused.
 //!
-//! Responsible for the judgement; what stands behind an import is the `sandbox`'s and `wasi`'s.
+//! This module only decides; `sandbox` and `wasi` implement the imports.
 
 use super::contract::Contract;
 use super::outline::Outline;
@@ -13,43 +13,43 @@ pub struct Import {
     pub name: String,
     /// Whether a plugin may import it.
     pub allowed: bool,
-    /// What it gets, or why it is refused.
+    /// What it provides, or why it is refused.
     pub why: &'static str,
 }
 
-/// What the names of the plugin interface's own begin with.
+/// The prefix of the plugin interface's own names.
 const OURS: &str = "runner:plugin/";
 
-/// The packages of WASI 0.2 that are there with nothing in them, and what that means.
+/// The packages of WASI 0.2 that exist but are empty, and what that means.
 const EMPTY: [(&str, &str); 6] = [
     (
         "wasi:cli/",
-        "there are no arguments and no variables; what is written to standard output goes to the log",
+        "no arguments and no environment variables; standard output goes to the log",
     ),
     ("wasi:clocks/", "clocks stand still at 0"),
     (
         "wasi:filesystem/",
-        "there are no files; a dataset reads its inputs through runner:plugin/files",
+        "no files; a dataset reads its input files through runner:plugin/files",
     ),
     (
         "wasi:io/",
-        "input is at its end, output goes to the log, and nothing has to be waited for",
+        "input is empty, output goes to the log, and nothing ever blocks",
     ),
     ("wasi:random/", "random numbers follow from the run's seed"),
     (
         "wasi:sockets/",
-        "there is no network: every call of it ends the plugin's call",
+        "there is no network: using it aborts the call to the plugin",
     ),
 ];
 
-/// Judges what a component imports, in its order.
+/// Checks a component's imports, in order.
 pub fn of(outline: &Outline) -> Vec<Import> {
     let kind = kind(&outline.exports);
     let imports = outline.imports.iter();
     imports.map(|name| judge(name, kind)).collect()
 }
 
-/// The kind of plugin that these exports make it, in whatever version.
+/// The kind of plugin with these exports, in any version.
 fn kind(exports: &[String]) -> Option<Kind> {
     let is = |kind: &Kind| {
         let interface = format!("runner:plugin/{}@", kind.name());
@@ -76,11 +76,11 @@ fn ours(interface: &str, kind: Option<Kind>) -> (bool, &'static str) {
         ("types" | "log", _)
         | ("files" | "tokenizer", None | Some(Kind::Dataset))
         | ("tokenizer", Some(Kind::Scorer)) => match Contract::serving(version) {
-            Ok(_) => (true, "it is part of the plugin interface"),
-            Err(_) => (false, "this runner does not speak that version of it"),
+            Ok(_) => (true, "part of the plugin interface"),
+            Err(_) => (false, "this runner does not support that version"),
         },
-        ("files", _) => (false, "only a dataset is given files"),
-        ("tokenizer", _) => (false, "a backend is given no tokenizer"),
+        ("files", _) => (false, "only datasets can read files"),
+        ("tokenizer", _) => (false, "backends have no tokenizer"),
         _ => (false, "this runner has no such interface"),
     }
 }
@@ -92,21 +92,21 @@ fn foreign(name: &str) -> (bool, &'static str) {
         Some((_, what)) if version.starts_with("0.2.") => (true, what),
         Some(_) => (
             false,
-            "of WASI this runner has version 0.2 alone; its author must build it against that",
+            "this runner supports only version 0.2 of WASI; its author must build it for that version",
         ),
         None if name.starts_with("wasi:http/") => (
             false,
-            "a plugin has no network, and requests are the runner's to send; its author must build it without",
+            "plugins have no network, and only the runner sends requests; its author must build it without this import",
         ),
         None => (
             false,
-            "this runner offers the interfaces of runner:plugin, and WASI 0.2 with nothing in it; its author must build it without",
+            "this runner provides only runner:plugin and an empty WASI 0.2; its author must build it without this import",
         ),
     }
 }
 
-/// What is refused, in words; absent where nothing is. Interfaces of our own are judged only once the version is
-/// known to be one that is spoken: those of another are a matter of versions.
+/// Describes what is refused; absent if nothing is. Our own interfaces are checked only once the version is known to
+/// be supported: otherwise the version is the error.
 pub(super) fn refused(outline: &Outline, ours_too: bool) -> Option<String> {
     let mut refused = (of(outline).into_iter())
         .filter(|import| !import.allowed && (ours_too || !import.name.starts_with(OURS)))

@@ -1,7 +1,7 @@
 //! Plugins: finding, loading and calling them. The only part that knows wasmtime.
 //!
 //! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
-//! What a plugin may use is the [`sandbox`]'s business, what its answers mean is the caller's.
+//! The [`sandbox`] decides what a plugin may use; the caller interprets its answers.
 
 pub mod artifacts;
 pub mod backend;

@@ -1,4 +1,4 @@
-//! What a plugin may use up: the limits of a run, and the tally of an instance's memory and tables.
+//! What a plugin may use: the limits of a run, and the tally of an instance's memory and tables.
 
 use model::plugin::Limits;
 use std::fmt;
@@ -11,12 +11,12 @@ const INSTANCES: usize = 1_000;
 const MEMORIES: usize = 16;
 const TABLES: usize = 200;
 
-/// A limit that an instance ran into.
+/// A limit that an instance hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exceeded {
-    /// That on memory, in bytes.
+    /// The limit on memory, in bytes.
     Memory(u64),
-    /// That on elements of tables.
+    /// The limit on table elements.
     Tables(u64),
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Exceeded {
 
 impl std::error::Error for Exceeded {}
 
-/// What an instance has taken of one thing, and how much it may.
+/// How much an instance uses of one resource, and its limit.
 struct Share {
     taken: u64,
     limit: u64,
@@ -47,7 +47,7 @@ struct Share {
 }
 
 impl Share {
-    /// Takes what growing needs; `false` where the guest's own maximum is in the way, which is its business.
+    /// Accounts for growth; `false` if the guest's own maximum forbids it, which the guest handles itself.
     fn grow(
         &mut self,
         current: usize,
@@ -67,14 +67,14 @@ impl Share {
     }
 }
 
-/// What an instance has taken, of what it may.
+/// What an instance uses, within its limits.
 pub(super) struct Tally {
     memory: Share,
     tables: Share,
 }
 
 impl Tally {
-    /// Nothing taken yet.
+    /// Nothing used yet.
     pub fn new(limits: &Limits) -> Self {
         let none = |limit, exceeded| Share {
             taken: 0,
@@ -87,14 +87,14 @@ impl Tally {
         }
     }
 
-    /// Linear memory taken, in bytes.
+    /// Linear memory used, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory.taken
     }
 }
 
-/// A guest that is denied memory would often go on as if nothing had been; so going beyond a limit ends the
-/// call, with the limit's name.
+/// A guest that is denied memory would often go on as if nothing had happened; so exceeding a limit aborts the call
+/// with an error that names the limit.
 impl ResourceLimiter for Tally {
     fn memory_growing(
         &mut self,

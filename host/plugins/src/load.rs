@@ -1,5 +1,5 @@
-//! From a plugin's name as the user gives it to a compiled component whose kind and
-//! version are known.
+//! From a plugin's name, as given by the user, to a compiled component with known kind and
+//! version.
 
 use model::hex;
 use model::plugin::Kind;
@@ -21,7 +21,7 @@ pub use super::locate::SearchPath;
 /// A component that was found, checked and compiled.
 #[derive(Clone)]
 pub struct Plugin {
-    /// The name it was asked for by.
+    /// The name by which it was requested.
     pub asked: String,
     /// Where it was found: a path, or `shipped`.
     pub origin: String,
@@ -31,28 +31,28 @@ pub struct Plugin {
     pub size: u64,
     /// What it does.
     pub kind: Kind,
-    /// How it came to be compiled.
+    /// How it was compiled.
     pub loading: Loading,
-    /// The version of the contract that it is spoken to in.
+    /// The version of the contract that it uses.
     pub contract: Contract,
     pub(super) component: Component,
 }
 
-/// How a component came to be compiled, and what its user should know of it.
+/// How a component was compiled, and what its user should know about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loading {
-    /// How long compiling took; absent where it had been compiled before.
+    /// How long compiling took; absent if it had been compiled before.
     pub compiled_in: Option<Duration>,
     /// Whether the next process will find it compiled.
     pub kept: bool,
-    /// What was found wrong on the way, a sentence each.
+    /// Warnings, one sentence each.
     pub warnings: Vec<String>,
 }
 
 /// Finds, reads and compiles a plugin, under the default limits.
 ///
-/// Looked for in this order: the path as given, the scenario's folder, the folders of the
-/// search path, the components that ship inside the runner.
+/// Searched in this order: the path as given, the scenario's folder, the folders of the
+/// search path, the components that ship with the runner.
 ///
 /// # Errors
 /// As [`load_within`].
@@ -60,12 +60,12 @@ pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
     load_within(asked, search, &Limits::default())
 }
 
-/// Finds, reads and compiles a plugin. What is asked for is a name, or a name and the digest that it must have:
+/// Finds, reads and compiles a plugin. `asked` is a name, or a name and the digest that it must have:
 /// `NAME@sha256:HEX`.
 ///
 /// # Errors
-/// Where it is not found, not readable, not what was pinned, no component, of another world or version, beyond
-/// the limits, or imports what a plugin may not.
+/// If it is not found, not readable, not the pinned file, not a component, of another world or version, beyond
+/// the limits, or imports something that is not allowed.
 pub fn load_within(
     asked: &str,
     search: &SearchPath,
@@ -113,7 +113,7 @@ pub fn load_within(
     })
 }
 
-/// What is said of a component that the parser or the compiler does not take.
+/// The error for a component that the parser or the compiler rejects.
 pub(super) fn not_valid(asked: &str, cause: &str) -> PluginError {
     PluginError::NotComponent {
         plugin: asked.to_owned(),
@@ -121,7 +121,7 @@ pub(super) fn not_valid(asked: &str, cause: &str) -> PluginError {
     }
 }
 
-/// Tells apart the ways a file can be no component, before the compiler is asked.
+/// Distinguishes the ways in which a file can fail to be a component, before compiling it.
 fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
     let what = match bytes {
         [b'\0', b'a', b's', b'm', 0x01, 0, 0, 0, ..] => {
@@ -137,7 +137,7 @@ fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
     })
 }
 
-/// What it does, and in which version of the contract: it says so by its exports.
+/// Its kind and its version of the contract, from its exports.
 fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), PluginError> {
     let engine = sandbox::engine();
     let exports: Vec<String> = component
@@ -160,7 +160,7 @@ fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), Plugi
         }
     }
     Err(wrong(format!(
-        "is a component, but no runner plugin: it exports {}, expected one of runner:plugin/dataset, backend or scorer@{}",
+        "is a component, but not a runner plugin: it exports {}, but must export runner:plugin/dataset, backend or scorer@{}",
         if exports.is_empty() {
             "no interface".to_owned()
         } else {

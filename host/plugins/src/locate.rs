@@ -1,7 +1,7 @@
-//! From how a plugin is referred to, to its bytes.
+//! From a reference to a plugin to its bytes.
 //!
-//! A reference is a name, and the digest that it must have where one is pinned: `NAME@sha256:HEX`. What a
-//! name stands for is decided in one place, [`bytes`]: other sources than files and what ships are added there.
+//! A reference is a name, optionally with a pinned digest: `NAME@sha256:HEX`. Names are resolved in one place,
+//! [`bytes`]: add other sources than files and shipped plugins there.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use super::error::PluginError;
 use model::plugin::Limits;
 
-/// What stands between name and digest.
+/// The separator between name and digest.
 const PIN: &str = "@sha256:";
 /// Hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// How a plugin is referred to.
+/// A reference to a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference<'a> {
     /// Its name.
@@ -25,10 +25,10 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Takes a reference apart.
+    /// Parses a reference.
     ///
     /// # Errors
-    /// Where a digest is pinned that is none.
+    /// If the pinned digest is malformed.
     pub fn parse(text: &'a str) -> Result<Self, PluginError> {
         let Some((name, digest)) = text.rsplit_once(PIN) else {
             return Ok(Reference {
@@ -42,7 +42,7 @@ impl<'a> Reference<'a> {
         };
         if let Some(other) = digest.chars().find(|digit| !digit.is_ascii_hexdigit()) {
             return Err(malformed(format!(
-                "holds {other:?}, which is no such digit"
+                "contains {other:?}, which is not hexadecimal"
             )));
         }
         if digest.len() != DIGITS {
@@ -58,7 +58,7 @@ impl<'a> Reference<'a> {
 /// Components inside the program: names such as `backends/sglang.wasm`, and their bytes.
 pub type Shipped = &'static [(&'static str, &'static [u8])];
 
-/// Where plugins are looked for, beside the path as given.
+/// Where plugins are searched for, in addition to the path as given.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
     /// The scenario's folder, if it came from a file.
@@ -70,7 +70,7 @@ pub struct SearchPath {
 }
 
 /// The bytes that a name stands for, and where they were found: the path as given, the scenario's folder, the
-/// folders of the search path, or what ships inside the runner, in this order.
+/// folders of the search path, or what ships with the runner, in this order.
 pub(super) fn bytes(
     name: &str,
     search: &SearchPath,
@@ -98,7 +98,7 @@ pub(super) fn bytes(
     Err(not_found(name, search))
 }
 
-/// Reads a file; gives nothing where it is larger than it may be.
+/// Reads a file; returns nothing if it is larger than allowed.
 fn read(path: &Path, limit: u64) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let file = File::open(path)?;
@@ -138,7 +138,7 @@ fn not_found(asked: &str, search: &SearchPath) -> PluginError {
             " (this runner was built without plugins; `cargo xtask plugins` builds them)".to_owned()
         }
         Some((closeness, name)) if closeness > 0.8 => format!("; did you mean `{name}`?"),
-        _ => format!("; shipped are {}", names.join(", ")),
+        _ => format!("; shipped plugins: {}", names.join(", ")),
     };
     PluginError::NotFound {
         asked: asked.to_owned(),

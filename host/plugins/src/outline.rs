@@ -1,8 +1,8 @@
-//! What can be told of a component without compiling it: how much there is of everything, and the names of what
-//! it imports and exports.
+//! What is known about a component without compiling it: counts and sizes, and the names of its imports and
+//! exports.
 //!
-//! The compiler takes whatever it is given, for as long as it takes; so what is beyond the limits is found here
-//! and never reaches it. Whether the rest is valid is the compiler's to say.
+//! The compiler accepts any input and takes as long as it needs, so a component that exceeds the limits is detected
+//! here and never reaches it. The compiler checks whether the rest is valid.
 
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentTypeRef, Encoding, Instance,
@@ -12,35 +12,35 @@ use wasmparser::{
 use super::limits::mebibytes;
 use model::plugin::Limits;
 
-/// Most instances that one instance of a component may consist of. Components are instantiated by components,
-/// so few bytes can stand for any number of them.
+/// Most instances that one instance of a component may consist of. Components instantiate components, so a few
+/// bytes can stand for any number of them.
 const INSTANCES: u64 = 1_000;
 
 /// A component from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Functions, those of all modules together, and those that cross the boundary.
+    /// Functions: those of all modules together, and those that cross the boundary.
     pub functions: u64,
-    /// How deep modules and components lie in each other; 1 for a component without any.
+    /// Nesting depth of modules and components; 1 for a component without any.
     pub nesting: u64,
     /// Instances that one instance consists of, at most.
     pub instances: u64,
-    /// What all its memories have from the start, in bytes.
+    /// Initial size of all its memories, in bytes.
     pub memory_bytes: u64,
-    /// What all its tables have from the start, in elements.
+    /// Initial size of all its tables, in elements.
     pub table_elements: u64,
-    /// Names of what it imports, in its order.
+    /// Names of its imports, in order.
     pub imports: Vec<String>,
-    /// Names of what it exports, in its order.
+    /// Names of its exports, in order.
     pub exports: Vec<String>,
-    /// Whether components or modules are handed about in it as if they were values.
+    /// Whether it passes components or modules around as values.
     hands_on_code: bool,
 }
 
 /// A module or component that is being read.
 #[derive(Clone, Copy, Default)]
 struct Level {
-    /// Instances that one of it consists of, itself not counted.
+    /// Instances that one instance of it consists of, not counting itself.
     instances: u64,
     /// Those of the largest component that can be named from here.
     largest: u64,
@@ -51,7 +51,7 @@ impl Outline {
     /// Reads a component's outline.
     ///
     /// # Errors
-    /// Where it is malformed, in the parser's words.
+    /// If it is malformed, with the parser's message.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let mut outline = Outline::default();
         let mut levels: Vec<Level> = Vec::new();
@@ -154,7 +154,7 @@ impl Outline {
         }
     }
 
-    /// What of it is beyond the limits, in words; absent where nothing is.
+    /// Describes what exceeds the limits; absent if nothing does.
     pub fn beyond(&self, limits: &Limits) -> Option<String> {
         let settable = [
             (self.functions, limits.functions, "functions", "functions"),
@@ -167,7 +167,7 @@ impl Outline {
             (
                 self.nesting,
                 limits.nesting,
-                "levels of modules and components in each other",
+                "levels of nested modules and components",
                 "nesting",
             ),
         ];
@@ -180,19 +180,19 @@ impl Outline {
         }
         if self.memory_bytes > limits.memory_bytes {
             return Some(format!(
-                "it begins with {} of memory, at most {} are allowed (raise `memory` under [sandbox] if you trust it)",
+                "it starts with {} of memory, at most {} are allowed (raise `memory` under [sandbox] if you trust it)",
                 mebibytes(self.memory_bytes),
                 mebibytes(limits.memory_bytes)
             ));
         }
         if self.hands_on_code {
             return Some(
-                "it hands components or modules about as values, which no plugin needs".to_owned(),
+                "it passes components or modules as values, which no plugin needs".to_owned(),
             );
         }
         (self.instances > INSTANCES).then(|| {
             format!(
-                "one of it consists of up to {} instances, at most {INSTANCES} are allowed",
+                "each instance consists of up to {} instances, at most {INSTANCES} are allowed",
                 self.instances
             )
         })

@@ -1,8 +1,8 @@
 //! The sandbox every plugin runs in: one engine with a ticker for deadlines, and for each
 //! instance a store with limits on memory, time, returned data and log lines.
 //!
-//! It offers the imports of `wit/`, beside them `wasi` offers WASI with nothing in it; which files and which tokenizer a plugin
-//! sees is decided by whoever makes the [`Guest`].
+//! It provides the imports of `wit/`; `wasi` also provides an empty WASI. The creator of the [`Guest`] decides which
+//! files and which tokenizer a plugin sees.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,13 +21,13 @@ use ::tokenizer::Tokenizer;
 
 pub use model::plugin::Limits;
 
-/// How often deadlines are looked at; a call may overrun its limit by this much.
+/// How often deadlines are checked; a call may exceed its limit by this much.
 const TICK: Duration = Duration::from_millis(10);
 /// Log lines kept of one plugin, all its instances together; the rest are counted.
 const LOG_LINES: usize = 1000;
 /// Longest log line kept, in bytes.
 const LOG_LINE_BYTES: usize = 4096;
-/// Most things of the host that an instance may hold at the same time.
+/// Most host resources that an instance may hold at the same time.
 const HANDLES: usize = 64;
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
@@ -58,7 +58,7 @@ pub fn engine() -> &'static Engine {
     })
 }
 
-/// Where plugins' log lines go: a bounded number of each plugin's.
+/// Collects the log lines of plugins, a limited number per plugin.
 #[derive(Clone, Debug, Default)]
 pub struct LogBook(Arc<Mutex<Lines>>);
 
@@ -89,13 +89,13 @@ impl LogBook {
         }
     }
 
-    /// Takes the lines written so far, and says how many were left out.
+    /// Takes the lines written so far, and adds how many were dropped.
     pub fn drain(&self) -> Vec<String> {
         let Lines { mut kept, written } = std::mem::take(&mut *self.lines());
         for (plugin, written) in written {
             if let Some(more @ 1..) = written.checked_sub(LOG_LINES) {
                 kept.push(format!(
-                    "warn {plugin}: it wrote {more} more lines, which are left out"
+                    "warn {plugin}: it wrote {more} more lines, which were dropped"
                 ));
             }
         }
@@ -103,7 +103,7 @@ impl LogBook {
     }
 }
 
-/// What one instance is given.
+/// What one instance can use.
 #[derive(Clone)]
 pub struct Grants {
     /// Limits of this run.
@@ -114,7 +114,7 @@ pub struct Grants {
     pub files: Arc<BTreeMap<String, PathBuf>>,
     /// The tokenizer it may use.
     pub tokenizer: Arc<Tokenizer>,
-    /// The run's seed: where it asks for random numbers, they follow from this. Each instance gets the same.
+    /// The run's seed, from which its random numbers are derived. Each instance gets the same.
     pub seed: u64,
 }
 
@@ -124,15 +124,15 @@ pub struct Guest {
     grants: Grants,
     tally: Tally,
     table: ResourceTable,
-    /// What of this call it wrote as an error: a panic's message.
+    /// What it wrote as an error during this call: a panic's message.
     last_error: Option<String>,
-    /// What it wrote to standard output and error, where a line is not yet complete.
+    /// Incomplete lines that it wrote to standard output and error.
     unfinished: [Vec<u8>; 2],
     random: u64,
 }
 
 impl Guest {
-    /// Linear memory that the instance has taken, in bytes.
+    /// Linear memory that the instance uses, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.tally.memory_bytes()
     }
@@ -149,7 +149,7 @@ impl Guest {
     pub(super) fn print(&mut self, to: Output, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = &mut self.unfinished[to as usize];
-            // One more than is kept, so that a longer line is known to be one.
+            // One more than is kept, so that a longer line is detected.
             let room = (LOG_LINE_BYTES + 1).saturating_sub(line.len());
             line.extend(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
@@ -181,7 +181,7 @@ impl Guest {
         });
     }
 
-    /// Ends the lines that it began to print.
+    /// Ends incomplete lines.
     fn finish_lines(&mut self) {
         for to in [Output::Standard, Output::Error] {
             if !self.unfinished[to as usize].is_empty() {
@@ -191,7 +191,7 @@ impl Guest {
     }
 }
 
-/// What it printed last is not lost with it.
+/// Flushes what it printed last.
 impl Drop for Guest {
     fn drop(&mut self) {
         self.finish_lines();
@@ -235,7 +235,7 @@ pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
 }
 
-/// Says in words what stopped a call.
+/// Describes what stopped a call.
 pub fn trapped(
     store: &mut Store<Guest>,
     call: &'static str,
@@ -247,7 +247,7 @@ pub fn trapped(
     let limits = &guest.grants.limits;
     let cause = match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => format!(
-            "it ran longer than the {limit_ms} ms allowed for a call (an endless loop, or raise the limit under [sandbox])"
+            "it ran longer than the {limit_ms} ms allowed for a call (fix the endless loop, or raise the limit under [sandbox])"
         ),
         Some(Trap::UnreachableCodeReached) => match &guest.last_error {
             Some(message) => format!("it panicked: {message}"),
@@ -278,7 +278,7 @@ pub fn trapped(
     }
 }
 
-/// For `add_to_linker`: the guest is its own data.
+/// For `add_to_linker`: the guest itself is the data.
 pub type GuestData = HasSelf<Guest>;
 
 impl types::Host for Guest {}
@@ -328,7 +328,7 @@ impl files::HostFile for Guest {
             .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?
             .len();
         let handle = (self.table.push(OpenFile { file, size })).map_err(|_| {
-            let words = format!("it holds more than {HANDLES} files open");
+            let words = format!("it has more than {HANDLES} files open");
             wasmtime::Error::msg(words)
         })?;
         Ok(Some(handle))

@@ -17,7 +17,7 @@ use model::plugin::Limits;
 pub use super::bindings::types::Turn;
 pub use wit::{Count, CountSource, Exchange, Score};
 
-/// A scorer plugin with its configuration: what instances are made from.
+/// A scorer plugin with its configuration, from which instances are made.
 pub type Scorer = Configured<ScorerWorld>;
 
 /// An open scorer. A trap ends the instance; the next call gets a fresh one.
@@ -65,7 +65,7 @@ impl Reopen for ScorerWorld {
     }
 }
 
-/// The calls of `judge`, each as the contract has it.
+/// The calls of `judge`, as in the contract.
 impl ScorerWorld {
     fn score(
         &self,
@@ -114,7 +114,7 @@ impl Configured<ScorerWorld> {
     /// A fresh instance, opened with the configuration.
     ///
     /// # Errors
-    /// Where the plugin refuses the configuration, cannot be instantiated or traps.
+    /// If the plugin rejects the configuration, cannot be instantiated or traps.
     pub fn open(&self) -> Result<Judge, PluginError> {
         Opened::new(self).map(Judge)
     }
@@ -124,7 +124,7 @@ impl Judge {
     /// Scores of one exchange.
     ///
     /// # Errors
-    /// Where the plugin says so, gives a value that is not finite, or traps.
+    /// If the plugin returns an error or a value that is not finite, or traps.
     pub fn score(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
         let scores = self.0.call("score", |world, store, judge| {
             world.score(store, judge, exchange)

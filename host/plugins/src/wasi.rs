@@ -1,14 +1,13 @@
-//! WASI 0.2 with nothing in it, so that components run whose tools cannot build without: those for
-//! `wasm32-wasip2`, and those of componentize-py and componentize-js.
+//! An empty WASI 0.2, for components whose tools cannot build without WASI: those for `wasm32-wasip2`, and those of
+//! componentize-py and componentize-js.
 //!
-//! There are no arguments, variables, files, terminals and no network; input is at its end; clocks stand still
-//! at 0 and nothing has to be waited for; random numbers follow from the run's seed; what is written to standard
-//! output and error goes to the plugin's log. Whatever else is called ends the call that it is called in, with
-//! its name. Which packages there are is `imports`' to say.
+//! There are no arguments, environment variables, files, terminals or network; input is empty; clocks stand still at
+//! 0 and nothing blocks; random numbers are derived from the run's seed; standard output and error go to the
+//! plugin's log. Any other function aborts the plugin's call with an error that names the function. `imports`
+//! defines which packages exist.
 //!
-//! Functions are defined with the types that the component itself imports them with, so any 0.2 will do. All
-//! resources are one type to the host: a component tells its own apart, and there is nothing behind them but a
-//! number.
+//! Functions are defined with the types with which the component imports them, so any 0.2 works. All resources have
+//! one type in the host: a component distinguishes its own, and each is just a number.
 
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, Resource, ResourceAny, ResourceType, Val};
@@ -16,9 +15,9 @@ use wasmtime::{StoreContextMut, bail};
 
 use super::sandbox::{self, Guest};
 
-/// Most random bytes given at once.
+/// Most random bytes returned at once.
 const RANDOM_BYTES: u64 = 64 << 10;
-/// How much a stream takes in one write, in bytes.
+/// How much a stream accepts in one write, in bytes.
 const WRITE_BYTES: u64 = 64 << 10;
 
 /// Anything that a component has a handle of.
@@ -34,7 +33,7 @@ const STDERR: u32 = 2;
 pub(super) enum Output {
     /// To the log, as information.
     Standard,
-    /// To the log, as errors; what it holds when a call aborts is the reason.
+    /// To the log, as errors; its contents when a call aborts are the reason.
     Error,
 }
 
@@ -57,15 +56,15 @@ enum Function {
     True,
     /// Gives nothing.
     Unit,
-    /// Says of each of a list that it is ready.
+    /// Says that everything in a list is ready.
     AllReady,
     /// Says that a stream is closed.
     Closed,
-    /// Says how much a stream takes.
+    /// Says how much a stream accepts.
     Room,
     /// Takes bytes for a stream.
     Write,
-    /// Says that all is well.
+    /// Reports success.
     Done,
     /// Gives random bytes.
     RandomBytes,
@@ -129,13 +128,13 @@ impl Function {
             ("random/insecure-seed", "insecure-seed") => Function::RandomPair,
             _ if interface.starts_with("sockets/") => Function::Refuse("a plugin has no network"),
             _ if interface.starts_with("filesystem/") => {
-                Function::Refuse("a plugin has no files but a dataset's inputs")
+                Function::Refuse("plugins have no files except a dataset's inputs")
             }
-            _ => Function::Refuse("a plugin has no such thing"),
+            _ => Function::Refuse("the sandbox does not provide it"),
         }
     }
 
-    /// Its result for such parameters; absent where it has none.
+    /// Its result for these parameters; absent if it has none.
     fn result(
         self,
         store: &mut StoreContextMut<'_, Guest>,
@@ -177,11 +176,11 @@ impl Function {
             Function::Done => Val::Result(Ok(None)),
             Function::RandomBytes => {
                 let [Val::U64(length), ..] = params else {
-                    bail!("it is not called as WASI has it");
+                    bail!("it is not called as WASI defines it");
                 };
                 if *length > RANDOM_BYTES {
                     bail!(
-                        "it asked for {length} random bytes at once, at most {RANDOM_BYTES} are given"
+                        "it asked for {length} random bytes at once, at most {RANDOM_BYTES} are allowed"
                     );
                 }
                 let guest = store.data_mut();
@@ -197,7 +196,7 @@ impl Function {
                 let guest = store.data_mut();
                 Val::Tuple(vec![Val::U64(guest.random()), Val::U64(guest.random())])
             }
-            Function::Exit => bail!("it called `exit`; a plugin returns, or says what is wrong"),
+            Function::Exit => bail!("it called `exit`; a plugin must return a result or an error"),
             Function::Refuse(why) => bail!("{why}"),
         }))
     }
@@ -263,12 +262,12 @@ fn call(
     match (results, result) {
         ([place], Some(result)) => *place = result,
         ([], None) => {}
-        _ => bail!("it is not imported as WASI has it"),
+        _ => bail!("it is not imported as WASI defines it"),
     }
     Ok(())
 }
 
-/// What a handle stands for; whoever lent it has it back.
+/// What a handle stands for; the lender gets it back.
 fn taken(handle: ResourceAny, store: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<u32> {
     Ok(handle.try_into_resource::<Handle>(&mut *store)?.rep())
 }
@@ -280,11 +279,11 @@ fn bytes(params: &[Val]) -> wasmtime::Result<Vec<u8>> {
         _ => None,
     });
     let Some(items) = list else {
-        bail!("it is not called as WASI has it");
+        bail!("it is not called as WASI defines it");
     };
     let bytes = items.iter().map(|item| match item {
         Val::U8(byte) => Ok(*byte),
-        _ => bail!("it is not called as WASI has it"),
+        _ => bail!("it is not called as WASI defines it"),
     });
     bytes.collect()
 }

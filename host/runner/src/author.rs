@@ -1,8 +1,7 @@
-//! A plugin author's tools, as far as they need no sandbox: a project from a template, and the project's
-//! component.
+//! A plugin author's tools that need no sandbox: creating a project from a template, and building its component.
 //!
-//! [`template`] and [`keys`] are pure; [`project`] reads what a folder says of itself; [`build`] calls the
-//! compilers. Loading and testing what comes of it is `plugin`'s, printing it `cli`'s.
+//! [`template`] and [`keys`] are pure; [`project`] reads a project folder; [`build`] calls the compilers. `plugin`
+//! loads and tests the result, `cli` prints it.
 
 mod c;
 mod javascript;
@@ -63,7 +62,7 @@ impl Language {
         }
     }
 
-    /// Its name for people.
+    /// Its display name.
     pub fn name(self) -> &'static str {
         match self {
             Language::Rust => "Rust",

@@ -1,8 +1,7 @@
-//! The guide for authors of plugins, as it ships inside the runner: pages of text, and a reference made from
-//! the contract.
+//! The guide for plugin authors that ships with the runner: pages of text, and a reference generated from the
+//! contract.
 //!
-//! Responsible for having them; printing them is `cli`'s. That their code works is a test of the whole
-//! (`tests/guide.rs`).
+//! This module only holds the pages; `cli` prints them. `tests/guide.rs` tests that their code works.
 
 pub mod pages;
 pub mod reference;
@@ -12,17 +11,17 @@ pub mod reference;
 pub enum Page {
     /// What a plugin is, its tools, what is stable, the sandbox
     Start,
-    /// How to speak to another engine
+    /// How to support another engine
     Backend,
-    /// Where requests' contents come from
+    /// How to generate samples
     Dataset,
-    /// How to judge answers
+    /// How to score answers
     Scorer,
     /// Every type and function of the contract
     Reference,
-    /// The exercise's engine, a script for `runner mock`
+    /// The engine of the exercise, a script for `runner mock`
     Engine,
-    /// A workflow that tests a plugin's repository, for GitHub Actions
+    /// A GitHub Actions workflow that tests a plugin's repository
     Workflow,
 }
 

@@ -10,13 +10,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The variable that says who compiles.
+/// The variable that selects the toolchain.
 const VARIABLE: &str = "RUNNER_WASM_TOOLCHAIN";
 
-/// What the guests are compiled for.
+/// The compilation target of guests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// `wasm32-unknown-unknown`: a module without any system.
+    /// `wasm32-unknown-unknown`: a module without a system interface.
     #[default]
     Unknown,
     /// `wasm32-wasip2`: a component that imports WASI.
@@ -24,7 +24,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Its name, as rustc has it.
+    /// Its name, as in rustc.
     pub fn name(self) -> &'static str {
         match self {
             Target::Unknown => "wasm32-unknown-unknown",
@@ -33,7 +33,7 @@ impl Target {
     }
 }
 
-/// A Rust that compiles for WebAssembly.
+/// A Rust that can compile for WebAssembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toolchain {
     /// The active one, with the target installed.
@@ -42,10 +42,10 @@ pub enum Toolchain {
     Distribution,
 }
 
-/// Who is to compile, where somebody said so.
+/// The requested toolchain, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// The first that can.
+    /// The first that works.
     #[default]
     Any,
     /// The active toolchain.
@@ -59,35 +59,35 @@ pub enum Wanted {
 pub struct Chosen {
     /// The toolchain.
     pub toolchain: Toolchain,
-    /// Why, as text for parentheses.
+    /// The reason, as text for parentheses.
     pub why: &'static str,
 }
 
-/// Why no Rust compiles.
+/// Why no Rust can compile.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolchainError {
-    /// The variable has another value.
+    /// The variable has an unknown value.
     #[error("{VARIABLE}={0}: expected `rustup` or `distribution`")]
     Variable(String),
-    /// There is no Rust at all.
+    /// No Rust is installed.
     #[error(
-        "there is no Rust here: install it with rustup, then run `rustup target add {target}`{packages}"
+        "Rust is not installed: install it with rustup, then run `rustup target add {target}`{packages}"
     )]
     NoRust {
         /// The target.
         target: &'static str,
-        /// The other way, as text to append.
+        /// The alternative, as text to append.
         packages: &'static str,
     },
-    /// There is one, without the target.
-    #[error("no Rust here compiles for {target}: run `rustup target add {target}`{packages}")]
+    /// Rust is installed, but not the target.
+    #[error("no installed Rust compiles for {target}: run `rustup target add {target}`{packages}")]
     NoTarget {
         /// The target.
         target: &'static str,
-        /// The other way, as text to append.
+        /// The alternative, as text to append.
         packages: &'static str,
     },
-    /// The distribution's lacks something.
+    /// A part of the distribution's Rust is missing.
     #[error(
         "the distribution's {what} is not installed (no {path}); Debian and Ubuntu have it in the packages \
          rustc-web cargo-web rust-web-src rust-web-llvm lld"
@@ -95,25 +95,25 @@ pub enum ToolchainError {
     Distribution {
         /// What.
         what: &'static str,
-        /// Where it was looked for.
+        /// Where it was expected.
         path: &'static str,
     },
-    /// The distribution's does not do that.
+    /// The distribution's Rust does not support the target.
     #[error(
-        "the distribution's Rust compiles for wasm32-unknown-unknown alone, not for {0}; run `rustup target add {0}`"
+        "the distribution's Rust compiles only for wasm32-unknown-unknown, not for {0}; run `rustup target add {0}`"
     )]
     DistributionTarget(&'static str),
 }
 
-/// The other way to a compiler, after a target that it compiles for.
+/// The alternative way to install a compiler, for the targets that it supports.
 const PACKAGES: &str = ", or install the distribution's packages (Debian and Ubuntu: rustc-web cargo-web \
     rust-web-src rust-web-llvm lld)";
 
 impl Wanted {
-    /// What the variable `RUNNER_WASM_TOOLCHAIN` says.
+    /// Parses the variable `RUNNER_WASM_TOOLCHAIN`.
     ///
     /// # Errors
-    /// Where it says something else.
+    /// If it has another value.
     pub fn from_environment() -> Result<Self, ToolchainError> {
         match env::var(VARIABLE).ok().as_deref() {
             None | Some("") => Ok(Wanted::Any),
@@ -124,7 +124,7 @@ impl Wanted {
     }
 }
 
-/// A compilation of guests, whatever the toolchain.
+/// A compilation of guests, for any toolchain.
 #[derive(Clone, Copy, Debug)]
 pub struct Build<'a> {
     /// The workspace's or the package's folder.
@@ -133,15 +133,15 @@ pub struct Build<'a> {
     pub target: Target,
     /// Cargo's profile.
     pub profile: &'a str,
-    /// Where cargo leaves what it makes.
+    /// Cargo's target directory.
     pub target_dir: &'a Path,
-    /// What paths are called in messages of panics, where they are absolute: where somebody keeps the sources is
-    /// nobody's business, and the same sources give the same component.
+    /// Replacements for absolute paths in panic messages, so that components do not reveal where the sources are, and
+    /// the same sources give the same component.
     pub names: &'a [(&'a Path, &'a str)],
 }
 
 impl Build<'_> {
-    /// The folder in which the modules end up.
+    /// The folder with the compiled modules.
     pub fn modules(&self) -> PathBuf {
         let folder = match self.profile {
             "dev" => "debug",
@@ -152,7 +152,7 @@ impl Build<'_> {
 }
 
 impl Toolchain {
-    /// Finds a toolchain for what lies in `root`.
+    /// Finds a toolchain for the project in `root`.
     ///
     /// # Errors
     /// What to install.
@@ -164,9 +164,9 @@ impl Toolchain {
             }
             Wanted::Distribution => {
                 distribution()?;
-                chosen(Toolchain::Distribution, "as told")
+                chosen(Toolchain::Distribution, "requested")
             }
-            Wanted::Active if has_target(root, target) => chosen(Toolchain::Active, "as told"),
+            Wanted::Active if has_target(root, target) => chosen(Toolchain::Active, "requested"),
             Wanted::Any if has_target(root, target) => {
                 chosen(Toolchain::Active, "it has the target")
             }
@@ -189,7 +189,7 @@ impl Toolchain {
         }
     }
 
-    /// Its name for people.
+    /// Its display name.
     pub fn name(self) -> &'static str {
         match self {
             Toolchain::Active => "the active Rust toolchain",
@@ -197,8 +197,8 @@ impl Toolchain {
         }
     }
 
-    /// A `cargo build`, in an environment that knows nothing of the build it runs inside: flags and profiles meant
-    /// for the host would otherwise end up in the components.
+    /// A `cargo build`, in an environment without the settings of the build it runs inside: flags and profiles meant
+    /// for the host would otherwise affect the components.
     pub fn cargo_build(self, build: &Build<'_>) -> Command {
         let mut command = match self {
             Toolchain::Active => Command::new("cargo"),
@@ -235,7 +235,7 @@ impl Toolchain {
     }
 }
 
-/// Whether an environment variable would change how cargo or rustc build.
+/// Whether an environment variable would change how cargo or rustc builds.
 fn is_build_setting(name: &str) -> bool {
     let kept = [
         "CARGO_HOME",
@@ -276,7 +276,7 @@ fn sysroot(root: &Path) -> Option<PathBuf> {
 /// The distribution's linker.
 const LINKER: &str = "/usr/bin/wasm-ld";
 
-/// Whether all that the distribution's Rust needs for the target is installed.
+/// Whether everything that the distribution's Rust needs for the target is installed.
 fn distribution() -> Result<(), ToolchainError> {
     let needed = [
         ("/usr/bin/cargo", "cargo"),

@@ -1,5 +1,5 @@
-//! From guest crates to components, all in one run of cargo, and the check that what ships can reach
-//! nothing but the plugin interfaces.
+//! From guest crates to components, all in one run of cargo, and the check that shipped plugins import
+//! only the plugin interfaces.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -87,7 +87,7 @@ impl Encoder {
     }
 }
 
-/// Compiles the guests; the folder in which their modules lie.
+/// Compiles the guests; returns the folder with their modules.
 fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
     let target_dir = root.join("target/guests");
     let build = Build {
@@ -109,12 +109,12 @@ fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
         .status()
         .context("cargo does not start")?;
     if !status.success() {
-        bail!("the plugins do not compile; cargo says why above");
+        bail!("the plugins do not compile; see cargo's output above");
     }
     Ok(build.modules())
 }
 
-/// A plugin that ships imports plugin interfaces and nothing else, so that it needs no WASI to run.
+/// A shipped plugin may import only plugin interfaces, so that it needs no WASI to run.
 fn check_imports(guest: &Guest, imports: &BTreeSet<String>) -> Result<()> {
     match imports
         .iter()
@@ -122,8 +122,8 @@ fn check_imports(guest: &Guest, imports: &BTreeSet<String>) -> Result<()> {
     {
         None => Ok(()),
         Some(name) => bail!(
-            "{} imports `{name}`; a plugin that ships imports only runner:plugin interfaces: \
-             look for a dependency that wants a clock, files or randomness",
+            "{} imports `{name}`; a shipped plugin may import only runner:plugin interfaces: \
+             look for a dependency that needs a clock, files or random numbers",
             guest.package
         ),
     }
@@ -137,7 +137,7 @@ fn short(imports: &BTreeSet<String>) -> String {
     format!("imports {}", names.collect::<Vec<_>>().join(", "))
 }
 
-/// Leaves an equal file alone, so that what embeds it is not built again. Returns whether it wrote.
+/// Leaves an identical file alone, so that what embeds it is not rebuilt. Returns whether it wrote.
 fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|known| known == bytes) {
         return Ok(false);

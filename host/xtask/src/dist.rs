@@ -1,4 +1,4 @@
-//! The runner as it is handed to people: one file, plugins inside.
+//! The runner for distribution: one file, with the plugins embedded.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `cargo xtask examples`: builds the examples in `plugins/examples` as an author would, and runs their cases.
 //!
 //! Responsible for the tools of other languages: they go into `target/example-tools`, from the package registries
-//! that pip and npm are set up for. Where a tool cannot be had, its example is skipped and the reason is said.
+//! that pip and npm are set up for. If a tool is not available, its example is skipped and the reason is printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use anyhow::{Context, Result, bail};
 /// The other target of Rust, whose components import WASI.
 const WASIP2: &str = "wasm32-wasip2";
 
-/// What became of a tool: where it is, or why there is none.
+/// The path of a tool, or why it is not available.
 type Tool = std::result::Result<PathBuf, String>;
 
-/// Tests all examples with this runner; 0 where none of them failed.
+/// Tests all examples with this runner; returns 0 if none of them failed.
 pub fn test(root: &Path, runner: &Path) -> Result<i32> {
     let tools = root.join("target/example-tools");
     fs::create_dir_all(&tools)?;
@@ -60,7 +60,7 @@ fn built_by(runner: &Path, example: &Path) -> Command {
     build
 }
 
-/// Whether an example is built by this command, and its cases hold.
+/// Whether this command builds an example, and its cases pass.
 fn holds(runner: &Path, example: &Path, build: Command) -> Result<bool> {
     let mut cases = Command::new(runner);
     cases.args(["plugin", "test"]).arg(example);
@@ -76,7 +76,7 @@ fn holds(runner: &Path, example: &Path, build: Command) -> Result<bool> {
     Ok(true)
 }
 
-/// Has rustup add the target, if it is there and the target is not.
+/// Has rustup add the target, if rustup is installed and the target is not.
 fn wasip2() -> std::result::Result<(), String> {
     output(Command::new("rustup").args(["target", "add", WASIP2]))
 }
@@ -109,7 +109,7 @@ fn language(folder: &Path) -> Result<String> {
         .to_owned())
 }
 
-/// The helpers that an example came with are the templates': whoever mends one mends the other.
+/// Checks that the helpers of an example equal those of its template: a fix to one must be made in the other.
 fn same_helpers(root: &Path, example: &Path, language: &str) -> Result<()> {
     let templates = root.join("plugins/template").join(language);
     let helpers = |folder: &Path| -> Result<Vec<PathBuf>> {
@@ -144,7 +144,7 @@ fn same_helpers(root: &Path, example: &Path, language: &str) -> Result<()> {
         };
         if fs::read(&helper)? != fs::read(&origin)? {
             bail!(
-                "{} and {} differ; copy the one that is right over the other",
+                "{} and {} differ; copy the correct one over the other",
                 helper.display(),
                 origin.display()
             );
@@ -193,7 +193,7 @@ fn javascript(tools: &Path, example: &Path) -> Tool {
     })
 }
 
-/// A tool that is installed once for what asks for it.
+/// A tool that is installed once for each set of requirements.
 fn prepared(
     folder: &Path,
     asked_by: &Path,
@@ -235,14 +235,14 @@ fn clang() -> Tool {
 
 fn links(clang: &Path) -> bool {
     let mut command = Command::new("sh");
-    // Compilers ask for a file; this one is in the way of nobody.
+    // Compilers need an output file; this one disturbs nothing.
     let script = "printf '#include <stdlib.h>\\nvoid *f(void) { return malloc(1); }\\n' \
                   | \"$0\" --target=wasm32-wasi -mexec-model=reactor -x c - -o /dev/null";
     command.args(["-c", script]).arg(clang);
     output(&mut command).is_ok()
 }
 
-/// Runs a command; what it said, where it fails.
+/// Runs a command; returns its output if it fails.
 fn output(command: &mut Command) -> std::result::Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let Output {
@@ -260,6 +260,6 @@ fn output(command: &mut Command) -> std::result::Result<(), String> {
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
     Err(format!(
         "{name} failed: {}",
-        last.unwrap_or("it said nothing").trim()
+        last.unwrap_or("it printed nothing").trim()
     ))
 }

@@ -1,5 +1,5 @@
-//! The components of a frozen version of the contract, kept as they were built once: what a later compiler or
-//! kit would make of the same sources is no proof that yesterday's plugins go on running.
+//! The components of a frozen version of the contract, kept as they were built once: if a later compiler or SDK
+//! rebuilt them from the same sources, they would not prove that existing plugins keep working.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::component::{self, Which};
 /// The version of the contract that `tests/guests/frozen-*` are built for.
 const VERSION: &str = "0.1.0";
 
-/// Builds the guests of the frozen version and keeps those that are not kept yet in `tests/versions`.
+/// Builds the guests of the frozen version and copies those that are missing to `tests/versions`.
 pub fn keep(root: &Path) -> Result<()> {
     component::build(root, Which::All)?;
     let folder = root.join("tests/versions").join(VERSION);
@@ -20,7 +20,7 @@ pub fn keep(root: &Path) -> Result<()> {
         let kept = folder.join(format!("{kind}.wasm"));
         if kept.exists() {
             bail!(
-                "{} is kept already; what was built once is not built again",
+                "{} exists already; a frozen component is never rebuilt",
                 kept.display()
             );
         }

@@ -1,13 +1,13 @@
-//! Which crates are guests, found by looking: a folder below one of the plugin folders whose crate builds a
-//! `cdylib`. It leaves building them to `component`.
+//! Discovers guest crates: folders below one of the plugin folders whose crate builds a `cdylib`. `component` builds
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Where guests lie, and the folder under `target/components` that their components go to. Those that do
-/// not ship are the tests' own, some of them hostile on purpose.
+/// Where guests are, and the folder under `target/components` for their components. Guests that do not ship are for
+/// the tests, some of them hostile on purpose.
 const FOLDERS: [Folder; 4] = [
     Folder::new("plugins/backends", "backends", true),
     Folder::new("plugins/datasets", "datasets", true),
@@ -36,7 +36,7 @@ pub struct Guest {
     pub module: String,
     /// `KIND/NAME.wasm`, below `target/components`.
     pub component: PathBuf,
-    /// Whether it is handed to users.
+    /// Whether it ships.
     pub ships: bool,
 }
 

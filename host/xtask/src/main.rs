@@ -1,4 +1,4 @@
-//! What cargo alone cannot do: build the plugins as components, and the few commands that need them.
+//! What cargo alone cannot do: building the plugins as components, and the few commands that need them.
 //! `cargo xtask help` lists them; the work is in the modules.
 #![forbid(unsafe_code)]
 
@@ -23,14 +23,14 @@ cargo xtask COMMAND
 
   plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
-  test        everything that must hold before a change goes in, step by step
-  dist        build the runner for release, plugins inside, to target/dist/runner
-  examples    build the examples in plugins/examples and run their cases, where their languages' tools can be had
+  test        run all checks that a change must pass, step by step
+  dist        build the runner for release, with the plugins embedded, to target/dist/runner
+  examples    build the examples in plugins/examples and run their cases, if the tools of their languages are available
   guide       build the user guide as a site with mdBook, to target/guide
-  freeze      keep the components of the frozen contract, tests/guests/frozen-*, in tests/versions
-  help        this text
+  freeze      copy the components of the frozen contract, tests/guests/frozen-*, to tests/versions
+  help        print this text
 
-RUNNER_WASM_TOOLCHAIN=rustup|distribution chooses who compiles the plugins; by default the first that can:
+RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the toolchain for the plugins; the default is the first that works:
 the active toolchain with its wasm32-unknown-unknown target, the same after `rustup target add`, or the
 distribution's own Rust with its sources.
 ";
@@ -65,7 +65,7 @@ fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The repository's root: this crate lies two folders below it.
+/// The repository's root: this crate is two folders below it.
 fn root() -> Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()

@@ -1,5 +1,6 @@
-//! Who compiles the guests: what the crate `toolchain` finds, after rustup was asked for the target where that is
-//! missing. Everyone's machine should do, so the choice is printed, and `RUNNER_WASM_TOOLCHAIN` makes it.
+//! Selects the toolchain for the guests: the one that the crate `toolchain` finds, after rustup was asked to add the target
+//! if it is missing. This should work on any machine, so the choice is printed, and `RUNNER_WASM_TOOLCHAIN` overrides
+//! it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 use ::toolchain::{Target, Toolchain, Wanted, has_target};
 use anyhow::Result;
 
-/// How long a download of the target may take before the next way is tried.
+/// How long a download of the target may take before the alternative is tried.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(120);
 
-/// Chooses, and says so on stderr.
+/// Chooses a toolchain, and prints it to stderr.
 pub fn choose(root: &Path) -> Result<Toolchain> {
     let target = Target::Unknown;
     let wanted = Wanted::from_environment()?;
@@ -28,7 +29,7 @@ pub fn choose(root: &Path) -> Result<Toolchain> {
     Ok(chosen.toolchain)
 }
 
-/// Asks rustup for the target. That it cannot is no error: there may be another way.
+/// Asks rustup for the target. Failure is not an error: there may be an alternative.
 fn add_target(target: Target) {
     let Ok(mut rustup) = Command::new("rustup")
         .args(["target", "add", target.name()])
@@ -49,7 +50,7 @@ fn add_target(target: Target) {
                 thread::sleep(Duration::from_millis(50));
             }
             _ => {
-                // It may have ended by itself meanwhile; either way it is gone afterwards.
+                // It may have ended by itself in the meantime; either way it is gone afterwards.
                 let _ = rustup.kill();
                 let _ = rustup.wait();
                 return;

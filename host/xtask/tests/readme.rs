@@ -1,5 +1,5 @@
-//! The documents tell the truth about the tree: what they point to exists, and what ships is named.
-//! Whether the commands of the README and of the guide work is for `cargo xtask test`, which runs them.
+//! The documents are true about the tree: what they link to exists, and everything that ships is named.
+//! `cargo xtask test` runs the commands of the README and of the guide.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const DOCUMENTS: [&str; 20] = [
     "plugins/guide/scorer.md",
 ];
 
-/// What stands between `[text](` and `)`.
+/// The targets of links: the text between `[text](` and `)`.
 fn links(markdown: &str) -> Vec<&str> {
     markdown
         .split("](")

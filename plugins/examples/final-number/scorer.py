@@ -33,7 +33,7 @@ class Judge(Scorer):
     def judge(self, exchange):
         expected = self.expected(exchange)
         if expected is None:
-            # Nothing to compare with: no score, rather than a wrong one.
+            # Nothing to compare with: return no score rather than a wrong one.
             return {}
         self.judged += 1
         found = final_number(exchange.output, self.config.decimal_comma)

@@ -1,4 +1,4 @@
-//! The trait of a backend, and its meeting with the component model: state as bytes, batches as single
+//! The trait of a backend, and its adapter to the component model: state as bytes, batches as single
 //! frames.
 
 use schemars::JsonSchema;
@@ -13,51 +13,51 @@ use crate::{config, export};
 /// One unit of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'f> {
-    /// The event's name, where the framing has one.
+    /// The event's name, if the framing has one.
     pub name: Option<&'f str>,
     /// Its bytes.
     pub data: &'f [u8],
 }
 
-/// A server's dialect: how to ask it and how to read its replies. It never learns the time; the host has
-/// stamped every frame before it is decoded.
+/// The API of an engine: how to write requests and read replies. It never sees the time; the host has
+/// timestamped every frame before it is decoded.
 pub trait Backend: Sized + 'static {
-    /// What the user may set.
+    /// The user's configuration.
     type Config: DeserializeOwned + JsonSchema;
 
-    /// What one reply's decoding must remember from one frame to the next; `()` where that is nothing.
-    /// At most 64 KiB when serialised, so not the answer's text.
+    /// What decoding a reply must remember from one frame to the next; `()` if nothing.
+    /// At most 64 KiB when serialised, so do not store the answer's text.
     type State: Default + Serialize + DeserializeOwned;
 
-    /// Opens the dialect. The host opens as many as it has threads and uses them interchangeably.
+    /// Opens the backend. The host opens one per thread and uses them interchangeably.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] where settings contradict each other.
+    /// [`Error::InvalidConfig`] if settings contradict each other.
     fn open(config: Self::Config) -> Result<Self, Error>;
 
-    /// Where this engine listens when nobody says otherwise, such as `http://127.0.0.1:8000`.
+    /// The engine's default URL, such as `http://127.0.0.1:8000`.
     fn default_url(&self) -> String;
 
-    /// The request that asks a server for something beside answers, where the engine knows such a thing. As it
-    /// stands, it knows none.
+    /// The request for something other than inference, if the engine supports it. The default supports
+    /// nothing.
     fn control(&self, what: Control) -> Option<Request> {
         let _ = what;
         None
     }
 
-    /// The model names in a successful answer to [`Control::ListModels`]. As it stands, the OpenAI API's.
+    /// The model names in a successful answer to [`Control::ListModels`]. The default reads the OpenAI API's list.
     ///
     /// # Errors
-    /// [`Error::Protocol`] where the answer is none.
+    /// [`Error::Protocol`] if the answer cannot be parsed.
     fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
         openai::read_models(body)
     }
 
-    /// The figures in a successful answer to [`Control::Metrics`]; those that the engine does not tell are left
-    /// out. As it stands, there are none.
+    /// The figures in a successful answer to [`Control::Metrics`], without those that the engine does not
+    /// report. The default returns none.
     ///
     /// # Errors
-    /// [`Error::Protocol`] where the answer is none.
+    /// [`Error::Protocol`] if the answer cannot be parsed.
     fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
         let _ = body;
         Ok(Vec::new())
@@ -66,18 +66,18 @@ pub trait Backend: Sized + 'static {
     /// Writes the request for a sample. Pure: the same sample and settings give the same bytes.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] where this dialect cannot ask such a thing.
+    /// [`Error::InvalidConfig`] if this engine does not support such a request.
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error>;
 
-    /// How to cut the reply to such a request. As it stands, an event stream where it is streamed.
+    /// How to split the reply into frames. The default is an event stream if the reply is streamed.
     fn framing(&self, streaming: bool) -> Framing {
         openai::framing(streaming)
     }
 
-    /// Appends what one frame means. Pure but for `state`, which is the reply's own.
+    /// Appends the events of one frame. Pure except for `state`, which belongs to the reply.
     ///
     /// # Errors
-    /// [`Error::Protocol`] where the frame is not in this dialect.
+    /// [`Error::Protocol`] if the frame is not in this engine's format.
     fn decode(
         &self,
         state: &mut Self::State,
@@ -85,14 +85,14 @@ pub trait Backend: Sized + 'static {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error>;
 
-    /// What a reply with an error status says. As it stands, what [`explain::refusal`] makes of the shapes that
-    /// engines and proxies give their errors.
+    /// The error in a reply with an error status. The default uses [`explain::refusal`], which knows the formats that
+    /// engines and proxies use.
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
         explain::refusal(status, body)
     }
 }
 
-/// Reads a reply's state; no bytes are the state of a reply that has not begun.
+/// Reads a reply's state; empty bytes are the state of a reply that has not begun.
 pub(crate) fn thaw<S: Default + DeserializeOwned>(bytes: &[u8]) -> Result<S, Error> {
     if bytes.is_empty() {
         return Ok(S::default());

@@ -1,6 +1,6 @@
-//! What `wit-bindgen` makes of `wit/`. The `types` interface, and everything the host offers, is generated
-//! once and shared; each exported interface has a module of its own, because the names of the generated
-//! export macros must not collide. Nothing here is meant to be named by a plugin: the crate's root
+//! The bindings that `wit-bindgen` generates from `wit/`. The `types` interface, and everything the host offers,
+//! is generated once and shared; each exported interface has a module of its own, because the names of the
+//! generated export macros must not collide. Plugins should not use this module directly: the crate's root
 //! re-exports the types, and the export macros do the rest.
 #![allow(missing_docs, unsafe_code, clippy::all)]
 
@@ -23,7 +23,7 @@ pub mod host {
     pub use runner::plugin::*;
 }
 
-/// The name plate.
+/// The plugin's description.
 pub mod about {
     wit_bindgen::generate!({
         path: "../../wit",

@@ -1,5 +1,5 @@
-//! A request's JSON body whose keys keep the order in which they were set, so that the same request is the
-//! same bytes, with the user's own fields merged over it.
+//! A request's JSON body. Its keys keep the order in which they were set, so that the same request gives the
+//! same bytes; the user's own fields are merged over it.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ impl Body {
         Self::default()
     }
 
-    /// Sets a field; one that is there keeps its place. A value that cannot be JSON (a map whose keys are
+    /// Sets a field; an existing field keeps its place. A value that cannot be JSON (a map whose keys are
     /// not strings) becomes `null`.
     pub fn set(&mut self, key: &str, value: impl Serialize) -> &mut Self {
         let text = serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned());
@@ -29,7 +29,7 @@ impl Body {
         self
     }
 
-    /// Sets a field where there is a value; otherwise leaves it to the server.
+    /// Sets a field if there is a value; otherwise leaves it to the server.
     pub fn set_some(&mut self, key: &str, value: Option<impl Serialize>) -> &mut Self {
         if let Some(value) = value {
             self.set(key, value);
@@ -37,18 +37,18 @@ impl Body {
         self
     }
 
-    /// Takes a field back.
+    /// Removes a field.
     pub fn remove(&mut self, key: &str) -> &mut Self {
         self.fields.retain(|(known, _)| known != key);
         self
     }
 
-    /// Lays further fields, a JSON object, over these. Where both sides hold an object the two are merged,
-    /// so that one field of `sampling_params` can be set without restating the others; otherwise the user's
-    /// value stands, `null` included.
+    /// Merges further fields, a JSON object, over these. If both sides have an object, the two are merged,
+    /// so that one field of `sampling_params` can be set without repeating the others; otherwise the user's
+    /// value wins, even if it is `null`.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] where it is not a JSON object.
+    /// [`Error::InvalidConfig`] if it is not a JSON object.
     pub fn merge(&mut self, extra: Option<&str>) -> Result<&mut Self, Error> {
         let Some(extra) = extra else { return Ok(self) };
         let extra: Map<String, Value> = serde_json::from_str(extra).map_err(|error| {
@@ -95,7 +95,7 @@ impl Body {
     }
 }
 
-/// `over` laid over `under`, recursively where both are objects.
+/// Merges `over` into `under`, recursively if both are objects.
 fn merged(under: Value, over: Value) -> Value {
     match (under, over) {
         (Value::Object(mut under), Value::Object(over)) => {

@@ -1,9 +1,9 @@
-//! Short ways to the contract's records, whose many fields mostly stay empty.
+//! Constructors for the contract's records, whose many fields mostly stay empty.
 
 use crate::{Body, Error, Media, Message, Part, Prompt, Request, Role, Sample, Sampling, Settings};
 
 impl Sample {
-    /// A sample of which nothing is known but what is asked. Further fields are set on it, or by
+    /// A sample with only an id and a prompt. Set further fields on it, or with
     /// `Sample { output_tokens: Some(64), ..Sample::new(id, prompt) }`.
     pub fn new(id: impl Into<String>, prompt: Prompt) -> Self {
         Sample {
@@ -33,13 +33,13 @@ impl Message {
 }
 
 impl Media {
-    /// The content as a `data:` URL, as engines take pictures inside JSON.
+    /// The content as a `data:` URL, the form in which engines accept images inside JSON.
     pub fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.media_type, base64(&self.bytes))
     }
 }
 
-/// All of it left to the server.
+/// Everything left to the server.
 impl Default for Sampling {
     fn default() -> Self {
         Sampling {
@@ -57,21 +57,21 @@ impl Default for Sampling {
 }
 
 impl Settings {
-    /// The name to ask for as the model: the sample's adapter, where it has one.
+    /// The model name to send: the sample's adapter if it has one, otherwise the model.
     pub fn model_for<'a>(&'a self, sample: &'a Sample) -> &'a str {
         sample.adapter.as_deref().unwrap_or(&self.model)
     }
 
-    /// Tokens to ask for: the sample's word, else the run's.
+    /// Output tokens to request: the sample's value, otherwise the run's.
     pub fn output_tokens_for(&self, sample: &Sample) -> Option<u32> {
         sample.output_tokens.or(self.output_tokens)
     }
 
-    /// Lays over a body what stands over the plugin's own fields: the sample's parameters, and the user's
-    /// `extra-body` over both.
+    /// Merges into a body what overrides the plugin's own fields: the sample's parameters, and then the user's
+    /// `extra-body`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] and [`Error::InvalidConfig`] where one is not a JSON object.
+    /// [`Error::InvalidInput`] and [`Error::InvalidConfig`] if one of them is not a JSON object.
     pub fn lay_over(&self, body: &mut Body, sample: &Sample) -> Result<(), Error> {
         body.merge(sample.parameters.as_deref()).map_err(|error| {
             let Error::InvalidConfig(said) = error else {
@@ -90,7 +90,7 @@ impl Settings {
 }
 
 impl Request {
-    /// A request that asks for what lies at a path.
+    /// A GET request for a path.
     pub fn get(path: impl Into<String>) -> Self {
         Request {
             method: "GET".to_owned(),
@@ -100,7 +100,7 @@ impl Request {
         }
     }
 
-    /// A request without a body that has a server do something.
+    /// A POST request without a body, which triggers an action of the server.
     pub fn post(path: impl Into<String>) -> Self {
         Request {
             method: "POST".to_owned(),
@@ -108,7 +108,7 @@ impl Request {
         }
     }
 
-    /// A request that posts a body of JSON.
+    /// A POST request with a JSON body.
     pub fn json(path: impl Into<String>, body: &Body) -> Self {
         Request {
             headers: vec![("content-type".to_owned(), "application/json".to_owned())],
@@ -118,7 +118,7 @@ impl Request {
     }
 }
 
-/// Base64 as RFC 4648 has it, with padding.
+/// Base64 as in RFC 4648, with padding.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -1,5 +1,5 @@
 //! The user's configuration table: from the host's JSON to the plugin's type, and the schema that tells the
-//! host and the user what may stand in it.
+//! host and the user which keys it can have.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -32,7 +32,7 @@ pub fn schema<C: JsonSchema>() -> String {
     schemars::schema_for!(C).as_value().to_string()
 }
 
-/// The host hands over JSON made from the user's TOML, so a line and column of it would only mislead.
+/// The host passes JSON made from the user's TOML, so its lines and columns would only mislead.
 fn without_position(message: &str) -> String {
     match message.rfind(" at line ") {
         Some(at) => message[..at].to_owned(),

@@ -1,4 +1,4 @@
-//! The trait of a dataset, and its meeting with the component model.
+//! The trait of a dataset, and its adapter to the component model.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use crate::bindings::dataset as wit;
 use crate::inputs::{HostFiles, HostTokenizer};
 use crate::{Error, Files, Sample, Tokenizer, config, export};
 
-/// What the host lends a dataset.
+/// What the host provides to a dataset.
 pub struct Inputs {
     /// The files that the scenario names.
     pub files: Box<dyn Files>,
@@ -19,14 +19,14 @@ pub struct Inputs {
 
 /// A sequence of samples made from a configuration and a seed.
 pub trait Dataset: Sized + 'static {
-    /// What the user may set.
+    /// The user's configuration.
     type Config: DeserializeOwned + JsonSchema;
 
-    /// Opens the sequence. The same arguments, files and tokenizer must give the same sequence, everywhere.
-    /// `count` is how many samples the run will measure, where it is known beforehand.
+    /// Opens the sequence. The same arguments, files and tokenizer must give the same sequence on every machine.
+    /// `count` is the number of samples that the run will measure, if it is known beforehand.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] and [`Error::InvalidInput`] for what the user can mend.
+    /// [`Error::InvalidConfig`] and [`Error::InvalidInput`] for what the user can fix.
     fn open(
         config: Self::Config,
         seed: u64,
@@ -37,12 +37,12 @@ pub trait Dataset: Sized + 'static {
     /// At most `limit` further samples to measure. An empty list ends the sequence.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where a file turns out to be wrong.
+    /// [`Error::InvalidInput`] if a file turns out to be wrong.
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error>;
 
     /// At most `limit` samples for requests that are not measured. Called before the first
-    /// [`next`](Self::next), if at all. No prompt among them may ever come from `next`. As it stands, it
-    /// takes them from the head of the sequence.
+    /// [`next`](Self::next), if at all. `next` must never return any of these prompts. The default takes
+    /// them from the start of the sequence.
     ///
     /// # Errors
     /// As [`next`](Self::next).

@@ -1,5 +1,5 @@
 //! The export macros: from a type that implements a trait to a component. They export nothing unless the
-//! target is WebAssembly, where alone the exports' names can be linked.
+//! target is WebAssembly, because only there can the names of the exports be linked.
 
 use std::sync::Once;
 
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use crate::bindings::about::Info;
 use crate::{config, log};
 
-/// Sends a panic's message and place to the host's log: the trap that follows carries neither.
+/// Sends a panic's message and location to the host's log: the trap that follows carries neither.
 pub(crate) fn hook_panics() {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
@@ -16,7 +16,7 @@ pub(crate) fn hook_panics() {
     });
 }
 
-/// A plugin's name plate, from its crate's manifest. A crate `backend-sglang` is named `sglang`.
+/// A plugin's description, from its crate's manifest. A crate `backend-sglang` is named `sglang`.
 #[doc(hidden)]
 pub fn info<C: JsonSchema>(krate: &str, version: &str, summary: &str) -> Info {
     hook_panics();

@@ -1,5 +1,5 @@
-//! What the host lends a plugin: files by the names that the scenario gives them, and the tokenizer of the
-//! model under test. They are traits so that a plugin's unit tests can bring their own.
+//! What the host provides to a plugin: files by the names that the scenario gives them, and the tokenizer of the
+//! model under test. They are traits so that a plugin's unit tests can use their own.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::bindings::host::{files, tokenizer};
 
 /// The files that the scenario names under `[dataset.files]`.
 pub trait Files {
-    /// Opens the file that the scenario calls `name`; `None` where it names no such file.
+    /// Opens the file that the scenario calls `name`; `None` if there is no such name.
     fn open(&self, name: &str) -> Option<Box<dyn File>>;
 }
 
@@ -20,13 +20,13 @@ pub trait File {
     /// Reads at most `length` bytes from `offset`, at most 4 MiB a call; shorter only at the end of the file.
     ///
     /// # Errors
-    /// What the host says went wrong.
+    /// The host's error message.
     fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String>;
 }
 
 /// The tokenizer of the model under test.
 pub trait Tokenizer {
-    /// What holds for every text.
+    /// Facts about the tokenizer that hold for every text.
     fn describe(&self) -> Facts;
 
     /// Token ids of each text; with `special`, the tokens that the model puts around a text are added.

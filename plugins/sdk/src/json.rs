@@ -1,5 +1,5 @@
-//! Files of JSON that may be larger than a plugin's memory: lines of JSON, and one array of many items. What is
-//! read at a time is a line or an item, and a mistake is told with its place.
+//! JSON files that may be larger than a plugin's memory: lines of JSON, and one array of many items. They are
+//! read one line or item at a time, and an error names its place.
 
 use serde::de::DeserializeOwned;
 
@@ -12,7 +12,7 @@ const PIECE: u32 = 1 << 20;
 struct Pieces {
     file: Box<dyn File>,
     offset: u64,
-    /// Bytes that were read, and how many of them were given.
+    /// Bytes that were read, and how many of them were consumed.
     kept: Vec<u8>,
     given: usize,
 }
@@ -27,12 +27,12 @@ impl Pieces {
         }
     }
 
-    /// What was read and not given.
+    /// What was read and not consumed.
     fn rest(&self) -> &[u8] {
         &self.kept[self.given..]
     }
 
-    /// Takes so many bytes of the rest.
+    /// Consumes this many bytes of the rest.
     fn take(&mut self, bytes: usize) -> Vec<u8> {
         let taken = self.rest()[..bytes].to_vec();
         self.given += bytes;
@@ -76,10 +76,10 @@ impl Lines {
         }
     }
 
-    /// The next line as it is; `None` at the end of the file.
+    /// The next line, unparsed; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where the file cannot be read.
+    /// [`Error::InvalidInput`] if the file cannot be read.
     pub fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let mut searched = 0;
         loop {
@@ -107,7 +107,7 @@ impl Lines {
     /// The next line as a value; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the number of a line that is no such value, and as [`Lines::line`].
+    /// [`Error::InvalidInput`] with the number of a line that is not such a value, and as [`Lines::line`].
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
         let Some((number, line)) = self.line()? else {
             return Ok(None);
@@ -147,11 +147,11 @@ impl Items {
     /// The next item as a value; `None` after the array's end.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where the file is no array, with the number of an item that is no such value, and
-    /// where the file cannot be read.
+    /// [`Error::InvalidInput`] if the file is not an array, with the number of an item that is not such a value, and
+    /// if the file cannot be read.
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
         if self.stage == Stage::Open {
-            self.expect(b"[", "the file is no array: expected `[`")?;
+            self.expect(b"[", "the file is not an array: expected `[`")?;
             self.stage = Stage::First;
         }
         if self.stage == Stage::Closed {
@@ -175,7 +175,7 @@ impl Items {
         Ok(Some((self.number, value)))
     }
 
-    /// The next byte that is no white space, left where it is.
+    /// Peeks at the next byte that is not white space.
     fn peek(&mut self) -> Result<Option<u8>, Error> {
         loop {
             let rest = self.pieces.rest();
@@ -197,7 +197,7 @@ impl Items {
         Ok(())
     }
 
-    /// The bytes up to the comma or bracket that ends the item; whether they are a value is the parser's to say.
+    /// The bytes up to the comma or bracket that ends the item; the parser checks whether they are a value.
     fn item(&mut self) -> Result<Vec<u8>, Error> {
         let (mut at, mut depth, mut quoted, mut escaped) = (0, 0_u32, false, false);
         loop {
@@ -216,7 +216,7 @@ impl Items {
             }
             if !self.pieces.more()? {
                 return Err(Error::InvalidInput(format!(
-                    "the file ends within item {}: it is cut short",
+                    "the file ends within item {}: it is truncated",
                     self.number
                 )));
             }
@@ -228,7 +228,7 @@ impl Items {
 mod tests {
     use super::*;
 
-    /// A file that gives so many bytes at a time.
+    /// A file that returns this many bytes at a time.
     struct Text(&'static [u8], usize);
 
     impl File for Text {
@@ -266,9 +266,9 @@ mod tests {
     #[test]
     fn what_is_no_array_is_told_with_its_place() {
         for (text, said) in [
-            ("", "the file is no array: expected `[`"),
-            ("{}", "the file is no array: expected `[`"),
-            ("[1, 2", "the file ends within item 2: it is cut short"),
+            ("", "the file is not an array: expected `[`"),
+            ("{}", "the file is not an array: expected `[`"),
+            ("[1, 2", "the file ends within item 2: it is truncated"),
             ("[1, x]", "item 2: expected value at line 1 column 1"),
             (
                 "[1,]",

@@ -3,21 +3,21 @@
 //!
 //! | kind | trait | macro |
 //! | --- | --- | --- |
-//! | a server's dialect | [`Backend`] | [`export_backend!`] |
-//! | where samples come from | [`Dataset`] | [`export_dataset!`] |
-//! | a judge of answers | [`Scorer`] | [`export_scorer!`] |
+//! | an engine's API | [`Backend`] | [`export_backend!`] |
+//! | a source of samples | [`Dataset`] | [`export_dataset!`] |
+//! | a scorer of answers | [`Scorer`] | [`export_scorer!`] |
 //!
 //! A plugin is an ordinary library crate. Compiled natively it runs its unit tests, and the macros export
 //! nothing; compiled for WebAssembly it is a component that imports `runner:plugin` interfaces and nothing
 //! else. So a plugin must not use what those do not offer: no clock, no environment, no network, no
-//! randomness but what it makes from its seed (`std::time::Instant::now()` compiles, and panics).
+//! randomness except what it derives from its seed (`std::time::Instant::now()` compiles, but panics).
 //!
 //! The configuration is a type that derives [`serde::Deserialize`] and [`schemars::JsonSchema`]; its doc
-//! comments are the user's help. Begin it with
+//! comments become the user's help. Start it with
 //! `#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]`.
 //!
 //! A panic ends the call it happened in, and its message reaches the user's log. Return an [`Error`] for
-//! whatever a user or a server can cause.
+//! everything that a user or a server can cause.
 #![deny(unsafe_code)]
 
 mod backend;
@@ -53,7 +53,7 @@ pub use scorer::Scorer;
 
 #[doc(hidden)]
 pub mod glue {
-    //! What the export macros expand to. Not for plugins.
+    //! Used by the export macros. Not for direct use by plugins.
     pub use crate::backend::Codec;
     pub use crate::dataset::Generator;
     pub use crate::export::info;

@@ -12,22 +12,22 @@ pub fn write(level: Level, message: &str) {
     }
 }
 
-/// Writes a line for the plugin's author.
+/// Writes a debug line, for the plugin's author.
 pub fn debug(message: &str) {
     write(Level::Debug, message);
 }
 
-/// Writes a line worth knowing.
+/// Writes an informational line.
 pub fn info(message: &str) {
     write(Level::Info, message);
 }
 
-/// Writes that something may be wrong.
+/// Writes a warning.
 pub fn warn(message: &str) {
     write(Level::Warn, message);
 }
 
-/// Writes that something is wrong.
+/// Writes an error.
 pub fn error(message: &str) {
     write(Level::Error, message);
 }

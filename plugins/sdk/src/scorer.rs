@@ -1,4 +1,4 @@
-//! The trait of a scorer, and its meeting with the component model.
+//! The trait of a scorer, and its adapter to the component model.
 
 use std::cell::RefCell;
 
@@ -9,27 +9,27 @@ use crate::bindings::scorer as wit;
 use crate::inputs::HostTokenizer;
 use crate::{Error, Exchange, Score, Tokenizer, config, export};
 
-/// A judge of answers. It runs after the run, over the records, so it cannot disturb it.
+/// Scores answers. It reads the records after the run, so it cannot disturb the measurement.
 pub trait Scorer: Sized + 'static {
-    /// What the user may set.
+    /// The user's configuration.
     type Config: DeserializeOwned + JsonSchema;
 
     /// Opens the scorer.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] for what the user can mend.
+    /// [`Error::InvalidConfig`] for what the user can fix.
     fn open(config: Self::Config, tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error>;
 
-    /// Scores of one exchange; none where it cannot be judged. The host gives their mean by name.
+    /// Scores of one exchange; none if it cannot be scored. The host computes the mean of each.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where the sample's reference is not what this scorer needs.
+    /// [`Error::InvalidInput`] if the sample's reference is not what this scorer needs.
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error>;
 
     /// Scores of the run as a whole, for measures that are not a mean.
     ///
     /// # Errors
-    /// Whatever keeps it from a result.
+    /// Anything that prevents a result.
     fn finish(&mut self) -> Result<Vec<Score>, Error> {
         Ok(Vec::new())
     }

@@ -1,4 +1,4 @@
-//! What is kept is found again, and what somebody did to it is told.
+//! The cache finds what it stored, and reports what was tampered with.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -55,10 +55,10 @@ fn one_changed_anywhere_is_not_taken_and_replaced() {
     let path = shelf.path(&digest);
     let whole = fs::read(&path).unwrap();
     let at = |at: usize| match at {
-        0..16 => "FILE is something else",
-        16..48 => "FILE was made from another component",
-        48..80 => "FILE was made by another version of the compiler",
-        _ => "FILE was changed since it was written, or cut short",
+        0..16 => "FILE is not a compiled plugin",
+        16..48 => "FILE belongs to another component",
+        48..80 => "FILE was written by another version of the compiler",
+        _ => "FILE was changed after it was written, or is truncated",
     };
     let places = (0..whole.len()).step_by(whole.len() / 40).chain([
         0,
@@ -78,22 +78,19 @@ fn one_changed_anywhere_is_not_taken_and_replaced() {
         fs::write(&path, &bytes).unwrap();
         assert_eq!(
             wrong(&shelf, &digest),
-            format!("its compiled form {}", at(place)),
+            format!("its cached form {}", at(place)),
             "{place}"
         );
     }
     for length in [0, 1, HEADER - 1] {
         fs::write(&path, &whole[..length]).unwrap();
-        assert_eq!(
-            wrong(&shelf, &digest),
-            "its compiled form FILE is cut short"
-        );
+        assert_eq!(wrong(&shelf, &digest), "its cached form FILE is truncated");
     }
     for length in [HEADER, HEADER + 1, whole.len() - 1] {
         fs::write(&path, &whole[..length]).unwrap();
         assert_eq!(
             wrong(&shelf, &digest),
-            format!("its compiled form {}", at(HEADER))
+            format!("its cached form {}", at(HEADER))
         );
     }
     shelf.put(&digest, &component).unwrap();
@@ -114,7 +111,7 @@ fn one_of_another_component_is_not_taken_for_this_one() {
     for digest in [first, second] {
         assert_eq!(
             wrong(&shelf, &digest),
-            "its compiled form FILE was made from another component"
+            "its cached form FILE belongs to another component"
         );
     }
 }
@@ -131,9 +128,7 @@ fn one_that_others_may_write_to_is_not_taken() {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         assert_eq!(
             wrong(&shelf, &digest),
-            format!(
-                "its compiled form FILE is not used: others than its owner may write to it (mode {said})"
-            )
+            format!("its cached form FILE is not used: other users may write to it (mode {said})")
         );
     }
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
@@ -149,7 +144,7 @@ fn one_that_others_may_write_to_is_not_taken() {
     };
     assert_eq!(
         said.replace(&folder.display().to_string(), "FOLDER"),
-        "compiled plugins are neither taken from FOLDER nor kept there: others than its owner may write to it \
+        "the cache of compiled plugins in FOLDER is not used: other users may write to it \
          (mode 777); name a folder of your own with --cache-dir"
     );
 }
@@ -160,7 +155,10 @@ fn what_is_no_file_is_not_taken() {
     let shelf = shelf(home.path());
     let (digest, _) = made(6);
     fs::create_dir(shelf.path(&digest)).unwrap();
-    assert_eq!(wrong(&shelf, &digest), "its compiled form FILE is no file");
+    assert_eq!(
+        wrong(&shelf, &digest),
+        "its cached form FILE is not a regular file"
+    );
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Reopen for BackendWorld {
     }
 }
 
-/// The calls of `codec`, each as the contract has it.
+/// The calls of `codec`, as in the contract.
 impl BackendWorld {
     pub(super) fn default_url(
         &self,

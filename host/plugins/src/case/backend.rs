@@ -1,5 +1,5 @@
-//! What a backend undergoes: its request written again and again, its reply decoded in every way in which a
-//! run could hand it over, and replies that no server should send.
+//! Checks of a backend: its request is written repeatedly, its reply is decoded in every way in which a run could
+//! deliver it, and it is given replies that no server should send.
 
 use super::damage;
 use super::dice::Dice;
@@ -11,9 +11,9 @@ use crate::PluginError;
 use crate::backend::{Backend, Control, Dialect};
 use model::frame::{Frames, Framing};
 
-/// Ways to batch, and to cut.
+/// How many ways of batching, and of cutting, are tried.
 const ROUNDS: u64 = 8;
-/// Beginnings of a reply, frame by frame, that are decoded for themselves.
+/// How many prefixes of a reply are decoded separately.
 const PREFIXES: usize = 32;
 /// Replies cut at random bytes.
 const CUTS: u64 = 24;
@@ -21,9 +21,9 @@ const CUTS: u64 = 24;
 const DAMAGED: u64 = 120;
 /// Other bodies damaged at random.
 const DAMAGED_BODIES: u64 = 40;
-/// Bytes of damaged replies a case, after which larger replies have fewer.
+/// Bytes of damaged replies per case; larger replies are damaged fewer times.
 const DAMAGED_BYTES: usize = 16 << 20;
-/// Instances that a reply's batches go round.
+/// Instances among which a reply's batches are distributed.
 const INSTANCES: usize = 3;
 
 /// Writes a request and reads its reply.
@@ -57,7 +57,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
             let (said, expected) = ending_of(framing);
             if !expected.contains(ending) {
                 return seen.misfit(format!(
-                    "the backend asks for replies cut as {said}, so this one belongs in reply.{}, not in reply.{ending}; or its framing is wrong",
+                    "the backend uses the framing {said}, so this reply belongs in reply.{}, not in reply.{ending}; or the framing is wrong",
                     expected[0]
                 ));
             }
@@ -66,7 +66,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
     }
 }
 
-/// The contract's word for a framing, and the endings of its replies' files.
+/// The contract's name of a framing, and the extensions of its reply files.
 fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
     match framing {
         Framing::EventStream => ("event-stream", &["sse"]),
@@ -77,7 +77,7 @@ fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// Asks for something beside answers and reads what comes.
+/// Makes a control request and reads the reply.
 pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut Seen) {
     let Some(mut dialect) = open(plugin, seen) else {
         return;
@@ -140,7 +140,7 @@ fn open(plugin: &Backend, seen: &mut Seen) -> Option<Dialect> {
     }
 }
 
-/// Whether the same call gives the same in the same instance and in a fresh one.
+/// Whether the same call gives the same result in the same instance and in a fresh one.
 fn again(
     plugin: &Backend,
     dialect: &mut Dialect,
@@ -154,7 +154,7 @@ fn again(
     for (result, place) in [(second, "the same instance"), (fresh, "a fresh instance")] {
         match result {
             Ok(text) => {
-                let what = || format!("{doing} a second time, in {place}, gives something else");
+                let what = || format!("{doing} a second time, in {place}, gives another result");
                 if !seen.same(what, first, &text) {
                     return false;
                 }
@@ -188,7 +188,7 @@ fn explain(plugin: &Backend, mut dialect: Dialect, status: u16, body: &[u8], see
     damaged_bodies(&mut dialect, seen, doing, body, explain);
 }
 
-/// Gives bodies that are damaged; an error is an answer, a trap is none.
+/// Passes damaged bodies; an error is acceptable, a trap is not.
 fn damaged_bodies(
     dialect: &mut Dialect,
     seen: &mut Seen,
@@ -218,7 +218,7 @@ struct Trial<'a> {
     framing: Framing,
     body: &'a [u8],
     frames: Frames,
-    /// Whether frames are the server's, so that events can be told by them.
+    /// Whether the server defines the frames, so that events can be assigned to them.
     by_frame: bool,
     seen: &'a mut Seen,
 }
@@ -268,7 +268,7 @@ impl Trial<'_> {
             Ok(reading) => Some(reading),
             Err(mut misdeed) => {
                 let all = reply::together(batches);
-                // Frame by frame it may show on which one.
+                // Decoding frame by frame may show which frame causes it.
                 if misdeed.on.len() > 1
                     && let Err(closer) = reply::decode(dialects, &reply::singly(&all))
                 {
@@ -290,7 +290,7 @@ impl Trial<'_> {
             .misbehaved(&format!("{doing}, at {place}"), &misdeed.error);
     }
 
-    /// Whether the reply means the same however it is handed over, and to whichever instance.
+    /// Whether the reply means the same however it is batched, and in whichever instance.
     fn is_stable(&mut self, one: &mut [Dialect], first: &Reading, whole: &[Frames]) -> bool {
         let singly = reply::singly(&self.frames);
         let mut pool = Vec::new();
@@ -309,7 +309,7 @@ impl Trial<'_> {
         {
             return false;
         }
-        let round = "frame by frame, each frame in another instance than the one before";
+        let round = "frame by frame, each frame in a different instance than the previous one";
         if !self.agrees(&mut pool, first, round, &singly) {
             return false;
         }
@@ -325,13 +325,13 @@ impl Trial<'_> {
                 .map(|batch| batch.len().to_string())
                 .collect();
             let batched = format!("in batches of {} frames", sizes.join(", "));
-            let cut = "as a network that cuts it at random bytes would bring it";
+            let cut = "as a network that cuts it at random bytes would deliver it";
             if !(self.agrees(one, first, &batched, &grouped)
                 && self.agrees(one, first, cut, &read)
                 && self.agrees(
                     &mut pool,
                     first,
-                    &format!("{batched}, each batch in another instance"),
+                    &format!("{batched}, each batch in a different instance"),
                     &grouped,
                 ))
             {
@@ -351,12 +351,12 @@ impl Trial<'_> {
         let Some(reading) = self.decode(dialects, how, batches) else {
             return false;
         };
-        let what = || format!("decoding the reply {how} gives other events than in one batch");
+        let what = || format!("decoding the reply {how} gives different events than in one batch");
         let (first, second) = (first.shown(self.by_frame), reading.shown(self.by_frame));
         self.seen.same(what, &first, &second)
     }
 
-    /// Whether a reply's beginning means what it means as a part of the whole.
+    /// Whether a prefix of the reply means the same as within the whole reply.
     fn prefixes(&mut self, one: &mut [Dialect], first: &Reading) -> bool {
         if !self.by_frame {
             return true;
@@ -382,7 +382,7 @@ impl Trial<'_> {
             };
             let what = || {
                 format!(
-                    "decoding the reply {how} gives other events than these frames have in the whole reply"
+                    "decoding the reply {how} gives different events than the same frames in the whole reply"
                 )
             };
             if !self
@@ -395,7 +395,8 @@ impl Trial<'_> {
         true
     }
 
-    /// Gives replies that are cut or damaged: an error or events, the same in one batch and frame by frame.
+    /// Passes truncated and damaged replies: the result must be an error or events, the same in one batch and frame by
+    /// frame.
     fn damaged(&mut self, one: &mut [Dialect]) {
         if self.frames.is_empty() {
             return;
@@ -424,7 +425,7 @@ impl Trial<'_> {
                     return false;
                 };
                 let what = || {
-                    format!("decoding the reply {how} gives other events frame by frame than in one batch")
+                    format!("decoding the reply {how} gives different events frame by frame than in one batch")
                 };
                 let (whole, by_frame) = (whole.shown(self.by_frame), by_frame.shown(self.by_frame));
                 self.seen.same(what, &whole, &by_frame)

@@ -1,16 +1,15 @@
-//! Replies as no server should send them: cut short, with bits flipped, frames lost, repeated or swapped, numbers
-//! too large, brackets without end, bytes that are no text. A plugin may answer them with an error or with
-//! events; it may not trap.
+//! Replies that no server should send: truncated, with flipped bits, lost, repeated or swapped frames, numbers that are
+//! too large, unbalanced brackets, bytes that are not text. A plugin may return an error or events; it must not trap.
 
 use super::dice::Dice;
 use super::reply;
 use model::frame::{Frames, Framing};
 use model::units::Nanos;
 
-/// How deep brackets are nested: far deeper than any parser that calls itself can go on a guest's stack.
+/// How deep brackets are nested: far deeper than a recursive parser can go on a guest's stack.
 const DEPTH: usize = 10_000;
 
-/// Numbers beyond what programs hold them in.
+/// Numbers beyond the range of common types.
 const NUMBERS: [&str; 7] = [
     "1e999",
     "-1",
@@ -21,7 +20,7 @@ const NUMBERS: [&str; 7] = [
     "99999999999999999999999999999999999999999",
 ];
 
-/// Bytes that are no UTF-8: never a byte of it, a lone continuation, an overlong form, a surrogate, an end too early.
+/// Bytes that are not UTF-8: an invalid byte, a lone continuation, an overlong form, a surrogate, an end too early.
 const NO_TEXT: [&[u8]; 5] = [
     b"\xff\xfe",
     b"\x80",
@@ -157,7 +156,7 @@ fn bytes(bytes: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
         }
         3 => {
             let none = dice.of(&NO_TEXT).copied().unwrap_or_default();
-            let what = format!("bytes that are no UTF-8 at byte {at}");
+            let what = format!("bytes that are not UTF-8 at byte {at}");
             (what, spliced(bytes, at..at, none))
         }
         4 | 5 => {

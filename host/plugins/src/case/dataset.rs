@@ -1,5 +1,5 @@
-//! What a dataset undergoes: its sequence drawn in steps of several sizes, each time in a fresh instance, and
-//! what holds for every sequence.
+//! Checks of a dataset: its sequence is drawn in steps of several sizes, each time in a fresh instance, and must meet
+//! the rules for every sequence.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,7 @@ use model::hex;
 const DIGESTED: usize = 1000;
 /// How many samples are written out.
 const SHOWN: usize = 3;
-/// Samples to ask for at once, first: no size of a block that a plugin would use itself, so that blocks begin
-/// within a call.
+/// Samples to request at once, at first: an unusual block size, so that a plugin's own blocks begin within a call.
 const STEP: usize = 37;
 
 /// What was drawn.
@@ -30,7 +29,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// One line of JSON a sample.
+    /// One line of JSON per sample.
     fn lines(&self) -> String {
         let lines = |samples: &[Sample]| -> String {
             let lines = samples
@@ -72,7 +71,7 @@ pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Seen) {
         let doing = format!("drawing samples again, {how}, in a fresh instance");
         match drawn(plugin, draw, most, seen, step) {
             Ok(drawn) => {
-                let what = || format!("{doing}, gives other samples");
+                let what = || format!("{doing}, gives different samples");
                 if !seen.same(what, &spare, &drawn.spare_lines())
                     || !seen.same(what, &lines, &drawn.lines())
                 {
@@ -118,13 +117,13 @@ fn drawn(
     Ok(Drawn { spare, samples })
 }
 
-/// What holds for every dataset.
+/// Checks the rules for every dataset.
 fn check(drawn: &Drawn, seen: &mut Seen) {
     let mut ids = BTreeSet::new();
     for sample in drawn.spare.iter().chain(&drawn.samples) {
         if !ids.insert(&sample.id) {
             seen.breach(format!(
-                "two samples have the id `{}`; ids are unique within a run",
+                "two samples have the id `{}`; ids must be unique within a run",
                 sample.id
             ));
             break;
@@ -138,7 +137,7 @@ fn check(drawn: &Drawn, seen: &mut Seen) {
     for sample in &drawn.spare {
         if measured.contains(&format::prompt(&sample.prompt).to_string()) {
             seen.breach(format!(
-                "the prompt of the spare sample `{}` is measured too; no prompt of `spare` may come from `next`",
+                "the prompt of the spare sample `{}` is also measured; `spare` must not return a prompt that `next` returns",
                 sample.id
             ));
             break;

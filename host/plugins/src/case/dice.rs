@@ -1,4 +1,4 @@
-//! Random choices that a seed decides, the same on every machine.
+//! Seeded random choices, the same on every machine.
 
 /// Draws numbers.
 pub struct Dice(u64);
@@ -17,7 +17,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 where there is none.
+    /// A number below `end`; 0 if there is none.
     pub fn below(&mut self, end: usize) -> usize {
         match end {
             0 => 0,

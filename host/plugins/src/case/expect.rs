@@ -1,5 +1,5 @@
-//! Expectations: files of a case that say what a plugin must give. Comparing them with what it gave, and
-//! writing them where that is asked for.
+//! Expectations: files of a case that define a plugin's expected output. They are compared with the actual output,
+//! and rewritten on request.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use similar::TextDiff;
 
 use super::report::{Failure, Written};
 
-/// Lines around a difference that are shown with it.
+/// Lines of context around a difference.
 const CONTEXT: usize = 3;
 
-/// Compares what came with what a case's folder holds, file by file; with `bless`, writes instead.
-/// `None` means that nothing came, so the file must not be there.
+/// Compares the output with the files of a case's folder; with `bless`, writes them instead. `None` means that there
+/// was no output, so the file must not exist.
 pub fn compare(
     folder: &Path,
     found: &[(&'static str, Option<String>)],
@@ -54,7 +54,7 @@ pub fn compare(
     (failures, written)
 }
 
-/// Editors end files with a newline, or take the last one away; that is no difference.
+/// Editors add a final newline, or remove it; that is not a difference.
 fn is_same(expected: Option<&str>, found: Option<&str>) -> bool {
     match (expected, found) {
         (Some(expected), Some(found)) => {

@@ -1,4 +1,4 @@
-//! Reading the files of a case's folder, and collecting what is wrong with them.
+//! Reading the files of a case's folder, and collecting their mistakes.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
@@ -29,12 +29,12 @@ pub struct Files<'a> {
     /// The case's folder.
     pub folder: &'a Path,
     mistakes: &'a mut Vec<Mistake>,
-    /// Files of the folder that other files name.
+    /// Files of the folder that other files refer to.
     pub named: Vec<PathBuf>,
 }
 
 impl<'a> Files<'a> {
-    /// Of a folder; what is wrong is added to `mistakes`.
+    /// Of a folder; mistakes are added to `mistakes`.
     pub fn new(folder: &'a Path, mistakes: &'a mut Vec<Mistake>) -> Self {
         Files {
             folder,
@@ -43,7 +43,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Notes a mistake of a file; of the folder where it has no name.
+    /// Records a mistake of a file, or of the folder if the name is empty.
     pub fn mistake(&mut self, file: &str, what: impl Into<String>) {
         self.mistakes.push(Mistake {
             path: self.folder.join(file),
@@ -51,7 +51,7 @@ impl<'a> Files<'a> {
         });
     }
 
-    /// A file's bytes; `None` where there is none.
+    /// A file's bytes; `None` if there is no such file.
     pub fn bytes(&mut self, file: &str) -> Option<Vec<u8>> {
         match fs::read(self.folder.join(file)) {
             Ok(bytes) => Some(bytes),
@@ -63,7 +63,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// A file's text; `None` where there is none, or none that can be read.
+    /// A file's text; `None` if there is no such file, or it cannot be read.
     pub fn text(&mut self, file: &str) -> Option<String> {
         match String::from_utf8(self.bytes(file)?) {
             Ok(text) => Some(text),
@@ -74,17 +74,17 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The bytes of a file that another names.
+    /// The bytes of a file that another file refers to.
     pub fn beside(&mut self, file: &str) -> Option<Vec<u8>> {
         self.named.push(self.folder.join(file));
         let bytes = self.bytes(file);
         if !self.folder.join(file).is_file() {
-            self.mistake(file, "there is no such file, but sample.json names it");
+            self.mistake(file, "the file does not exist, but sample.json names it");
         }
         bytes
     }
 
-    /// What a file of JSON says.
+    /// The value of a JSON file.
     pub fn json<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
         let text = self.text(file)?;
         match serde_json::from_str(&text) {
@@ -96,7 +96,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// What a file of TOML says.
+    /// The value of a TOML file.
     pub fn toml<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
         let text = self.text(file)?;
         match toml::from_str(&text) {
@@ -120,7 +120,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The names of what lies in the folder, in order.
+    /// The names of the folder's entries, in order.
     pub fn names(&mut self) -> Vec<String> {
         match find::entries(self.folder) {
             Ok(paths) => {
@@ -139,14 +139,14 @@ impl<'a> Files<'a> {
     }
 }
 
-/// TOML as JSON; what JSON has no word for is a mistake.
+/// TOML as JSON; a value that JSON cannot express is a mistake.
 fn as_json(value: toml::Value) -> Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => text.into(),
         toml::Value::Integer(number) => number.into(),
         toml::Value::Float(number) => serde_json::Number::from_f64(number)
             .ok_or_else(|| {
-                format!("{number} cannot be handed to a plugin: JSON has no such number")
+                format!("{number} cannot be passed to a plugin: JSON has no such number")
             })?
             .into(),
         toml::Value::Boolean(truth) => truth.into(),

@@ -1,32 +1,32 @@
-//! From a folder named by the user to the case folders in it, and to the component that they test.
+//! From a folder given by the user to the case folders in it, and to the component that they test.
 
 use std::path::{Path, PathBuf};
 
 use super::given;
 
-/// The folder of a plugin project that holds its cases.
+/// The folder of a plugin project that contains its cases.
 const CASES: &str = "cases";
 
-/// Where a plugin project's component lies once built.
+/// Where a plugin project's component is after building.
 const BUILT: &str = "target/plugin";
 
-/// What a folder turned out to be.
+/// What was found in a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
     /// The case folders, by name.
     pub cases: Vec<PathBuf>,
-    /// The plugin project that they belong to, as far as their place tells.
+    /// The plugin project that they belong to, if their location shows it.
     pub project: Option<PathBuf>,
 }
 
-/// Looks for cases: in `cases/` where `dir` is a plugin project, else in `dir`, which may itself be one.
+/// Finds cases: in `cases/` if `dir` is a plugin project, otherwise in `dir`, which may itself be a case.
 ///
 /// # Errors
-/// Where there is no case, or no such folder.
+/// If there is no case, or no such folder.
 pub fn cases(dir: &Path) -> Result<Found, String> {
     if !dir.is_dir() {
         return Err(format!(
-            "`{}` is no folder; give a plugin project, a folder of cases or one case",
+            "`{}` is not a folder; give a plugin project, a folder of cases or one case",
             dir.display()
         ));
     }
@@ -50,20 +50,20 @@ pub fn cases(dir: &Path) -> Result<Found, String> {
     if found.cases.is_empty() {
         let place = if project.is_dir() { &project } else { dir };
         return Err(format!(
-            "`{}` holds no case; a case is a folder there, such as {CASES}/first with a sample.json, a case.toml or an exchanges.json",
+            "`{}` has no cases; a case is a folder with a sample.json, a case.toml or an exchanges.json, such as {CASES}/first",
             place.display()
         ));
     }
     Ok(found)
 }
 
-/// The project whose cases lie in this folder.
+/// The project whose cases are in this folder.
 fn project_of(cases: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(cases).ok()?;
     (absolute.file_name()? == CASES).then(|| above(cases))?
 }
 
-/// The folder above; of a relative path's first folder the present one.
+/// The parent folder; the current folder for a relative path with a single component.
 fn above(folder: &Path) -> Option<PathBuf> {
     match folder.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
@@ -81,7 +81,7 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// Whether a folder holds a file that only cases have.
+/// Whether a folder contains a file that only cases have.
 fn is_case(dir: &Path) -> Result<bool, String> {
     Ok(entries(dir)?.iter().any(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -89,7 +89,7 @@ fn is_case(dir: &Path) -> Result<bool, String> {
     }))
 }
 
-/// What lies in a folder.
+/// The contents of a folder.
 pub(super) fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let unreadable = |cause| format!("cannot read the folder `{}`: {cause}", dir.display());
     let entries = std::fs::read_dir(dir).map_err(unreadable)?;
@@ -98,16 +98,16 @@ pub(super) fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
         .collect()
 }
 
-/// Whether it is one of the files that systems and editors leave behind.
+/// Whether it is one of the files that operating systems and editors create.
 pub(super) fn is_hidden(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') || name.ends_with('~')
 }
 
-/// The component that a plugin project was built to.
+/// The built component of a plugin project.
 ///
 /// # Errors
-/// Where there is none, or more than one.
+/// If there is none, or more than one.
 pub fn component(project: &Path) -> Result<PathBuf, String> {
     let built = project.join(BUILT);
     let mut components: Vec<PathBuf> = entries(&built)
@@ -124,7 +124,7 @@ pub fn component(project: &Path) -> Result<PathBuf, String> {
             project.display()
         )),
         several => Err(format!(
-            "`{}` holds several components ({}); name one with --plugin",
+            "`{}` contains several components ({}); name one with --plugin",
             built.display(),
             several
                 .iter()
@@ -186,9 +186,9 @@ mod tests {
     fn no_folder_and_no_case_are_said() {
         let folder = made(&["cases/notes.txt"]);
         let none = cases(folder.path()).unwrap_err();
-        assert!(none.contains("cases` holds no case"), "{none}");
+        assert!(none.contains("cases` has no cases"), "{none}");
         let absent = cases(&folder.path().join("x")).unwrap_err();
-        assert!(absent.contains("is no folder"), "{absent}");
+        assert!(absent.contains("is not a folder"), "{absent}");
     }
 
     #[test]

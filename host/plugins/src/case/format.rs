@@ -1,5 +1,5 @@
-//! The contract's types as the files of a case have them: one place, so that a change of the contract is a
-//! change of this one. What is given stands in `input`, what is expected here.
+//! The contract's types in the format of a case's files, all in one place, so that a change of the contract changes
+//! only this module. Inputs are in `input`, expectations here.
 
 mod input;
 
@@ -27,8 +27,8 @@ pub fn request(request: &Request) -> String {
     text
 }
 
-/// `events.json`: a list, one event a line. Without frames, the pieces of one kind that follow each other
-/// are one: for framings whose frames are cut by chance.
+/// `events.json`: a list, one event per line. Without frames, consecutive pieces of one kind are merged: for framings
+/// whose frame boundaries are arbitrary.
 pub fn events(events: &[(usize, Meaning)], frames: bool) -> String {
     let shown = events.iter().map(|(frame, meaning)| {
         let mut shown = Map::new();
@@ -116,7 +116,7 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
     }
 }
 
-/// A list with one entry a line.
+/// A list with one entry per line.
 pub fn list(entries: impl Iterator<Item = Value>) -> String {
     let lines: Vec<String> = entries.map(|entry| format!("  {entry}")).collect();
     match lines.as_slice() {
@@ -125,7 +125,7 @@ pub fn list(entries: impl Iterator<Item = Value>) -> String {
     }
 }
 
-/// `error.txt`: an error that a plugin returned; `None` of one that it caused.
+/// `error.txt`: an error that a plugin returned; `None` for an error that it caused.
 pub fn error(error: &PluginError) -> Option<String> {
     let (kind, said) = match error {
         PluginError::Config { said, .. } => ("invalid-config", said),
@@ -137,7 +137,7 @@ pub fn error(error: &PluginError) -> Option<String> {
     Some(format!("{kind}: {said}\n"))
 }
 
-/// A sample as JSON, absent fields left out.
+/// A sample as JSON, without absent fields.
 pub fn sample(sample: &Sample) -> Value {
     let mut json = json!({ "id": sample.id, "prompt": prompt(&sample.prompt) });
     if let Some(tokens) = sample.input_tokens {
@@ -191,7 +191,7 @@ fn message(message: &Message) -> Value {
     json
 }
 
-/// Of content that is no text, its size and digest tell enough.
+/// Content that is not text is represented by its size and digest.
 fn part(part: &Part) -> Value {
     let media = |media: &Media| {
         json!({
@@ -236,7 +236,7 @@ fn reason(reason: Reason) -> &'static str {
     }
 }
 
-/// `metrics.json`: a list, one figure a line.
+/// `metrics.json`: a list, one figure per line.
 pub fn readings(readings: &[Reading]) -> String {
     list(readings.iter().map(|reading| {
         let metric = match reading.metric {
@@ -254,7 +254,7 @@ pub fn readings(readings: &[Reading]) -> String {
     }))
 }
 
-/// JSON text as a value; text that is none, which the host refuses elsewhere, as a string.
+/// JSON text as a value; invalid JSON, which the host refuses elsewhere, as a string.
 fn any(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }

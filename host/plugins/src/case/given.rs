@@ -1,17 +1,17 @@
-//! What a case's folder gives: its files, read and checked. All mistakes are collected, none is passed over: a
-//! file that nobody reads would hold without ever being looked at.
+//! The files of a case's folder, read and checked. All mistakes are collected, and unknown files are mistakes: an
+//! expectation that nothing reads would pass without ever being checked.
 //!
-//! | file | of | holds |
+//! | file | kind | contents |
 //! | --- | --- | --- |
 //! | `config.toml` | all | the plugin's configuration; without it there is none |
-//! | `sample.json` | backend | what is asked |
-//! | `settings.json` | backend | what the run asks of every request; may be left out, whole or in part |
+//! | `sample.json` | backend | the sample to send |
+//! | `settings.json` | backend | the run's settings for every request; optional, as is each of its keys |
 //! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache` or `metrics` |
-//! | `reply.sse`, `.lines`, `.json` or `.txt`, `.bin` | backend | a reply's body as received; which, the framing decides |
+//! | `reply.sse`, `.lines`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
-//! | `case.toml` | dataset | what it is opened with: see [`Draw`] |
-//! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are judged |
-//! | `README.md` | all | words for people |
+//! | `case.toml` | dataset | what the dataset is opened with: see [`Draw`] |
+//! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are scored |
+//! | `README.md` | all | documentation |
 //! | expectations | all | see [`expectations`] |
 
 use std::collections::BTreeMap;
@@ -41,11 +41,11 @@ pub struct Case {
     pub given: Given,
 }
 
-/// What a plugin is given, beside its configuration.
+/// A plugin's input, in addition to its configuration.
 pub enum Given {
-    /// A backend: a sample to ask, and perhaps a reply.
+    /// A backend: a sample to send, and optionally a reply.
     Ask(Box<Ask>),
-    /// A backend: something to ask a server beside answers, and perhaps the answer.
+    /// A backend: a control request, and optionally the reply.
     Control(Control, Option<Vec<u8>>),
     /// A dataset: how it is opened.
     Draw(Draw),
@@ -55,17 +55,17 @@ pub enum Given {
 
 /// A request to write and a reply to read.
 pub struct Ask {
-    /// What is asked.
+    /// The sample.
     pub sample: Sample,
-    /// What the run asks of every request.
+    /// The run's settings for every request.
     pub settings: Settings,
     /// The reply.
     pub reply: Option<Reply>,
 }
 
-/// What a server sent.
+/// A server's reply.
 pub enum Reply {
-    /// With a status of success: the ending of its file, and the body.
+    /// With a success status: the extension of its file, and the body.
     Body(&'static str, Vec<u8>),
     /// With an error status.
     Error(u16, Vec<u8>),
@@ -75,11 +75,11 @@ pub enum Reply {
 pub struct Draw {
     /// The run's seed.
     pub seed: u64,
-    /// How many samples the run measures; absent where that is not known beforehand.
+    /// How many samples the run measures; absent if that is not known beforehand.
     pub count: Option<u64>,
-    /// How many samples are asked for that are not measured.
+    /// How many spare samples, which are not measured, are requested.
     pub spare: u32,
-    /// Input files by the name that a scenario would give them.
+    /// Input files by the names that a scenario would give them.
     pub files: BTreeMap<String, PathBuf>,
     /// The tokenizer.
     pub tokenizer: Arc<Tokenizer>,
@@ -105,7 +105,7 @@ fn bytes() -> String {
     "bytes".to_owned()
 }
 
-/// The files that say what a plugin must give.
+/// The files with a plugin's expected output.
 pub fn expectations(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Backend => &[
@@ -121,7 +121,7 @@ pub fn expectations(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Files that a case of this kind is made of, beside its expectations and replies.
+/// The files of a case of this kind, other than its expectations and replies.
 fn inputs(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Backend => &["config.toml", "sample.json", "settings.json", "control.txt"],
@@ -130,10 +130,10 @@ fn inputs(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Endings of a reply's file; the framing decides which.
+/// Extensions of a reply file; the framing decides which.
 const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
 
-/// Whether a folder that holds such a file is a case, of whatever kind.
+/// Whether a folder with such a file is a case, of any kind.
 pub fn tells_a_case(name: &str) -> bool {
     const TELLING: [&str; 6] = [
         "config.toml",
@@ -146,7 +146,7 @@ pub fn tells_a_case(name: &str) -> bool {
     TELLING.contains(&name)
 }
 
-/// Reads a case of a plugin of this kind; adds what is wrong with it to `mistakes`.
+/// Reads a case of a plugin of this kind; adds its mistakes to `mistakes`.
 pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {
     let before = mistakes.len();
     let mut reading = Files::new(folder, mistakes);
@@ -180,7 +180,7 @@ impl Files<'_> {
         };
         match (sample, control) {
             (Some(_), Some(_)) => {
-                let what = "a case has a sample.json or a control.txt, this one has both";
+                let what = "a case has a sample.json or a control.txt, but this one has both";
                 self.mistake("control.txt", what);
                 None
             }
@@ -207,14 +207,14 @@ impl Files<'_> {
                     }
                     Some(Reply::Body(..)) => {
                         let what = format!(
-                            "holds a reply, but of an answer to `{word}` a backend reads nothing"
+                            "contains a reply, but a backend does not read the reply to `{word}`"
                         );
                         self.mistake("", what);
                         None
                     }
                     Some(Reply::Error(status, _)) => {
                         let what = format!(
-                            "holds the reply with status {status} of a case with a control.txt; error replies are explained in cases with a sample.json"
+                            "contains a reply with status {status} next to a control.txt; error replies belong in cases with a sample.json"
                         );
                         self.mistake("", what);
                         None
@@ -222,10 +222,10 @@ impl Files<'_> {
                 }
             }
             (None, None) => {
-                // One that cannot be read has been told already.
+                // A file that cannot be read has already been reported.
                 let missing = |file| !self.folder.join(file).is_file();
                 if missing("sample.json") && missing("control.txt") {
-                    let what = "a backend's case needs a sample.json, which says what is asked, or a control.txt";
+                    let what = "a backend's case needs a sample.json with the sample to send, or a control.txt";
                     self.mistake("", what);
                 }
                 None
@@ -247,7 +247,7 @@ impl Files<'_> {
                     }
                     None => self.mistake(
                         &name,
-                        format!("a reply's file ends in .{}", REPLIES.join(", .")),
+                        format!("a reply file must end in .{}", REPLIES.join(", .")),
                     ),
                 },
                 ["reply", status, _] => match status.parse::<u16>() {
@@ -259,7 +259,7 @@ impl Files<'_> {
                     _ => self.mistake(
                         &name,
                         format!(
-                            "`{status}` is no status of an error; expected a name such as reply.404.json"
+                            "`{status}` is not an error status; expected a name such as reply.404.json"
                         ),
                     ),
                 },
@@ -267,14 +267,14 @@ impl Files<'_> {
             }
         }
         if replies.len() > 1 {
-            self.mistake("", "a case has one reply, this one has several");
+            self.mistake("", "a case has one reply, but this one has several");
         }
         replies.pop()
     }
 
     fn draw(&mut self) -> Option<Draw> {
         if !self.folder.join("case.toml").is_file() {
-            let what = "a dataset's case needs a case.toml, which says with which seed, count, spare, files and tokenizer it is opened";
+            let what = "a dataset's case needs a case.toml with the seed, count, spare, files and tokenizer to open the dataset with";
             self.mistake("", what);
             return None;
         }
@@ -283,7 +283,7 @@ impl Files<'_> {
         for (name, path) in file.files {
             let path = self.folder.join(path);
             if !path.is_file() {
-                let what = format!("files.{name}: there is no file {}", path.display());
+                let what = format!("files.{name}: no such file: {}", path.display());
                 self.mistake("case.toml", what);
             }
             self.named.push(path.clone());
@@ -338,7 +338,7 @@ impl Files<'_> {
             [true, true] => {
                 self.mistake(
                     NAMES[1],
-                    "a case has an exchanges.json or an exchanges.jsonl, this one has both",
+                    "a case has an exchanges.json or an exchanges.jsonl, but this one has both",
                 );
                 return None;
             }
@@ -353,7 +353,7 @@ impl Files<'_> {
         Some(files.into_iter().map(ExchangeFile::exchange).collect())
     }
 
-    /// Finds files that no case of this kind has.
+    /// Reports files that no case of this kind has.
     fn others(&mut self, kind: Kind) {
         for name in self.names() {
             let is_reply = kind == Kind::Backend && name.starts_with("reply.");
@@ -373,7 +373,7 @@ impl Files<'_> {
                 Some((_, known)) => format!("; did you mean {known}?"),
                 None => String::new(),
             };
-            let what = format!("no case of a {} has such a file{hint}", kind.name());
+            let what = format!("a {} case has no such file{hint}", kind.name());
             self.mistake(&name, what);
         }
     }

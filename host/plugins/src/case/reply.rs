@@ -1,5 +1,5 @@
-//! Cutting a reply's body into batches of frames and decoding them as a run does: batch by batch, the state
-//! carried as bytes, and a batch that fails frame by frame.
+//! Cuts a reply's body into batches of frames and decodes them as a run does: batch by batch, with the state as
+//! bytes, and frame by frame if a batch fails.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ use crate::backend::{Dialect, Meaning};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 
-/// What a reply meant.
+/// The meaning of a reply.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// Events with the position of their frame in the reply.
     pub events: Vec<(usize, Meaning)>,
     /// The error that ended it, as in `error.txt`.
     pub error: Option<String>,
-    /// How many frames were read before that.
+    /// How many frames were decoded before that.
     pub frames: usize,
 }
 
 impl Reading {
-    /// It as text, to be compared: `events.json`, and the error. Where frames are cut by chance, what came
-    /// before an error depends on the cut.
+    /// The reading as text, for comparison: `events.json`, and the error. If frame boundaries are arbitrary, the events
+    /// before an error depend on them.
     pub fn shown(&self, by_frame: bool) -> String {
         match &self.error {
             Some(error) if !by_frame => error.clone(),
@@ -32,19 +32,19 @@ impl Reading {
     }
 }
 
-/// A plugin's trap or breach of contract, and the frames that it happened on.
+/// A plugin's trap or breach of contract, and the frames that caused it.
 #[derive(Debug)]
 pub struct Misdeed {
     /// What happened.
     pub error: PluginError,
-    /// Positions of the frames it was given.
+    /// Positions of the frames in the batch.
     pub on: Range<usize>,
 }
 
-/// Cuts a body that comes in such reads: the frames that each completes are a batch.
+/// Cuts a body that arrives in these reads: the frames that each read completes are a batch.
 ///
 /// # Errors
-/// Where a frame is larger than a run allows.
+/// If a frame is larger than a run allows.
 pub fn batches(framing: Framing, reads: &[&[u8]]) -> Result<Vec<Frames>, String> {
     let mut framer = Framer::new(framing);
     let mut batches = Vec::new();
@@ -105,10 +105,10 @@ pub fn together(batches: &[Frames]) -> Frames {
     all
 }
 
-/// Decodes a reply, each batch by the next of these instances in turn.
+/// Decodes a reply, distributing its batches over these instances in turn.
 ///
 /// # Errors
-/// Where an instance traps or breaks its contract.
+/// If an instance traps or breaks its contract.
 pub fn decode(dialects: &mut [Dialect], batches: &[Frames]) -> Result<Reading, Misdeed> {
     let mut reading = Reading::default();
     let mut state = Vec::new();
@@ -121,7 +121,7 @@ pub fn decode(dialects: &mut [Dialect], batches: &[Frames]) -> Result<Reading, M
     Ok(reading)
 }
 
-/// Decodes one batch; says whether the reply goes on.
+/// Decodes one batch; returns whether the reply continues.
 fn take(
     dialects: &mut [Dialect],
     turn: &mut usize,
@@ -151,7 +151,7 @@ fn take(
                 reading.error = Some(said);
                 Ok(false)
             }
-            // What stood before the faulty frame is not lost.
+            // Events before the faulty frame are kept.
             Some(_) => {
                 for frame in batch.each() {
                     if !take(dialects, turn, state, &frame, reading)? {
@@ -164,7 +164,7 @@ fn take(
     }
 }
 
-/// A frame's beginning, for people.
+/// The beginning of a frame, for messages.
 pub fn excerpt(frames: &Frames, position: usize) -> String {
     const SHOWN: usize = 120;
     let Some(frame) = frames.iter().nth(position) else {

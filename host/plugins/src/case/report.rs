@@ -1,4 +1,4 @@
-//! What came of running cases, as types: `cli` draws them.
+//! The results of running cases, as types: `cli` prints them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::Info;
 use model::plugin::Kind;
 use model::plugin::Limits;
 
-/// What came of all cases of a plugin.
+/// The results of all cases of a plugin.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SuiteReport {
@@ -18,11 +18,11 @@ pub struct SuiteReport {
     pub limits: Limits,
     /// Each case.
     pub cases: Vec<TimedReport>,
-    /// How many cases hold.
+    /// How many cases passed.
     pub held: usize,
-    /// How many do not.
+    /// How many cases failed.
     pub failed: usize,
-    /// What was done to the plugin in all cases together.
+    /// How many checks were made in all cases together.
     pub checks: Checks,
     /// How long the cases took, in seconds.
     pub seconds: f64,
@@ -32,23 +32,23 @@ pub struct SuiteReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tested {
-    /// The file as it was asked for.
+    /// The file as it was requested.
     pub file: String,
     /// The file's SHA-256 in hexadecimal.
     pub digest: String,
     /// What it does.
     pub kind: Kind,
-    /// Its name, in its own words.
+    /// Its name, as it describes itself.
     pub name: String,
-    /// Its version, in its own words.
+    /// Its version, as it describes itself.
     pub version: String,
 }
 
-/// What came of one case, and how long it took.
+/// The result of one case, and how long it took.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TimedReport {
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     pub report: CaseReport,
     /// How long it took, in seconds.
@@ -56,7 +56,7 @@ pub struct TimedReport {
 }
 
 impl SuiteReport {
-    /// Of no case yet.
+    /// A report without cases.
     pub fn new(suite: &Suite, said: &Info) -> Self {
         let plugin = suite.plugin();
         SuiteReport {
@@ -87,43 +87,43 @@ impl SuiteReport {
         self.cases.push(case);
     }
 
-    /// Whether writing expectations anew would mend anything.
+    /// Whether rewriting expectations would fix any failure.
     pub fn can_be_blessed(&self) -> bool {
         let mut failures = self.cases.iter().flat_map(|case| &case.report.failures);
         failures.any(Failure::can_be_blessed)
     }
 }
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CaseReport {
     /// The case's name: that of its folder.
     pub name: String,
-    /// What does not hold; nothing where the case holds.
+    /// What failed; empty if the case passed.
     pub failures: Vec<Failure>,
-    /// Expectations that were written because the user asked for it.
+    /// Expectations that were written at the user's request.
     pub written: Vec<Written>,
-    /// What was done to the plugin.
+    /// How many checks were made.
     pub checks: Checks,
 }
 
 impl CaseReport {
-    /// Whether everything was as it must be.
+    /// Whether the case passed.
     pub fn holds(&self) -> bool {
         self.failures.is_empty()
     }
 }
 
-/// How often something was done to a plugin.
+/// Numbers of checks of a plugin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Checks {
     /// Requests written.
     pub requests: u64,
-    /// Replies decoded from their beginning to their end, damaged ones among them.
+    /// Replies decoded from beginning to end, including damaged ones.
     pub decodings: u64,
-    /// Replies that were cut or damaged before they were given to the plugin.
+    /// Replies that were truncated or damaged before they were passed to the plugin.
     pub damaged: u64,
     /// Sequences of samples drawn.
     pub draws: u64,
@@ -154,11 +154,11 @@ impl std::ops::AddAssign for Checks {
 pub struct Written {
     /// The file in the case's folder.
     pub file: String,
-    /// Whether it was removed, because nothing comes of the case that it could hold.
+    /// Whether it was removed, because the case has no output for it.
     pub removed: bool,
 }
 
-/// One thing that does not hold.
+/// One failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(
     tag = "kind",
@@ -166,37 +166,37 @@ pub struct Written {
     rename_all_fields = "kebab-case"
 )]
 pub enum Failure {
-    /// The plugin gives something else than an expectation says.
+    /// The plugin's output differs from an expectation.
     Differs {
         /// The expectation's file.
         file: String,
         /// Whether the file is there.
         expected: bool,
-        /// Whether the plugin gave anything of the kind.
+        /// Whether the plugin gave any such output.
         found: bool,
-        /// From what was expected to what was found, as a unified diff.
+        /// A unified diff from expected to found.
         diff: String,
     },
-    /// The plugin gives one thing once and another thing another time.
+    /// The plugin's output changes between repetitions.
     Unstable {
-        /// What of, and under which circumstances.
+        /// Which output, and under which circumstances.
         what: String,
-        /// From the first to the second, as a unified diff.
+        /// A unified diff from the first to the second.
         diff: String,
     },
     /// The plugin trapped, or broke its contract.
     Misbehaved {
-        /// While doing what.
+        /// The operation.
         doing: String,
         /// How it ended.
         error: String,
     },
-    /// What the plugin gave is not as its contract says.
+    /// The plugin's output violates its contract.
     Breach {
         /// How.
         what: String,
     },
-    /// The case and the plugin do not fit each other.
+    /// The case and the plugin do not match.
     Misfit {
         /// How, and what to do.
         what: String,
@@ -205,26 +205,24 @@ pub enum Failure {
     Unwritable {
         /// Its file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
 }
 
 impl Failure {
-    /// It in one line.
+    /// The failure in one line.
     pub fn headline(&self) -> String {
         match self {
             Failure::Differs {
                 file,
                 expected: false,
                 ..
-            } => format!("there is no {file} for what the plugin gives"),
+            } => format!("{file} is missing, but the plugin gave a result for it"),
             Failure::Differs {
                 file, found: false, ..
-            } => format!("the plugin gives nothing that {file} could be about"),
-            Failure::Differs { file, .. } => {
-                format!("the plugin gives something else than {file} says")
-            }
+            } => format!("{file} is there, but the plugin gave no result for it"),
+            Failure::Differs { file, .. } => format!("the result differs from {file}"),
             Failure::Unstable { what, .. } => what.clone(),
             Failure::Misbehaved { doing, error } => format!("{doing}: {error}"),
             Failure::Breach { what } | Failure::Misfit { what } => what.clone(),
@@ -252,7 +250,7 @@ impl Failure {
         }
     }
 
-    /// Whether writing the expectations anew would mend it.
+    /// Whether rewriting the expectations would fix it.
     pub fn can_be_blessed(&self) -> bool {
         matches!(self, Failure::Differs { .. })
     }

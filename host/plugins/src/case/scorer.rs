@@ -1,4 +1,4 @@
-//! What a scorer undergoes: exchanges judged in their order, twice, and exchanges such as failed engines leave.
+//! Checks of a scorer: exchanges are scored in order, twice, and then exchanges as faulty engines may produce them.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::seen::{Seen, TOLERATED};
 use crate::PluginError;
 use crate::scorer::{Exchange, Judge, Scorer};
 
-/// References that a plugin may not expect.
+/// References that a plugin might not expect.
 const REFERENCES: [&str; 7] = [
     "null",
     "true",
@@ -17,10 +17,10 @@ const REFERENCES: [&str; 7] = [
     "{}",
     "[[{\"a\":[null]}]]",
 ];
-/// Answers that a plugin may not expect.
+/// Answers that a plugin might not expect.
 const OUTPUTS: [&str; 4] = ["", "\u{0}", "\u{1f1e9}\u{301}\u{202e} \u{2028}", "NaN"];
 
-/// Judges exchanges.
+/// Scores exchanges.
 pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
     let doing = "judging the exchanges";
     let first = match judged(plugin, exchanges, seen) {
@@ -29,7 +29,7 @@ pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
     };
     match judged(plugin, exchanges, seen) {
         Ok(second) => {
-            let what = || format!("{doing} again, in a fresh instance, gives other scores");
+            let what = || format!("{doing} again, in a fresh instance, gives different scores");
             if seen.same(what, &first, &second) {
                 seen.found("scores.json", first);
             }
@@ -66,7 +66,7 @@ fn judged(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) -> Result<St
     })
 }
 
-/// Gives exchanges that are not as the plugin may expect: an error or scores, finite ones.
+/// Passes exchanges that the plugin might not expect: the result must be an error or finite scores.
 fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
     let Some(example) = exchanges.first() else {
         return;
@@ -91,7 +91,7 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
         ));
     }
     odd.push((
-        "nothing but an id".to_owned(),
+        "only an id".to_owned(),
         Exchange {
             reference: None,
             turn: None,
@@ -127,10 +127,10 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
         }
     }
     let finished = judge.finish().map(drop);
-    tried("the like before the end".to_owned(), finished, seen);
+    tried("such values before `finish`".to_owned(), finished, seen);
     let finished = plugin
         .open()
         .and_then(|mut judge: Judge| judge.finish())
         .map(drop);
-    tried("nothing before the end".to_owned(), finished, seen);
+    tried("nothing before `finish`".to_owned(), finished, seen);
 }

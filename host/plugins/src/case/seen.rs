@@ -1,22 +1,22 @@
-//! What is seen of a plugin while a case runs: what came of it, and what it did wrong.
+//! What is observed of a plugin while a case runs: its output, and its misbehaviour.
 
 use super::expect::diff;
 use super::format;
 use super::report::{Checks, Failure};
 use crate::PluginError;
 
-/// After so many traps of damaged input, a case has said enough.
+/// A case stops after this many traps on damaged input.
 pub const TOLERATED: usize = 3;
 
-/// Collects what a case sees.
+/// Collects the observations of a case.
 pub struct Seen {
-    /// What came, by the expectation's file.
+    /// The output, by the expectation's file.
     pub found: Vec<(&'static str, String)>,
     /// What the plugin did wrong.
     pub failures: Vec<Failure>,
     /// What was done.
     pub checks: Checks,
-    /// Whether what did not come will not come: then its expectation must not be there.
+    /// Whether all output is known: then an expectation without output must not exist.
     pub settled: bool,
 }
 
@@ -31,12 +31,12 @@ impl Seen {
         }
     }
 
-    /// Something that an expectation is about.
+    /// Records output for an expectation.
     pub fn found(&mut self, file: &'static str, text: String) {
         self.found.push((file, text));
     }
 
-    /// The plugin returned an error or did wrong, and the case cannot go on.
+    /// The plugin returned an error or misbehaved, and the case cannot continue.
     pub fn ended(&mut self, doing: &str, error: &PluginError) {
         match format::error(error) {
             Some(said) => self.found("error.txt", said),
@@ -44,7 +44,7 @@ impl Seen {
         }
     }
 
-    /// The plugin trapped or broke its contract; what it would have given is not known.
+    /// The plugin trapped or broke its contract; its output is unknown.
     pub fn misbehaved(&mut self, doing: &str, error: &PluginError) {
         self.settled = false;
         self.failures.push(Failure::Misbehaved {
@@ -53,7 +53,7 @@ impl Seen {
         });
     }
 
-    /// Whether a second time gave the same as the first; if not, notes how.
+    /// Whether a repetition gave the same as the first time; if not, records the difference.
     pub fn same(&mut self, what: impl FnOnce() -> String, first: &str, second: &str) -> bool {
         if first == second {
             return true;
@@ -66,12 +66,12 @@ impl Seen {
         false
     }
 
-    /// The plugin gave what its contract forbids.
+    /// The plugin's output violates its contract.
     pub fn breach(&mut self, what: String) {
         self.failures.push(Failure::Breach { what });
     }
 
-    /// The case does not fit the plugin.
+    /// The case does not match the plugin.
     pub fn misfit(&mut self, what: String) {
         self.settled = false;
         self.failures.push(Failure::Misfit { what });

@@ -1,5 +1,5 @@
-//! Components built for 0.1.0: what they import, and their types in those of the newest version. What 0.1.0
-//! cannot say is told to whoever asks for it, never left out in silence.
+//! Components built for 0.1.0: what they import, and their types in those of the newest version. Requests
+//! for something that 0.1.0 cannot express are errors, never silently dropped.
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
@@ -11,10 +11,10 @@ use super::super::bindings::v0_1::{files, log, tokenizer, types};
 use super::super::bindings::{self, types as now};
 use super::super::sandbox::{Guest, OpenFile};
 
-/// Adds what a dataset of 0.1.0 imports, which is all that a plugin of any kind does.
+/// Adds the imports of a 0.1.0 dataset, which include those of every other kind.
 ///
 /// # Errors
-/// Where two imports have one name.
+/// If two imports have the same name.
 pub fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     types::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
     log::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
@@ -98,7 +98,7 @@ impl From<types::Error> for now::Error {
     }
 }
 
-/// A sample that a dataset gave.
+/// A sample from a dataset.
 impl From<types::Sample> for now::Sample {
     fn from(sample: types::Sample) -> Self {
         now::Sample {
@@ -140,7 +140,7 @@ impl From<types::Message> for now::Message {
     }
 }
 
-/// What a backend of 0.1.0 cannot be told.
+/// What cannot be passed to a 0.1.0 backend.
 fn beyond(what: &str) -> now::Error {
     now::Error::InvalidConfig(format!(
         "it was built for runner:plugin 0.1.0, which has no {what}; ask its author for a build against {}",
@@ -151,7 +151,7 @@ fn beyond(what: &str) -> now::Error {
 /// A sample for a backend.
 ///
 /// # Errors
-/// What 0.1.0 cannot say of it.
+/// What 0.1.0 cannot express in it.
 pub fn sample(sample: &now::Sample, settings: &now::Settings) -> Result<types::Sample, now::Error> {
     if sample.adapter.is_some() {
         return Err(beyond("adapters"));
@@ -166,7 +166,7 @@ pub fn sample(sample: &now::Sample, settings: &now::Settings) -> Result<types::S
             }
         },
         input_tokens: sample.input_tokens,
-        // Where only the run says how many, 0.1.0 has no other place for it.
+        // If only the run sets it, 0.1.0 has no other place for it.
         output_tokens: sample.output_tokens.or(settings.output_tokens),
         reference: sample.reference.clone(),
         session: sample.turn.as_ref().map(|turn| turn.session.clone()),
@@ -195,7 +195,7 @@ fn message(message: &now::Message) -> Result<types::Message, now::Error> {
 /// Settings for a backend.
 ///
 /// # Errors
-/// What 0.1.0 cannot say of them.
+/// What 0.1.0 cannot express in them.
 pub fn settings(settings: &now::Settings, of: &now::Sample) -> Result<types::Settings, now::Error> {
     let sampling = &settings.sampling;
     let others = [
@@ -215,7 +215,7 @@ pub fn settings(settings: &now::Settings, of: &now::Sample) -> Result<types::Set
         ));
     }
     if settings.min_output_tokens.is_some() {
-        return Err(beyond("least number of output tokens"));
+        return Err(beyond("minimum number of output tokens"));
     }
     Ok(types::Settings {
         model: settings.model.clone(),

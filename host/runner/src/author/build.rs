@@ -1,4 +1,4 @@
-//! From a project to its component, in whatever language.
+//! From a project to its component, in any language.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ pub use super::tool::{Shell, Talk};
 pub struct Built {
     /// The plugin's name.
     pub name: String,
-    /// In what it is written; absent where only its module was given.
+    /// Its language; absent if only its module was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
-    /// Which compiler, where there are several.
+    /// Which compiler, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler: Option<&'static str>,
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Its size in bytes.
     pub size_bytes: u64,
@@ -36,10 +36,10 @@ pub struct Built {
     pub imports: BTreeSet<String>,
 }
 
-/// Compiles a project, and makes a component of what comes of it. `target` is for Rust alone.
+/// Compiles a project, and turns the output into a component. `target` applies only to Rust.
 ///
 /// # Errors
-/// Where a compiler is missing or fails, and where what it made is no component.
+/// If a compiler is missing or fails, or if its output is not a component.
 pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Built, AuthorError> {
     let path = project.component();
     if let Some(folder) = path.parent() {
@@ -67,7 +67,7 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
                     javascript::compile(project, *kind, entry, &absolute, shell)?;
                     (absolute, "componentize-qjs")
                 }
-                // A crate is what Rust has, and no manifest says otherwise.
+                // Only Rust has crates; a manifest never names Rust.
                 Language::C | Language::Rust => {
                     (c::compile(project, *kind, entry, shell)?, "clang")
                 }
@@ -84,11 +84,11 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
     })
 }
 
-/// Makes a component of a module that some other tool made, which must know the contract: bindings of
-/// `wit-bindgen` put it there. A component stays as it is.
+/// Turns a module from another tool into a component. The module must contain the contract, which bindings of
+/// `wit-bindgen` embed. A component is left unchanged.
 ///
 /// # Errors
-/// Where the file cannot be read, is no such module, or the component cannot be written.
+/// If the file cannot be read, is not such a module, or the component cannot be written.
 pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Built, AuthorError> {
     let bytes = std::fs::read(module).map_err(AuthorError::system("read", module))?;
     let stem = module.file_stem().unwrap_or_default().to_string_lossy();
@@ -100,7 +100,7 @@ pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Built, AuthorError> 
     finish(name, &bytes, path)
 }
 
-/// Makes a component of a module and writes it.
+/// Turns a module into a component and writes it.
 fn finish(name: String, module: &[u8], path: PathBuf) -> Result<Built, AuthorError> {
     let refused = |cause| AuthorError::Encode {
         name: name.clone(),

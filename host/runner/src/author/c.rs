@@ -1,4 +1,4 @@
-//! C: the contract's bindings are made here, clang compiles them together with the project's files.
+//! C: generates the contract's bindings; clang compiles them together with the project's files.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use super::project::Project;
 use super::tool::{self, Shell, Talk};
 use model::plugin::Kind;
 
-/// The versions of clang that are looked for by name, after the plain one.
+/// The versions of clang to look for by name, after plain `clang`.
 const VERSIONS: std::ops::RangeInclusive<u32> = 14..=24;
 
-/// A program that links only where target, headers, library and built-ins are all there.
+/// A program that links only if target, headers, library and built-ins are all installed.
 const PROBE: &str =
     "#include <stdlib.h>\nvoid *probe(void);\nvoid *probe(void) { return malloc(1); }\n";
 
-const MISSING: &str = "no clang here compiles for WebAssembly. On Debian and Ubuntu: `apt-get install clang-19 \
+const MISSING: &str = "no installed clang can compile for WebAssembly. On Debian and Ubuntu: `apt-get install clang-19 \
     lld-19 wasi-libc libclang-rt-19-dev-wasm32` (or another version of these); elsewhere unpack the WASI SDK and \
-    set WASI_SDK_PATH to its folder, or name a clang in CLANG";
+    set WASI_SDK_PATH to its folder, or set CLANG to a clang";
 
-/// What every call of clang has.
+/// Arguments of every call of clang.
 const TARGET: [&str; 2] = ["--target=wasm32-wasi", "-mexec-model=reactor"];
 
-/// Writes the module; its path.
+/// Writes the module; returns its path.
 pub fn compile(
     project: &Project,
     kind: Kind,
@@ -119,7 +119,7 @@ fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     if !folder.join(entry).is_file() {
         return Err(AuthorError::Project {
             file: folder.join(super::project::MANIFEST),
-            what: format!("its `entry` is `{entry}`, and there is no such file"),
+            what: format!("its `entry` is `{entry}`, but there is no such file"),
         });
     }
     if !sources.iter().any(|name| name == entry) {
@@ -128,7 +128,7 @@ fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     Ok(sources)
 }
 
-/// A clang that links for the target. One that is named is taken at its word, so that what it says is seen.
+/// A clang that links for the target. One that the user names is not probed, so that its own errors are shown.
 fn find(work: &Path) -> Result<PathBuf, AuthorError> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
     if let Some(named) = variable("CLANG") {

@@ -1,21 +1,21 @@
-//! What can go wrong between an author's folder and a component.
+//! Errors between an author's folder and a component.
 
 use std::path::{Path, PathBuf};
 
 use componentize::EncodeError;
 use toolchain::ToolchainError;
 
-/// Why a project is not made or not built.
+/// Why a project cannot be created or built.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorError {
-    /// There is something already where the project is to be.
+    /// The project's folder is not empty.
     #[error(
-        "`{}` is there already and not empty; give another name, or another folder with --path",
+        "`{}` already exists and is not empty; choose another name, or another folder with --path",
         .0.display()
     )]
     Occupied(PathBuf),
-    /// No template serves.
-    #[error("there is no template for a {kind} in {language}; there is one in {others}")]
+    /// There is no such template.
+    #[error("there is no template for a {kind} in {language}; choose one of {others}")]
     NoTemplate {
         /// The kind.
         kind: &'static str,
@@ -24,18 +24,18 @@ pub enum AuthorError {
         /// The languages that have one.
         others: String,
     },
-    /// The system refuses.
+    /// An error of the system.
     #[error("cannot {what} `{}`: {cause}", .path.display())]
     System {
-        /// What was tried, such as `write`.
+        /// The operation, such as `write`.
         what: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// The folder holds no project.
-    #[error("`{}` holds no plugin project: {expected}", .folder.display())]
+    /// The folder is not a project.
+    #[error("`{}` is not a plugin project: {expected}", .folder.display())]
     NoProject {
         /// The folder.
         folder: PathBuf,
@@ -53,36 +53,36 @@ pub enum AuthorError {
     /// A compiler is missing.
     #[error("{0}")]
     Missing(String),
-    /// No Rust compiles for WebAssembly.
+    /// No Rust can compile for WebAssembly.
     #[error("{0}")]
     Toolchain(#[from] ToolchainError),
-    /// A compiler failed; it said why on stderr.
-    #[error("{tool} failed ({how}); it says why above")]
+    /// A compiler failed; it printed the reason to stderr.
+    #[error("{tool} failed ({how}); see its output above")]
     Tool {
         /// Its name.
         tool: &'static str,
         /// Its exit code or signal.
         how: String,
     },
-    /// A compiler left nothing, or something else.
-    #[error("{tool} left no `{}`", .path.display())]
+    /// A compiler did not write its output.
+    #[error("{tool} did not write `{}`", .path.display())]
     Nothing {
         /// Its name.
         tool: &'static str,
-        /// What it was to write.
+        /// The expected output.
         path: PathBuf,
     },
-    /// The contract's text does not give bindings.
-    #[error("the bindings cannot be made of `{}`: {what}", .folder.display())]
+    /// The bindings cannot be generated from the contract.
+    #[error("cannot generate bindings from `{}`: {what}", .folder.display())]
     Bindings {
         /// The folder with the contract.
         folder: PathBuf,
         /// Why.
         what: String,
     },
-    /// It is a component, and not a plugin.
+    /// It is a component, but not a plugin.
     #[error(
-        "`{name}` was compiled, but is no plugin: it exports nothing of runner:plugin; in Rust, end lib.rs with \
+        "`{name}` was compiled, but is not a plugin: it exports nothing of runner:plugin; in Rust, end lib.rs with \
          `runner_plugin::export_backend!(TYPE)`, or the macro of its kind; elsewhere, compile it with bindings of \
          the interface"
     )]
@@ -90,8 +90,8 @@ pub enum AuthorError {
         /// The plugin's name.
         name: String,
     },
-    /// What was compiled does not become a component.
-    #[error("`{name}` was compiled, but does not become a component: {cause}")]
+    /// The compiled module cannot be turned into a component.
+    #[error("`{name}` was compiled, but cannot be turned into a component: {cause}")]
     Encode {
         /// The plugin's name.
         name: String,

@@ -1,4 +1,4 @@
-//! JavaScript: componentize-qjs puts an engine and the project's modules into a component.
+//! JavaScript: componentize-qjs bundles a JavaScript engine and the project's modules into a component.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use model::plugin::Kind;
 /// The compiler's name.
 const TOOL: &str = "componentize-qjs";
 
-const MISSING: &str = "componentize-qjs, which makes components of JavaScript, is not here. Install it: `npm \
+const MISSING: &str = "componentize-qjs, which turns JavaScript into components, is not installed. Install it: `npm \
     install` in the project's folder (it is in package.json), or `npm install --global componentize-qjs@0.4.5`, or \
-    name it in COMPONENTIZE_QJS";
+    set COMPONENTIZE_QJS to its path";
 
 /// Writes the component.
 pub fn compile(
@@ -35,7 +35,7 @@ pub fn compile(
         .arg(tool::contract(project)?)
         .args(["--js", entry, "--module-root", "."])
         .args(["-n", &format!("{}-plugin", kind.name())])
-        // Synchronous, because the runner calls plugins from threads of their own.
+        // Synchronous, because the runner calls plugins from separate threads.
         .args(["--stub-wasi", "--sync", "-o"])
         .arg(component);
     tool::call(shell, TOOL, &mut command, Talk::OnFailure)

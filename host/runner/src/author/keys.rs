@@ -1,12 +1,12 @@
-//! What may stand in a plugin's configuration, told from the JSON Schema that it gives: a table of keys, and an
-//! example to copy. Pure. The part of JSON Schema that is read is what schemars makes of types; a key whose schema
-//! says more is told by what is understood of it.
+//! The keys of a plugin's configuration, from its JSON Schema: a table of keys, and an example to copy. Pure. Only the
+//! subset of JSON Schema that schemars generates is read; a key whose schema says more is described by the part that
+//! is understood.
 
 use serde_json::Value;
 
 use model::plugin::Kind;
 
-/// How deep references and alternatives are followed; a schema is a plugin's, so it may be endless.
+/// How deep references and alternatives are followed; a schema comes from a plugin, so it may be endless.
 const DEPTH: usize = 8;
 
 /// A key of a plugin's configuration.
@@ -15,12 +15,12 @@ const DEPTH: usize = 8;
 pub struct Key {
     /// Its name.
     pub key: String,
-    /// What may be its value, in words.
+    /// Its type, in words.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
-    /// What it is where it is not there.
+    /// Its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// What it means.
@@ -28,7 +28,7 @@ pub struct Key {
     pub description: Option<String>,
 }
 
-/// The keys that a schema knows, in its order.
+/// The keys of a schema, in order.
 pub fn keys(schema: &Value) -> Vec<Key> {
     let required: Vec<&str> = (schema.get("required").and_then(Value::as_array))
         .into_iter()
@@ -48,7 +48,7 @@ pub fn keys(schema: &Value) -> Vec<Key> {
     told.collect()
 }
 
-/// What a schema takes, in words.
+/// The type that a schema describes, in words.
 fn kind(root: &Value, rules: &Value, depth: usize) -> String {
     if depth > DEPTH {
         return "anything".to_owned();
@@ -125,8 +125,8 @@ fn either(parts: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// A piece of a scenario that uses a plugin, every key with its default, to be copied and changed. It is TOML that
-/// means the same as naming the plugin alone, but for keys that must be there.
+/// A piece of a scenario that uses a plugin, with the default of every key, to be copied and changed. Apart from
+/// required keys, this TOML means the same as just naming the plugin.
 pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
     let (table, config) = match kind {
         Kind::Backend => ("[backend]", "[backend.config]"),
@@ -161,7 +161,7 @@ pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
     text
 }
 
-/// A value for a key that has none of its own.
+/// A placeholder for a key without a default.
 fn placeholder(kind: &str) -> &str {
     let first = kind.split(" | ").next().unwrap_or(kind);
     match first {
@@ -191,7 +191,7 @@ fn toml_text(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
-/// A JSON value as TOML has it on one line; none for `null`, which TOML does not know.
+/// A JSON value as TOML on one line; none for `null`, which TOML does not have.
 fn toml_value(value: &Value) -> Option<String> {
     let value = toml::Value::try_from(value).ok()?;
     Some(value.to_string())

@@ -1,9 +1,9 @@
-//! A plugin's name: what it may be, and how it is spelt where a language wants it otherwise.
+//! A plugin's name: its rules, and its spelling where a language requires another one.
 
-/// Most letters of a name; it becomes the name of files and crates.
+/// Maximum length of a name; it becomes the name of files and crates.
 const LONGEST: usize = 64;
 
-/// A name that was checked: lower-case words and numbers with `-` between them.
+/// A checked name: lower-case words and numbers joined by `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
@@ -35,7 +35,7 @@ impl std::str::FromStr for Name {
         match fits {
             true => Ok(Name(text.to_owned())),
             false => Err(format!(
-                "expected lower-case letters and digits in words with `-` between them, beginning with a letter, \
+                "expected lower-case words of letters and digits joined by `-`, starting with a letter, \
                  such as {}, at most {LONGEST} long",
                 suggestion(text)
             )),
@@ -43,7 +43,7 @@ impl std::str::FromStr for Name {
     }
 }
 
-/// The nearest name to what was written.
+/// The valid name nearest to what was written.
 fn suggestion(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut last_lower = false;

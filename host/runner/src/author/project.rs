@@ -1,4 +1,4 @@
-//! What a folder says of the plugin in it: `runner-plugin.toml`, or for Rust the crate's own manifest.
+//! What is known about the plugin in a folder: `runner-plugin.toml`, or for Rust the crate's own manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::template::Files;
 use super::{AuthorError, Language, tool};
 use model::plugin::Kind;
 
-/// The manifest of a project that is not Rust's.
+/// The manifest of a project in a language other than Rust.
 pub const MANIFEST: &str = "runner-plugin.toml";
 
 /// A plugin's project.
@@ -16,7 +16,7 @@ pub struct Project {
     pub folder: PathBuf,
     /// The plugin's name, and its component's.
     pub name: String,
-    /// In what it is written, and what its compiler needs to know beside.
+    /// Its language, and what else its compiler needs to know.
     pub sources: Sources,
 }
 
@@ -28,13 +28,13 @@ pub enum Sources {
         /// The module's file name, as cargo writes it.
         module: String,
     },
-    /// Files for one of the other languages.
+    /// Files in one of the other languages.
     Files {
         /// The language.
         language: Language,
-        /// What the plugin is; a crate says so by what it exports.
+        /// The kind of plugin; for a crate, its exports tell.
         kind: Kind,
-        /// The file that the compiler begins with.
+        /// The file that the compiler starts with.
         entry: String,
     },
 }
@@ -49,7 +49,7 @@ struct Manifest {
     entry: Option<String>,
 }
 
-/// What counts of `Cargo.toml`.
+/// The relevant part of `Cargo.toml`.
 #[derive(Debug, serde::Deserialize)]
 struct CargoManifest {
     package: Option<Package>,
@@ -70,15 +70,15 @@ struct Lib {
 }
 
 impl Project {
-    /// Reads what a folder says of itself.
+    /// Reads a project folder.
     ///
     /// # Errors
-    /// Where it says nothing, or something wrong.
+    /// If it has no manifest, or an invalid one.
     pub fn open(folder: &Path) -> Result<Self, AuthorError> {
         if !folder.is_dir() {
             return Err(AuthorError::NoProject {
                 folder: folder.to_owned(),
-                expected: "there is no such folder; `runner plugin new` makes one".to_owned(),
+                expected: "there is no such folder; `runner plugin new` creates one".to_owned(),
             });
         }
         let (name, sources) = if let Some((file, text)) = read(folder, MANIFEST)? {
@@ -89,8 +89,8 @@ impl Project {
             return Err(AuthorError::NoProject {
                 folder: folder.to_owned(),
                 expected: format!(
-                    "neither {MANIFEST} (name, kind, language) nor Cargo.toml is there; \
-                     `runner plugin new` makes a project"
+                    "it has neither a {MANIFEST} (name, kind, language) nor a Cargo.toml; \
+                     `runner plugin new` creates a project"
                 ),
             });
         };
@@ -108,20 +108,20 @@ impl Project {
             .join(format!("{}.wasm", self.name))
     }
 
-    /// Where what its compilers need in between goes.
+    /// The folder for intermediate files.
     pub(super) fn work(&self) -> PathBuf {
         self.folder.join("target/plugin/work")
     }
 }
 
-/// Writes a project's files into a folder that is not there yet, or empty.
+/// Writes a project's files into a folder that does not exist yet, or is empty.
 ///
 /// # Errors
-/// Where something is in it, or the system refuses.
+/// If it is not empty, or the system reports an error.
 pub fn write(folder: &Path, files: &Files) -> Result<(), AuthorError> {
     let occupied = match std::fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
-        // One that is not there is as good as empty; one that is not readable is not writable either.
+        // A missing folder counts as empty; one that is not readable is not writable either.
         Err(cause) => cause.kind() == std::io::ErrorKind::NotADirectory,
     };
     if occupied {
@@ -135,7 +135,7 @@ pub fn write(folder: &Path, files: &Files) -> Result<(), AuthorError> {
     Ok(())
 }
 
-/// A file of a folder, where there is one.
+/// A file of a folder, if it exists.
 fn read(folder: &Path, name: &str) -> Result<Option<(PathBuf, String)>, AuthorError> {
     let path = folder.join(name);
     match std::fs::read_to_string(&path) {
@@ -152,7 +152,7 @@ fn manifest(text: &str) -> Result<(String, Sources), String> {
     let entry = match (said.language, said.entry) {
         (Language::Rust, _) => {
             return Err(format!(
-                "key `language`: a project in Rust needs no {MANIFEST}; its Cargo.toml says it all"
+                "key `language`: a project in Rust needs no {MANIFEST}, only its Cargo.toml"
             ));
         }
         (_, Some(entry)) => entry,
@@ -177,14 +177,14 @@ fn manifest(text: &str) -> Result<(String, Sources), String> {
 fn cargo_manifest(text: &str) -> Result<(String, Sources), String> {
     let said: CargoManifest = toml::from_str(text).map_err(|error| error.to_string())?;
     let package = said.package.ok_or(
-        "it has no [package]: name the folder of the plugin's crate rather than the workspace's",
+        "it has no [package]: give the folder of the plugin's crate, not that of the workspace",
     )?;
     let library = said.lib.filter(|library| {
         let kinds = &library.crate_type;
         kinds.iter().any(|kind| kind == "cdylib")
     });
     let library = library.ok_or(
-        "it makes no module: a plugin's crate has `crate-type = [\"cdylib\"]` under [lib]",
+        "it does not build a module: a plugin's crate needs `crate-type = [\"cdylib\"]` under [lib]",
     )?;
     let module = library.name.unwrap_or_else(|| package.name.clone());
     let name = ["backend-", "dataset-", "scorer-"]

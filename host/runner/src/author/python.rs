@@ -1,4 +1,4 @@
-//! Python: componentize-py puts the interpreter and the project's modules into a component.
+//! Python: componentize-py bundles the interpreter and the project's modules into a component.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use model::plugin::Kind;
 /// The compiler's name.
 const TOOL: &str = "componentize-py";
 
-const MISSING: &str = "componentize-py, which makes components of Python, is not here. Install it: \
+const MISSING: &str = "componentize-py, which turns Python into components, is not installed. Install it: \
     `python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1` in the project's folder (or `pip \
-    install -r requirements.txt` in an environment of yours), or name it in COMPONENTIZE_PY";
+    install -r requirements.txt` in an environment of yours), or set COMPONENTIZE_PY to its path";
 
 /// Writes the component.
 pub fn compile(

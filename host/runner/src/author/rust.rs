@@ -9,7 +9,7 @@ use super::AuthorError;
 use super::project::Project;
 use super::tool::{self, Shell, Talk};
 
-/// Compiles the crate; what cargo left, and who compiled it.
+/// Compiles the crate; returns cargo's output, and which toolchain compiled it.
 pub fn compile(
     project: &Project,
     module: &str,
@@ -24,7 +24,7 @@ pub fn compile(
         target,
         profile: "release",
         target_dir: &target_dir,
-        // Cargo names a workspace's own files from the workspace, so no path of the author's is in the component.
+        // Cargo names a workspace's own files from the workspace, so none of the author's paths is in the component.
         names: &[],
     };
     let chosen = Toolchain::find(&project.folder, target, Wanted::from_environment()?)?;

@@ -1,10 +1,9 @@
-//! What `runner plugin new` writes: files embedded in the binary, with the plugin's name in the places meant for
-//! it. Pure; writing them is the caller's.
+//! What `runner plugin new` writes: files embedded in the binary, with the placeholders filled in. Pure; the caller
+//! writes them.
 //!
-//! Templates lie in `plugins/template`: `all/common/`, `all/KIND/`, `LANGUAGE/common/` and `LANGUAGE/KIND/` are laid
-//! over each other in this order. A file's or folder's name that begins with `dot-` begins with a dot in the
-//! project, so that it means nothing in this repository. Rust projects get the SDK beside them, the others the
-//! contract itself.
+//! Templates are in `plugins/template`: `all/common/`, `all/KIND/`, `LANGUAGE/common/` and `LANGUAGE/KIND/` are
+//! overlaid in this order. A file or folder name that begins with `dot-` begins with a dot in the project,
+//! so that it has no effect in this repository. Rust projects also get the SDK, the others the contract itself.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ pub type Files = BTreeMap<String, String>;
 /// The files of a project.
 ///
 /// # Errors
-/// Where there is no template for that kind in that language.
+/// If there is no template for that kind in that language.
 pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, AuthorError> {
     let own = format!("{}/{}/", language.key(), kind.name());
     if !TEMPLATES.iter().any(|(path, _)| path.starts_with(&own)) {
@@ -89,7 +88,7 @@ fn languages(kind: Kind) -> String {
     with.map(Language::name).collect::<Vec<_>>().join(", ")
 }
 
-/// A template's text with what it stands for in the place of its words in braces.
+/// A template's text with its placeholders in braces filled in.
 fn filled(text: &str, kind: Kind, name: &Name, language: Language) -> String {
     [
         ("{{name}}", name.kebab()),
@@ -106,7 +105,7 @@ fn filled(text: &str, kind: Kind, name: &Name, language: Language) -> String {
     })
 }
 
-/// What has to be done once before a project builds, as a line of shell.
+/// The one-time setup before a project builds, as a shell command.
 fn setup(language: Language) -> &'static str {
     match language {
         Language::Rust => "rustup target add wasm32-unknown-unknown",
@@ -116,7 +115,7 @@ fn setup(language: Language) -> &'static str {
     }
 }
 
-/// A path whose `dot-` are dots.
+/// A path with each `dot-` replaced by a dot.
 fn visible(path: &str) -> String {
     let parts = path.split('/').map(|part| match part.strip_prefix("dot-") {
         Some(rest) => format!(".{rest}"),

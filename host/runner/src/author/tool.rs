@@ -1,4 +1,4 @@
-//! Compilers as programs of this machine: where they are, and how they are called.
+//! Compilers installed on this machine: finding and calling them.
 
 use std::env;
 use std::io;
@@ -8,20 +8,20 @@ use std::process::{Command, ExitStatus};
 use super::project::Project;
 use super::{AuthorError, template};
 
-/// Whether what a compiler prints is of interest to people.
+/// When a compiler's output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Talk {
-    /// In any case: progress, warnings.
+    /// Always: progress, warnings.
     Always,
-    /// Where it fails.
+    /// If it fails.
     OnFailure,
 }
 
-/// Runs a program to its end. Who prints decides where the program's own words go; not to stdout, which carries
-/// the result.
+/// Runs a program to its end. The caller decides where the program's output goes; not to stdout, which carries the
+/// result.
 pub type Shell<'a> = &'a dyn Fn(&mut Command, Talk) -> io::Result<ExitStatus>;
 
-/// Variables that would make a compiler read other modules than the project's.
+/// Variables that would make a compiler read modules from outside the project.
 const MISLEADING: [&str; 3] = ["PYTHONPATH", "PYTHONHOME", "NODE_OPTIONS"];
 
 /// A command in a project's folder.
@@ -55,13 +55,13 @@ pub fn call(
     }
 }
 
-/// A program by the first that is there: what the variable names, the path below the project's folder, the search
-/// path of the system.
+/// Finds a program: the first that exists of the variable's value, the path below the project's folder, and the
+/// system's search path.
 pub fn find(variable: &str, folder: &Path, local: &str, name: &str) -> Option<PathBuf> {
     if let Some(named) = env::var_os(variable).filter(|named| !named.is_empty()) {
         return Some(named.into());
     }
-    // It is started in the project's folder, so a path that is relative would be taken from there.
+    // It is started in the project's folder, so a relative path would be resolved from there.
     let local = std::path::absolute(folder.join(local)).ok();
     local
         .filter(|path| path.is_file())
@@ -76,12 +76,12 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Makes a folder and those above it.
+/// Creates a folder and its parents.
 pub fn make_folder(folder: &Path) -> Result<(), AuthorError> {
     std::fs::create_dir_all(folder).map_err(AuthorError::system("make", folder))
 }
 
-/// The folder with the contract that a project is compiled against: its own, or one with this runner's.
+/// The folder with the contract that a project is compiled against: its own, or a copy of this runner's.
 pub fn contract(project: &Project) -> Result<PathBuf, AuthorError> {
     let absolute = |path: PathBuf| {
         let whole = std::path::absolute(&path);

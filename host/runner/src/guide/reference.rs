@@ -1,5 +1,5 @@
-//! The reference of the plugin interface, made from its WIT: every item with its sentence, by interface, with
-//! links from each name to what it stands for.
+//! The reference of the plugin interface, generated from its WIT: every item with its description, by interface, with
+//! links from each name to its definition.
 
 use std::fmt::Write;
 
@@ -8,9 +8,9 @@ use wit_parser::{
     TypeId, World, WorldItem, WorldKey,
 };
 
-/// What a page begins with.
+/// The introduction of a page.
 const HEAD: &str = "\
-Every type and function of the interface between the runner and a plugin. It is made from the comments of its
+Every type and function of the interface between the runner and a plugin. It is generated from the comments of its
 definition in WIT ([`wit/`](../../wit)), which is also in every project that `runner plugin new` writes.
 ";
 
@@ -24,11 +24,11 @@ pub fn markdown(resolve: &Resolve, package: PackageId) -> String {
         .as_ref()
         .map_or(String::new(), |version| format!(" {version}"));
     let mut out = format!("# `{}:{}`{version}\n\n{HEAD}", name.namespace, name.name);
-    out.push_str("\n## Worlds\n\nA plugin is a component of one of these.\n");
+    out.push_str("\n## Worlds\n\nA plugin is a component of one of these worlds.\n");
     for world in package.worlds.values() {
         reference.world(&resolve.worlds[*world], &mut out);
     }
-    // What a plugin is made of comes before what it is lent.
+    // What a plugin exports comes before what it imports.
     let mut interfaces: Vec<InterfaceId> = package.interfaces.values().copied().collect();
     let exported = |id: &InterfaceId| {
         let mut worlds = package.worlds.values();
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// The committed page is that of the contract; `BLESS=1` writes it anew.
+    /// The committed page matches the contract; `BLESS=1` rewrites it.
     #[test]
     fn the_reference_is_the_contracts() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -364,7 +364,7 @@ mod tests {
         let committed = std::fs::read_to_string(&path).unwrap();
         assert!(
             page == committed,
-            "plugins/guide/reference.md differs; BLESS=1 writes it anew"
+            "plugins/guide/reference.md differs; BLESS=1 rewrites it"
         );
         // Every link leads to a heading.
         let headings: Vec<String> = page

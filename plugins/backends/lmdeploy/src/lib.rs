@@ -8,17 +8,17 @@ use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Which route to ask.
+    /// The route to use.
     route: Route,
-    /// Whether to ask for a count of tokens at the end of a stream (`stream_options.include_usage`), on the
+    /// Whether to request token counts at the end of a stream (`stream_options.include_usage`), on the
     /// OpenAI routes. LMDeploy's own benchmark does not.
     include_usage: bool,
-    /// Whether to send the output length as the minimum as well (`min_new_tokens`) where the end-of-sequence
-    /// token is ignored. Only the chat route knows it.
+    /// Whether to also send the output length as the minimum (`min_new_tokens`) when the end-of-sequence
+    /// token is ignored. Only the chat route supports this.
     min_tokens: bool,
 }
 
@@ -26,23 +26,23 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// `/v1/completions`, as LMDeploy's own benchmark asks it: text or token ids as they are.
+    /// `/v1/completions`, as LMDeploy's own benchmark uses it: text or token ids, unchanged.
     #[default]
     Completions,
     /// `/v1/chat/completions`: conversations; text becomes a single user message.
     Chat,
-    /// `/generate`: text or token ids as they are; a count of tokens in every chunk.
+    /// `/generate`: text or token ids, unchanged; token counts in every chunk.
     Generate,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is ever filled.
+/// What decoding remembers of a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     generate: generate::Reply,
     openai: openai::Reply,
 }
 
-/// LMDeploy's names for what servers count (`lmdeploy/metrics/loggers.py`).
+/// LMDeploy's names of server metrics (`lmdeploy/metrics/loggers.py`).
 const METRICS: [(&str, ServerMetric); 6] = [
     (
         "lmdeploy:num_requests_finished",
@@ -152,7 +152,7 @@ impl Backend for Lmdeploy {
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),
             Control::FlushCache => None,
-            // Served where the engine was started with --enable-metrics.
+            // Served only if the engine was started with --enable-metrics.
             Control::Metrics => Some(Request::get("/metrics")),
         }
     }

@@ -1,5 +1,5 @@
-//! Any server of the OpenAI API. It sends standard parameters only, and what a server has beyond them can be
-//! named in the configuration.
+//! Any server with the OpenAI API. It sends only standard parameters; non-standard fields of a server can be named in
+//! the configuration.
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::openai;
@@ -7,23 +7,23 @@ use runner_plugin::{Backend, Control, Error, Frame, Meaning, Request, Sample, Se
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Which route to ask: `chat` (text becomes a single user message) or `completions` (text or token ids
-    /// as they are).
+    /// The route to use: `chat` (text becomes a single user message) or `completions` (text or token ids,
+    /// unchanged).
     route: openai::Route,
-    /// What stands before `/chat/completions`, `/completions` and `/models` below the target's URL.
+    /// The path before `/chat/completions`, `/completions` and `/models`, below the target's URL.
     prefix: String,
     /// The field that limits the answer's length. By default `max_tokens` for completions and
-    /// `max_completion_tokens` for chat; older servers know only `max_tokens`.
+    /// `max_completion_tokens` for chat; older servers support only `max_tokens`.
     max_tokens_field: Option<String>,
     /// The field that makes this server ignore the end-of-sequence token, such as `ignore_eos`. The OpenAI
     /// API has none, so by default answers may end early.
     ignore_eos_field: Option<String>,
-    /// Whether to ask for a count of tokens at the end of a stream (`stream_options.include_usage`). Turn it
-    /// off for a server that refuses the field.
+    /// Whether to request token counts at the end of a stream (`stream_options.include_usage`). Turn this
+    /// off for a server that rejects the field.
     include_usage: bool,
 }
 

@@ -7,14 +7,14 @@ use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Which route to ask.
+    /// The route to use.
     route: Route,
-    /// Whether to send the output length as the minimum as well (`min_new_tokens`, on the OpenAI routes
-    /// `min_tokens`) where the end-of-sequence token is ignored.
+    /// Whether to also send the output length as the minimum (`min_new_tokens`, on the OpenAI routes
+    /// `min_tokens`) when the end-of-sequence token is ignored.
     min_tokens: bool,
 }
 
@@ -22,23 +22,23 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// `/generate`: text or token ids as they are; a count of tokens in every chunk.
+    /// `/generate`: text or token ids, unchanged; token counts in every chunk.
     #[default]
     Generate,
-    /// `/v1/completions`: text or token ids as they are.
+    /// `/v1/completions`: text or token ids, unchanged.
     Completions,
     /// `/v1/chat/completions`: conversations; text becomes a single user message.
     Chat,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is ever filled.
+/// What decoding remembers of a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     generate: generate::Reply,
     openai: openai::Reply,
 }
 
-/// SGLang's names for what servers count (`sglang/srt/metrics/collector.py`).
+/// SGLang's names of server metrics (`sglang/srt/metrics/collector.py`).
 const METRICS: [(&str, ServerMetric); 7] = [
     ("sglang:num_requests_total", ServerMetric::FinishedRequests),
     ("sglang:num_running_reqs", ServerMetric::RunningRequests),
@@ -80,7 +80,7 @@ struct SamplingParams<'a> {
 }
 
 impl Sglang {
-    /// The least number of tokens to ask for.
+    /// The minimum number of tokens to request.
     fn minimum(&self, sample: &Sample, settings: &Settings) -> Option<u32> {
         settings
             .output_tokens_for(sample)
@@ -156,7 +156,7 @@ impl Backend for Sglang {
             Control::Health => Request::get("/health"),
             Control::ListModels => openai::list_models("/v1"),
             Control::FlushCache => Request::post("/flush_cache"),
-            // Served where the engine was started with --enable-metrics.
+            // Served only if the engine was started with --enable-metrics.
             Control::Metrics => Request::get("/metrics"),
         })
     }

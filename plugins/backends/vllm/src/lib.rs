@@ -7,18 +7,18 @@ use runner_plugin::{ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Which route to ask: `completions` (text or token ids as they are) or `chat` (conversations; text
+    /// The route to use: `completions` (text or token ids, unchanged) or `chat` (conversations; text
     /// becomes a single user message).
     route: openai::Route,
-    /// Whether to have the server count tokens in every chunk of a stream
-    /// (`stream_options.continuous_usage_stats`), which tells how many tokens each chunk stands for. It makes
-    /// chunks larger and the server's work a little more.
+    /// Whether the server reports token counts in every chunk of a stream
+    /// (`stream_options.continuous_usage_stats`), so that the number of tokens in each chunk is known. This
+    /// makes chunks larger and costs the server a little more work.
     continuous_usage: bool,
-    /// Whether to send `min_tokens` as well where the end-of-sequence token is ignored.
+    /// Whether to also send `min_tokens` when the end-of-sequence token is ignored.
     min_tokens: bool,
 }
 
@@ -32,7 +32,7 @@ impl Default for Config {
     }
 }
 
-/// vLLM's names for what servers count (`vllm/v1/metrics/loggers.py`).
+/// vLLM's names of server metrics (`vllm/v1/metrics/loggers.py`).
 const METRICS: [(&str, ServerMetric); 9] = [
     ("vllm:request_success_total", ServerMetric::FinishedRequests),
     ("vllm:num_requests_running", ServerMetric::RunningRequests),
@@ -76,7 +76,7 @@ impl Backend for Vllm {
         Some(match what {
             Control::Health => Request::get("/health"),
             Control::ListModels => openai::list_models("/v1"),
-            // Served where the engine was started with VLLM_SERVER_DEV_MODE=1.
+            // Served only if the engine was started with VLLM_SERVER_DEV_MODE=1.
             Control::FlushCache => Request::post("/reset_prefix_cache"),
             Control::Metrics => Request::get("/metrics"),
         })

@@ -1,32 +1,33 @@
-//! What the user may set, and what of it does not go together.
+//! The user's configuration, and which combinations are invalid.
 
 use runner_plugin::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sharegpt_file::Like;
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Tokens of a prompt.
+    /// Prompt length in tokens.
     pub input_len: u32,
-    /// Tokens to ask for.
+    /// Output tokens to request.
     pub output_len: u32,
-    /// How far lengths may stray, as the tool that is followed has it. With `sglang` and `lmdeploy` a length is
-    /// drawn from (ratio × length) to (length), and 1, the default, makes all exact; with `vllm` from
-    /// (1 − ratio) × length to (1 + ratio) × length, and 0, the default, makes all exact. A table
-    /// `{ input = …, output = … }` sets the two apart.
+    /// The range of lengths, as defined by the tool in `like`. With `sglang` and `lmdeploy`, lengths are drawn
+    /// from (ratio × length) to (length), and 1, the default, makes all exact; with `vllm`, from (1 − ratio) ×
+    /// length to (1 + ratio) × length, and 0, the default, makes all exact. A table `{ input = …, output = … }`
+    /// sets the two separately.
     pub range_ratio: Option<Ratio>,
-    /// The tool whose prompts are given, to the character, for the same seed, number of prompts and tokenizer.
-    /// `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`, its texts cut
-    /// and repeated to length (its `random`). `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of
-    /// consecutive token ids, mended until they have their length when they are read again.
+    /// The tool whose prompts to reproduce, character by character, for the same seed, number of prompts and
+    /// tokenizer. `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`,
+    /// its texts cut and repeated to length (its `random`). `lmdeploy`: the latter, in LMDeploy's way. `vllm`:
+    /// runs of consecutive token ids, adjusted until their text tokenizes to the requested length.
     pub like: Like,
     /// Send the prompt as text or as token ids.
     #[serde(rename = "as")]
     pub form: Form,
-    /// Tokens that all prompts begin with, drawn once. Only for `like = "vllm"`; they come on top of `input-len`.
+    /// Length in tokens of a prefix that all prompts share; it is drawn once. Only for `like = "vllm"`; it is
+    /// added to `input-len`.
     pub prefix_len: u32,
 }
 
@@ -65,9 +66,9 @@ pub enum Ratio {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// As text. The server may count other tokens than were drawn.
+    /// As text. The server may count a different number of tokens than were drawn.
     Text,
-    /// As token ids, where the server takes them.
+    /// As token ids, if the server accepts them.
     Tokens,
 }
 
@@ -82,7 +83,7 @@ impl Config {
         }
     }
 
-    /// What can be said without knowing files and tokenizer.
+    /// Checks everything that does not depend on files and tokenizer.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.
@@ -92,9 +93,7 @@ impl Config {
             ("output-len", self.output_len),
         ] {
             if length == 0 {
-                return Err(invalid(format!(
-                    "`{key}` is 0; expected a number of tokens from 1 on"
-                )));
+                return Err(invalid(format!("`{key}` is 0; expected at least 1 token")));
             }
         }
         let (input, output) = self.ratios();

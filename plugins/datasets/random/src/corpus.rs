@@ -14,7 +14,7 @@ use crate::source::{Drafts, Drawn, Source, formed};
 /// Texts to tokenize in one call of the host.
 const BATCH: usize = 64;
 
-/// Bytes of a text's beginning by which it is told from others.
+/// Length in bytes of the prefix that distinguishes a text from others.
 const HEAD: usize = 64;
 
 /// The first turns of a shuffled file, one after the other.
@@ -28,9 +28,9 @@ pub(crate) struct Corpus {
     front: usize,
     /// Token ids of texts that were read and not yet used.
     ready: VecDeque<Vec<u32>>,
-    /// Where the search for samples that are not measured goes on, from the back.
+    /// Where the search for spare samples continues, from the back.
     back: usize,
-    /// The beginnings of what is measured, and the place behind the last of it; known once it was asked for.
+    /// The beginnings of the measured texts, and the position after the last of them; computed on first use.
     measured: Option<(Vec<Vec<u8>>, usize)>,
 }
 
@@ -46,7 +46,7 @@ impl Corpus {
         Self {
             back: conversations.len(),
             conversations,
-            // NumPy takes seeds of 32 bits only; of others the lower half serves.
+            // NumPy accepts only 32-bit seeds; of larger ones the lower half is used.
             random: NumpyLegacy::new(seed as u32),
             drafts: Drafts::new(lengths, 0, count),
             form,
@@ -57,7 +57,7 @@ impl Corpus {
         }
     }
 
-    /// Reads and tokenizes further texts, with the tokens that the model puts around them.
+    /// Reads and tokenizes further texts, with the tokens that the model adds around them.
     fn read(&mut self, tokenizer: &dyn Tokenizer, wanted: usize) -> Result<(), Error> {
         while self.ready.len() < wanted {
             let mut texts = Vec::new();
@@ -77,8 +77,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// What is measured: the first conversations that say anything, as many as the run measures. A text that
-    /// says something and yet has no tokens would shift the end; the caller's check covers that.
+    /// The measured texts: the first conversations that are not empty, as many as the run measures. A text that
+    /// is not empty but has no tokens would shift the end; the caller's check covers that.
     fn measured(&mut self) -> Result<&(Vec<Vec<u8>>, usize), Error> {
         let measured = match self.measured.take() {
             Some(measured) => measured,
@@ -119,8 +119,8 @@ impl Source for Corpus {
         Ok(formed(tokenizer, self.form, prompts))
     }
 
-    /// From the back of the shuffled file, texts that do not begin like one that is measured. Where it is not
-    /// known how many are, half of the file at most is taken.
+    /// From the back of the shuffled file, texts that do not begin like a measured one. If it is not known how
+    /// many are measured, at most half of the file is used.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
@@ -151,7 +151,7 @@ impl Source for Corpus {
     }
 }
 
-/// Whether one of two beginnings is the beginning of the other, so that cutting or repeating could make the
+/// Whether one of two beginnings is a prefix of the other, so that cutting or repeating could make the
 /// texts equal.
 fn alike(one: &[u8], other: &[u8]) -> bool {
     one.iter().zip(other).all(|(one, other)| one == other)

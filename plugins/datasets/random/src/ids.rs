@@ -7,11 +7,11 @@ use crate::config::Form;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{Drafts, Drawn, Source, formed};
 
-/// Prompt `i` is the ids from `offset + i` on, round the vocabulary. Special ids are not left out.
+/// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary. Special ids are included.
 #[derive(Debug)]
 pub(crate) struct Ids {
     random: NumpyLegacy,
-    /// Draws what is not measured, so that it leaves the other alone.
+    /// Draws spare prompts, separately so that it does not affect the measured ones.
     apart: NumpyGenerator,
     drafts: Drafts,
     vocabulary: u32,
@@ -27,7 +27,7 @@ impl Ids {
         count: Option<u64>,
     ) -> Self {
         Self {
-            // NumPy takes seeds of 32 bits only; of others the lower half serves.
+            // NumPy accepts only 32-bit seeds; of larger ones the lower half is used.
             random: NumpyLegacy::new(seed as u32),
             apart: NumpyGenerator::new(seed),
             drafts: Drafts::new(lengths, vocabulary, count),
@@ -51,7 +51,7 @@ impl Source for Ids {
         Ok(formed(tokenizer, self.form, prompts))
     }
 
-    /// Runs that go down, where those that are measured go up.
+    /// Descending runs, whereas the measured ones ascend.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
@@ -67,7 +67,7 @@ impl Source for Ids {
     }
 }
 
-/// `length` numbers from `start` downwards, round a circle of `size`.
+/// `length` numbers from `start` downwards, modulo `size`.
 pub(crate) fn descending(start: u32, length: u32, size: u32) -> Vec<u32> {
     (0..length)
         .map(|at| {

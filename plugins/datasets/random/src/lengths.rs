@@ -1,4 +1,5 @@
-//! From which lengths prompts and answers are drawn. The tools compute the bounds in doubles, and so does this.
+//! The ranges from which the lengths of prompts and answers are drawn. The tools compute the bounds in doubles, and so
+//! does this.
 
 use std::ops::RangeInclusive;
 
@@ -13,15 +14,15 @@ use crate::config::{Config, invalid};
 pub(crate) struct Lengths {
     pub(crate) input: RangeInclusive<u32>,
     pub(crate) output: RangeInclusive<u32>,
-    /// What is taken off a drawn prompt's length, since the model will put as many tokens around it.
+    /// What is subtracted from a drawn prompt length, since the model will add this many tokens around it.
     less: u32,
 }
 
 impl Lengths {
-    /// Those of a configuration, with a tokenizer that puts `added` tokens around a text.
+    /// The lengths of a configuration, with a tokenizer that adds `added` tokens around a text.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] where a prompt could be empty.
+    /// [`Error::InvalidConfig`] if a prompt could be empty.
     pub(crate) fn of(config: &Config, added: u32) -> Result<Self, Error> {
         let (input, output) = config.ratios();
         let text = config.form == crate::config::Form::Text;

@@ -1,12 +1,12 @@
 //! Synthetic prompts of given lengths. The same seed, number of prompts and tokenizer give the prompts of the
 //! chosen Python tool.
 //!
-//! The tools draw all lengths before all offsets, for as many prompts as the run has. So the prompts are
-//! theirs only where the run's number of requests is known beforehand, and only that many; further ones, and
-//! those of a run that is bounded by time, are drawn in the same way in blocks of 1024.
+//! The tools draw all lengths before all offsets, for as many prompts as the run has. So the prompts equal theirs
+//! only if the run's number of requests is known beforehand, and only that many of them; further ones, and those of a
+//! run that is limited by time, are drawn in the same way in blocks of 1024.
 //!
-//! A sample's `input-tokens` are counted from the text that is sent, with the tokens that the model puts around
-//! it, since this is what a server counts. The tools report the number that was asked for instead.
+//! A sample's `input-tokens` are counted from the text that is sent, with the tokens that the model adds around it,
+//! since this is what a server counts. The tools report the requested number instead.
 #![deny(unsafe_code)]
 
 mod config;
@@ -29,7 +29,7 @@ use source::{Drawn, Source};
 
 pub use config::{Config, Form, Ratio};
 
-/// The name under which the scenario gives a ShareGPT file.
+/// The scenario's name for a ShareGPT file.
 const FILE: &str = "data";
 
 /// Synthetic prompts.
@@ -37,7 +37,7 @@ pub struct Random {
     source: Box<dyn Source>,
     tokenizer: Box<dyn Tokenizer>,
     given: u64,
-    /// Fingerprints of what was given for requests that are not measured.
+    /// Fingerprints of the spare prompts.
     spares: BTreeSet<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Dataset for Random {
             for drawn in drawn {
                 if self.spares.contains(&drawn.content.fingerprint()) {
                     log::warn(
-                        "left out a prompt that was used for warming up; the prompts after it shift by one",
+                        "skipped a prompt that was used for warmup; later prompts shift by one",
                     );
                     continue;
                 }
@@ -102,7 +102,7 @@ fn sample(id: String, drawn: Drawn) -> Sample {
     }
 }
 
-/// The way in which a configuration makes prompts.
+/// The source of prompts for a configuration.
 fn source(
     config: &Config,
     seed: u64,
@@ -116,7 +116,7 @@ fn source(
             "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text".to_owned(),
         ));
     }
-    // LMDeploy leaves empty texts out before it shuffles; SGLang passes over them later.
+    // LMDeploy drops empty texts before it shuffles; SGLang skips them later.
     let keep_empty = config.like != Like::Lmdeploy;
     if let Some(conversations) = Conversations::open(&*inputs.files, FILE, config.like, keep_empty)?
     {

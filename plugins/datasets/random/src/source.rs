@@ -1,4 +1,4 @@
-//! What the ways of making prompts have in common.
+//! What the sources of prompts have in common.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,17 +8,17 @@ use runner_plugin::{Error, Prompt, Tokenizer};
 use crate::config::Form;
 use crate::lengths::{Draw, Lengths};
 
-/// A way of making prompts.
+/// A source of prompts.
 pub(crate) trait Source {
     /// At most `limit` further prompts to measure; none ends the sequence.
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
 
-    /// At most `limit` prompts that are made so that [`next`](Self::next) will hardly give one of them. The caller
-    /// sees to it that it never does.
+    /// At most `limit` prompts, made in such a way that [`next`](Self::next) is unlikely to return one of them. The
+    /// caller ensures that it never does.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
 }
 
-/// A prompt, and how long an answer to ask for.
+/// A prompt, and the output length to request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Drawn {
     pub(crate) content: Content,
@@ -51,8 +51,8 @@ impl From<Content> for Prompt {
     }
 }
 
-/// Prompts of token ids in the form that is sent. A text's tokens are counted anew, with those that the model
-/// puts around it: this is what the server will count, and may differ from what was drawn.
+/// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with those that the model
+/// adds around it: this is what the server will count, and may differ from what was drawn.
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
     form: Form,
@@ -82,10 +82,10 @@ pub(crate) fn formed(
         .collect()
 }
 
-/// Prompts to draw at once where it is not known how many the run measures, and beyond those it does.
+/// Prompts to draw at once if it is not known how many the run measures, and after those.
 const BLOCK: u64 = 1024;
 
-/// What is drawn of a prompt before it is made.
+/// What is drawn for a prompt before it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     /// Which prompt, counted from 0.
@@ -96,11 +96,11 @@ pub(crate) struct Draft {
 }
 
 /// Drafts, drawn in blocks: first all input lengths, then all output lengths, then all offsets, for as many
-/// prompts as the run measures. The tools draw so, and only then are the numbers theirs.
+/// prompts as the run measures. The tools draw in this order, so only then are the numbers the same.
 #[derive(Debug)]
 pub(crate) struct Drafts {
     lengths: Lengths,
-    /// Offsets are below this; none are drawn where it is 0.
+    /// Offsets are below this; none are drawn if it is 0.
     offsets: u32,
     /// How many to draw at first.
     first: Option<u64>,

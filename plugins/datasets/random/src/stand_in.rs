@@ -1,5 +1,5 @@
-//! Prompts where the model's tokenizer is not known. No tool's prompts can be had then; these are as long as
-//! asked in the stand-in's tokens, and no two begin alike.
+//! Prompts for when the model's tokenizer is not known. No tool's prompts can be reproduced then; these have the
+//! requested length in the stand-in's tokens, and no two begin alike.
 
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, Facts, Tokenizer};
@@ -8,21 +8,21 @@ use crate::config::Form;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{Drafts, Drawn, Source, formed};
 
-/// Every token is drawn, of those that stand for text.
+/// Every token is drawn at random from those that stand for text.
 #[derive(Debug)]
 pub(crate) struct StandIn {
     random: NumpyGenerator,
-    /// Draws what is not measured, so that it leaves the other alone.
+    /// Draws spare prompts, separately so that it does not affect the measured ones.
     apart: NumpyGenerator,
     drafts: Drafts,
-    /// Ids that may stand in a prompt, but for `mark`.
+    /// Ids that may occur in a prompt, except `mark`.
     plain: Vec<u32>,
-    /// The id that what is not measured begins with, and what is measured does not.
+    /// The id with which spare prompts begin, and measured ones never do.
     mark: u32,
 }
 
 impl StandIn {
-    /// `None` where the tokenizer has not even two ids that stand for text.
+    /// `None` if the tokenizer has fewer than two ids that stand for text.
     pub(crate) fn new(
         lengths: Lengths,
         facts: &Facts,

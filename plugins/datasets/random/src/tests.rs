@@ -213,7 +213,7 @@ fn configurations_that_do_not_go_together_are_refused() {
             r#"{"input-len": 0}"#,
             false,
             false,
-            "`input-len` is 0; expected a number of tokens from 1 on",
+            "`input-len` is 0; expected at least 1 token",
         ),
         (
             r#"{"range-ratio": 1.5}"#,

@@ -1,4 +1,4 @@
-//! Runs of consecutive token ids of the right length when they are read again, as `vllm bench serve` makes them.
+//! Runs of consecutive token ids whose text tokenizes to the right length, as `vllm bench serve` makes them.
 
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, Facts, Tokenizer};
@@ -8,21 +8,22 @@ use crate::ids::descending;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{Content, Drafts, Drawn, Source};
 
-/// How often a prompt is mended before it is taken as it is.
+/// How often a prompt is adjusted before it is used as it is.
 const MENDINGS: u32 = 10;
 
-/// Prompt `i` is the ids from `offset + i` on, round the vocabulary without special ids, behind a common prefix.
+/// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary without special ids, after a common
+/// prefix.
 #[derive(Debug)]
 pub(crate) struct Vllm {
     random: NumpyGenerator,
-    /// Draws what is not measured, so that it leaves the other alone.
+    /// Draws spare prompts, separately so that it does not affect the measured ones.
     apart: NumpyGenerator,
     drafts: Drafts,
-    /// Ids that may stand in a prompt, ascending.
+    /// Ids that may occur in a prompt, ascending.
     allowed: Vec<u32>,
-    /// Ids that mending may append are below this.
+    /// Ids that adjusting may append are below this.
     vocabulary: u32,
-    /// Tokens that the model puts around a text.
+    /// Number of tokens that the model adds around a text.
     added: u32,
     prefix_len: u32,
     /// Drawn after the first block.
@@ -100,7 +101,7 @@ impl Source for Vllm {
         let size = self.allowed.len() as u64;
         let mut prompts = Vec::new();
         while prompts.len() < limit {
-            // The block's draws come before the prefix's, and those before the first mending's.
+            // The block is drawn before the prefix, and the prefix before the first adjustment.
             self.drafts.fill(&mut self.random);
             let prefix = self.prefix(tokenizer);
             let Some(draft) = self.drafts.next(&mut self.random) else {
@@ -117,7 +118,7 @@ impl Source for Vllm {
         Ok(prompts)
     }
 
-    /// Runs that go down, where those that are measured go up, and without the prefix.
+    /// Descending runs without the prefix, whereas the measured ones ascend.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (
@@ -142,8 +143,8 @@ impl Source for Vllm {
     }
 }
 
-/// Ids turned to text and back until there are `length` of them: missing ones are drawn, special ones among
-/// them, and those too many cut off. After ten times the length is as it is.
+/// Converts ids to text and back until there are `length` of them: missing ids are drawn, including special ones,
+/// and surplus ones are cut off. After ten attempts the length stays as it is.
 fn mended(
     tokenizer: &dyn Tokenizer,
     random: &mut NumpyGenerator,

@@ -1,4 +1,4 @@
-//! How long prompt and answer of a conversation may be, for each of the tools that are followed.
+//! How long prompt and answer of a conversation may be, for each of the tools in `like`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use sharegpt_file::Like;
 
 use crate::Config;
 
-/// Bounds in tokens, each inclusive; an absent one does not bind.
+/// Bounds in tokens, each inclusive; an absent one does not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
     least_prompt: u32,
@@ -17,10 +17,10 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Those of a configuration.
+    /// The bounds of a configuration.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] where the tool that is followed would refuse it too.
+    /// [`Error::InvalidConfig`] if the tool in `like` would reject it too.
     pub(crate) fn of(config: &Config) -> Result<Self, Error> {
         let fixed = config.output_len;
         let least = if config.like == Like::Vllm { 1 } else { 4 };
@@ -58,7 +58,7 @@ impl Bounds {
         })
     }
 
-    /// Whether a conversation lies within.
+    /// Whether a conversation is within the bounds.
     pub(crate) fn hold(&self, prompt: u32, answer: u32) -> bool {
         let together = u64::from(prompt) + u64::from(answer);
         prompt >= self.least_prompt

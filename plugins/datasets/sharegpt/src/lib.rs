@@ -1,7 +1,7 @@
-//! Conversations of a ShareGPT file: the first turn is the prompt, the second says how long an answer to ask
-//! for. The same seed, file and tokenizer give the prompts of the chosen Python tool, in its order.
+//! Conversations of a ShareGPT file: the first turn is the prompt, the second defines the output length to
+//! request. The same seed, file and tokenizer give the prompts of the chosen Python tool, in its order.
 //!
-//! Responsible for which conversations are taken and in which order; the crate `sharegpt-file` reads the file.
+//! This crate selects and orders the conversations; the crate `sharegpt-file` reads the file.
 #![deny(unsafe_code)]
 
 mod bounds;
@@ -19,7 +19,7 @@ use sharegpt_file::{Conversations, Like, Pair};
 
 use bounds::Bounds;
 
-/// The name under which the scenario gives the file.
+/// The scenario's name for the file.
 const FILE: &str = "data";
 
 /// Conversations to tokenize in one call of the host, unless their text is long.
@@ -28,20 +28,20 @@ const BATCH: usize = 128;
 /// Bytes of text to tokenize in one call of the host.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The tool whose choice of conversations is followed, to the prompt. `lmdeploy` (profile_restful_api.py) and
-    /// `vllm` (vllm bench serve) drop conversations with fewer than 4 tokens in prompt or answer, more than 1024 in
-    /// the prompt or more than 2048 in both; `sglang` (bench_serving) those with fewer than 2 tokens. Where the file
-    /// has too few, `vllm` repeats some of them to reach the number asked for.
+    /// The tool whose choice of conversations to reproduce exactly. `lmdeploy` (profile_restful_api.py) and `vllm`
+    /// (vllm bench serve) drop conversations with fewer than 4 tokens in prompt or answer, more than 1024 in the
+    /// prompt or more than 2048 in both; `sglang` (bench_serving) drops those with fewer than 2 tokens. If the file
+    /// has too few, `vllm` repeats some of them to reach the requested number.
     pub like: Like,
-    /// Ask for this many tokens, instead of as many as the conversation's second turn has.
+    /// Output tokens to request, instead of the length of the conversation's second turn.
     pub output_len: Option<u32>,
-    /// Drop conversations with more tokens than this in prompt and answer. Only for `like = "sglang"`.
+    /// Drop conversations with more tokens than this in prompt and answer together. Only for `like = "sglang"`.
     pub context_len: Option<u32>,
-    /// Shuffle the conversations by the seed. Without it they come in the order of the file.
+    /// Shuffle the conversations by the seed. Otherwise they come in the order of the file.
     pub shuffle: bool,
 }
 
@@ -56,14 +56,14 @@ impl Default for Config {
     }
 }
 
-/// A conversation that is within the bounds.
+/// A conversation within the bounds.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     /// Its place in the shuffled file.
     position: usize,
     input_tokens: u32,
     output_tokens: u32,
-    /// Of the prompt: equal prompts have equal fingerprints.
+    /// Fingerprint of the prompt: equal prompts have equal fingerprints.
     fingerprint: u64,
 }
 
@@ -74,17 +74,17 @@ pub struct ShareGpt {
     bounds: Bounds,
     output_len: Option<u32>,
     count: Option<u64>,
-    /// Draws repetitions, where the tool that is followed repeats.
+    /// Draws repetitions, if the tool in `like` repeats.
     repetition: Option<Python>,
-    /// What is measured, in order, as far as it is known.
+    /// The measured conversations, in order, as far as they are known.
     kept: Vec<Kept>,
-    /// How many conversations were examined for it, from the front.
+    /// How many conversations were examined for this, from the front.
     examined: usize,
-    /// How many samples were given.
+    /// How many samples were returned.
     given: usize,
-    /// Where the search for samples that are not measured goes on, from the back.
+    /// Where the search for spare samples continues, from the back.
     back: usize,
-    /// What was given as such.
+    /// Fingerprints of the spare samples.
     spares: Vec<u64>,
 }
 
@@ -98,7 +98,7 @@ impl Dataset for ShareGpt {
         let opened = Conversations::open(&*inputs.files, FILE, config.like, true)?;
         let Some(mut conversations) = opened else {
             return Err(Error::InvalidConfig(format!(
-                "no file to take conversations from: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under \
+                "no conversation file: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under \
                  [dataset.files]; the usual one is ShareGPT_V3_unfiltered_cleaned_split.json"
             )));
         };

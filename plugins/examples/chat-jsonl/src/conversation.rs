@@ -1,4 +1,4 @@
-//! A line of the file: a conversation, and what else it says.
+//! A line of the file: a conversation and its other fields.
 
 use runner_plugin::{Media, Message, Part, Role};
 use serde::Deserialize;
@@ -13,15 +13,15 @@ pub struct Conversation {
     /// Its name, unique in the file.
     pub id: Option<String>,
     messages: Vec<Recorded>,
-    /// The kind of conversation it is.
+    /// The kind of conversation.
     pub class: Option<String>,
-    /// The adapter to answer with.
+    /// The adapter to use.
     pub adapter: Option<String>,
-    /// Fields of its requests alone.
+    /// Extra fields for its requests.
     pub parameters: Option<Map<String, Value>>,
-    /// What a scorer will want to compare the last answer with.
+    /// What a scorer compares the last answer with.
     pub reference: Option<Value>,
-    /// When it is due.
+    /// Its arrival time.
     pub timestamp: Option<f64>,
 }
 
@@ -69,11 +69,11 @@ struct Sound {
     format: String,
 }
 
-/// A turn to ask.
+/// A turn to send.
 pub struct Asked {
-    /// What was said until then, the question last.
+    /// The conversation so far; the question comes last.
     pub messages: Vec<Message>,
-    /// The text of the recorded answer; absent where it has none, such as a call of a tool.
+    /// The text of the recorded answer; absent if it has none, such as a tool call.
     pub answer: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl Conversation {
     pub fn read(line: &[u8]) -> Result<Self, String> {
         let conversation: Conversation = serde_json::from_slice(line).map_err(|error| {
             let said = error.to_string();
-            // The line is the file's, and told by the caller.
+            // The caller adds the line number within the file.
             let said = said
                 .rsplit_once(" at line ")
                 .map_or(&*said, |(said, _)| said);
@@ -108,7 +108,7 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// The turns: wherever a user's or a tool's message is followed by the assistant's, or by nothing.
+    /// The turns: wherever a user or tool message is followed by an assistant message, or by nothing.
     pub fn asked(&self) -> Vec<Asked> {
         let mut asked = Vec::new();
         let mut said = Vec::new();
@@ -145,7 +145,7 @@ impl Recorded {
                 Speaker::Assistant => Role::Assistant,
                 Speaker::Tool => Role::Tool,
             },
-            // Looked at when the line was read.
+            // Checked when the line was read.
             parts: self.parts().unwrap_or_default(),
             extra: (!self.extra.is_empty()).then(|| Value::Object(self.extra.clone()).to_string()),
         }

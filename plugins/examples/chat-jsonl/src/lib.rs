@@ -1,7 +1,7 @@
-//! Conversations in the form of the OpenAI API, one a line: each turn is asked with the conversation that was
+//! Conversations in the format of the OpenAI API, one per line: each turn is sent with the conversation that was
 //! recorded before it.
 //!
-//! Responsible for which turns are asked and what is known of them; `conversation` reads a line.
+//! This module selects the turns and builds their samples; `conversation` reads a line.
 #![deny(unsafe_code)]
 
 mod conversation;
@@ -18,33 +18,33 @@ use serde::Deserialize;
 
 use conversation::{Asked, Conversation};
 
-/// The name under which the scenario gives the file.
+/// The scenario's name for the file.
 const FILE: &str = "data";
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Ask for this many tokens. Without it as many as the recorded answer has, where there is one.
+    /// Output tokens to request. If absent, the length of the recorded answer, if there is one.
     pub output_len: Option<u32>,
-    /// Which turns of a conversation are asked.
+    /// Which turns of a conversation to send.
     pub turns: Turns,
-    /// What a line's `timestamp` counts.
+    /// The unit of a line's `timestamp`.
     pub timestamp: Unit,
 }
 
-/// Which turns of a conversation are asked.
+/// Which turns of a conversation to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turns {
-    /// All of them, in their order.
+    /// All turns, in order.
     #[default]
     All,
-    /// The last one, with all that was said before it.
+    /// The last turn, with everything before it.
     Last,
 }
 
-/// What a line's `timestamp` counts.
+/// The unit of a line's `timestamp`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -69,7 +69,7 @@ pub struct ChatJsonl {
     config: Config,
     tokenizer: Box<dyn Tokenizer>,
     lines: Lines,
-    /// Samples of a conversation that was read, not yet given.
+    /// Samples of a conversation that was read, not yet returned.
     ready: VecDeque<Sample>,
     /// Names of the conversations so far.
     names: HashSet<String>,
@@ -93,7 +93,7 @@ impl Dataset for ChatJsonl {
     ) -> Result<Self, Error> {
         let Some(file) = inputs.files.open(FILE) else {
             return Err(Error::InvalidConfig(format!(
-                "no file to take conversations from: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under \
+                "no conversation file: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under \
                  [dataset.files]"
             )));
         };
@@ -115,7 +115,7 @@ impl Dataset for ChatJsonl {
             while samples.len() < limit as usize
                 && let Some(sample) = self.ready.pop_front()
             {
-                // A file may hold a prompt twice.
+                // A file may contain a prompt twice.
                 if self.spares.is_empty() || !self.spares.contains(&fingerprint(&sample.prompt)) {
                     samples.push(sample);
                 }
@@ -138,7 +138,7 @@ impl Dataset for ChatJsonl {
 }
 
 impl ChatJsonl {
-    /// Reads on until there is a sample to give; false at the end of the file.
+    /// Reads on until there is a sample to return; false at the end of the file.
     fn fill(&mut self) -> Result<bool, Error> {
         while self.ready.is_empty() {
             let Some((number, line)) = self.lines.line()? else {
@@ -201,7 +201,7 @@ impl ChatJsonl {
             .collect())
     }
 
-    /// How many tokens to ask for, of each turn.
+    /// The number of output tokens to request for each turn.
     fn lengths(&self, asked: &[Asked]) -> Vec<Option<u32>> {
         if self.config.output_len.is_some() {
             return vec![self.config.output_len; asked.len()];
@@ -215,7 +215,7 @@ impl ChatJsonl {
         asked.iter().map(&mut length).collect()
     }
 
-    /// When the conversation is due, in nanoseconds after the first one.
+    /// The arrival of the conversation, in nanoseconds after the first one.
     fn arrival(&mut self, conversation: &Conversation) -> Result<Option<u64>, String> {
         let Some(timestamp) = conversation.timestamp else {
             return match self.began {

@@ -1,11 +1,11 @@
-//! Pictures and sounds inside JSON: base64, and the `data:` URLs that hold it.
+//! Images and audio inside JSON: base64, and the `data:` URLs that contain it.
 
 use runner_plugin::Media;
 
 /// The content of `data:image/png;base64,…`.
 ///
 /// # Errors
-/// What was expected, where it is another kind of URL.
+/// What was expected, if it is another kind of URL.
 pub fn from_data_url(url: &str) -> Result<Media, String> {
     let wrong = || {
         let shown: String = url.chars().take(40).collect();

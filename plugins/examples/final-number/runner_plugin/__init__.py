@@ -1,4 +1,4 @@
-"""What a plugin of any kind needs: its name plate, its configuration, errors and log lines.
+"""What every kind of plugin needs: its description, its configuration, errors and log lines.
 
 This package is yours: it came with the project, and you may change it. Import at the top of a module whatever you
 need, also of the standard library: the component is a snapshot of the interpreter after it has imported your
@@ -15,17 +15,17 @@ from wit_world.imports import log, types
 
 
 def invalid_config(message):
-    """An error to raise where the user's configuration is wrong: which key, what was expected, what to do."""
+    """An error to raise if the user's configuration is wrong. Name the key, what was expected, and what to do."""
     return Err(types.Error_InvalidConfig(message))
 
 
 def invalid_input(message):
-    """An error to raise where an input file is wrong: where in the file, what was expected."""
+    """An error to raise if an input file is wrong. Name the place in the file and what was expected."""
     return Err(types.Error_InvalidInput(message))
 
 
 def protocol(message):
-    """An error to raise where the server sent something that this plugin does not understand."""
+    """An error to raise if the server sent something that this plugin does not understand."""
     return Err(types.Error_Protocol(message))
 
 
@@ -35,17 +35,17 @@ def other(message):
 
 
 def note(message):
-    """Writes a line for the person who runs the benchmark to the run's log."""
+    """Writes a line to the run's log, for the person who runs the benchmark."""
     log.write(log.Level.INFO, well_formed(message))
 
 
 def warn(message):
-    """Writes a line about something that may be wrong to the run's log."""
+    """Writes a warning to the run's log."""
     log.write(log.Level.WARN, well_formed(message))
 
 
 def well_formed(text):
-    """The text as it can cross to the host: half characters, which JSON can spell as in "\\ud83d", are replaced."""
+    """The text as the host accepts it: unpaired surrogates, as JSON can spell them in "\\ud83d", are replaced."""
     return text if text.isascii() else HALVES.sub("\ufffd", text)
 
 
@@ -77,7 +77,7 @@ def _depth(data):
 
 
 def option(default, description):
-    """A field of a configuration class: what it is where the user does not set it, and a sentence for people."""
+    """A field of a configuration class: its default and its description."""
     factory = dataclasses.MISSING
     if isinstance(default, (list, dict)):
         default, factory = dataclasses.MISSING, lambda value=default: value.copy()
@@ -85,7 +85,7 @@ def option(default, description):
 
 
 def plate(name, version, summary, config):
-    """The class `About` that every plugin exports. `config` is the dataclass of what the user may set."""
+    """The class `About` that every plugin exports. `config` is the dataclass of the user's settings."""
     info = about.Info(name, version, summary, json.dumps(schema(config)))
 
     class About:
@@ -121,7 +121,7 @@ def schema(config):
 
 
 def configured(config, text):
-    """The user's configuration, a JSON object, as an instance of the class; every mistake is told at once.
+    """The user's configuration, a JSON object, as an instance of the class; all mistakes are reported at once.
     A key is the field's name with `-` for `_`."""
     given = json.loads(text)
     fields = {_key(field): field for field in dataclasses.fields(config)}

@@ -1,4 +1,4 @@
-// What a backend needs: a class to derive from, request bodies, events, and reading of what servers say.
+// What a backend needs: a base class, request bodies, events, and parsing of server replies.
 
 import {
   base64Of,
@@ -18,15 +18,15 @@ const NOTHING = new Uint8Array(0);
  * `controls`, and write `encode` and `read`.
  */
 export class Backend {
-  /** An `option` for each key that the user may set. */
+  /** An `option` for each configuration key. */
   static config = {};
-  /** Where this engine listens when nobody says otherwise. */
+  /** The engine's default URL. */
   url = "http://127.0.0.1:8000";
-  /** Paths of what the engine can be asked with GET beside answers: `health`, `list-models`, `metrics`. */
+  /** Paths for GET requests other than inference: `health`, `list-models`, `metrics`. */
   controls = {};
 
   constructor(config) {
-    /** What the user set. */
+    /** The user's configuration. */
     this.config = config;
   }
 
@@ -42,7 +42,7 @@ export class Backend {
    */
   read(_frame, _name, _state, _events) {}
 
-  // What the host calls, as it stands for most engines.
+  // Called by the host; these defaults suit most engines.
 
   static open(config) {
     return new this(configured(this.config, config));
@@ -102,12 +102,12 @@ export class Events {
     this.all.push({ frame: this.frame, what: { tag, val } });
   }
 
-  /** The reply has begun; nothing of the answer yet. */
+  /** The reply has begun, but contains nothing of the answer yet. */
   opened() {
     this.add("opened");
   }
 
-  /** A piece of the answer, and how many tokens it stands for where the server says so. */
+  /** A piece of the answer, and its number of tokens if the server reports it. */
   text(text, tokens = null) {
     this.add("text", { text: text.toWellFormed(), tokens });
   }
@@ -122,7 +122,7 @@ export class Events {
     this.add("tool-call", { text: text.toWellFormed(), tokens });
   }
 
-  /** What the server counted. What is no count, such as null, is absent. */
+  /** The server's token counts. A value that is not a count, such as null, is treated as absent. */
   usage({ inputTokens, cachedInputTokens, outputTokens, reasoningTokens }) {
     this.add("usage", {
       inputTokens: count(inputTokens),
@@ -132,18 +132,18 @@ export class Events {
     });
   }
 
-  /** The server's own word for why it stopped. */
+  /** The finish reason, in the server's own word. */
   finish(reason) {
     this.add("finish", reason.toWellFormed());
   }
 
-  /** The server reported an error inside a reply that began as a success; `error` is what it sent. */
+  /** The server reported an error inside a reply with a success status; `error` is what it sent. */
   failure(error) {
     const said = messageIn(error);
     this.add("failure", { reason: reasonOf(null, said), message: said });
   }
 
-  /** The end marker: the reply is whole. */
+  /** The end marker: the reply is complete. */
   end() {
     this.add("end");
   }
@@ -174,7 +174,7 @@ export function post(path, body, headers = []) {
   };
 }
 
-/** The body with the sample's own parameters over it, and the user's extra body over these. */
+/** Merges the sample's own parameters over the body, and the user's extra body over those. */
 export function extended(body, sample, settings) {
   for (const extra of [sample.parameters, settings.extraBody]) {
     if (extra !== null) body = merged(body, JSON.parse(extra));
@@ -191,13 +191,13 @@ function merged(under, over) {
   return both;
 }
 
-/** The name to ask for: the sample's adapter, or the model. */
+/** The model name to send: the sample's adapter, or the model. */
 export const modelOf = (sample, settings) => sample.adapter ?? settings.model;
 
-/** How many tokens to ask for, or null where the server is to decide. */
+/** How many tokens to request, or null if the server decides. */
 export const outputTokensOf = (sample, settings) => sample.outputTokens ?? settings.outputTokens;
 
-/** The sampling settings that are set, by the names that OpenAI's API and its extensions have for them. */
+/** The sampling settings that are set, by their names in OpenAI's API and its extensions. */
 export function samplingOf(settings) {
   const { stop, ...chosen } = settings.sampling;
   const fields = Object.entries(chosen)
@@ -206,7 +206,7 @@ export function samplingOf(settings) {
   return { ...Object.fromEntries(fields), ...(stop.length ? { stop } : {}) };
 }
 
-/** The prompt as the OpenAI API's `messages`; a text becomes the message of a user. */
+/** The prompt as the OpenAI API's `messages`; a text becomes a user message. */
 export function messagesOf(prompt) {
   switch (prompt.tag) {
     case "text":
@@ -228,18 +228,18 @@ function part({ tag, val }) {
     case "image":
       return { type: "image_url", image_url: { url: `data:${val.mediaType};base64,${base64Of(val.bytes)}` } };
     default:
-      throw invalidInput("a message holds a sound; this backend can send text and images");
+      throw invalidInput("a message contains audio; this backend can send text and images");
   }
 }
 
-/** What a reply with an error status says, in any of the forms that engines and proxies give it. */
+/** The error in a reply with an error status, in any of the forms that engines and proxies use. */
 export function refusal(status, body) {
   const value = parsed(body);
   const said = value === undefined ? excerpt(body, 400) : messageIn(value);
   return { reason: reasonOf(status, said), message: said || "the server gave no reason" };
 }
 
-/** The sentence in an error value, such as {"error": {"message": "…"}}. */
+/** The message in an error value, such as {"error": {"message": "…"}}. */
 export function messageIn(error) {
   for (let depth = 0; depth < 8 && isObject(error); depth++) {
     const key = ["error", "message", "msg", "detail"].find((key) => Object.hasOwn(error, key) && error[key]);
@@ -249,7 +249,7 @@ export function messageIn(error) {
   return line(typeof error === "string" ? error : JSON.stringify(error), 400);
 }
 
-/** The kind of trouble, from the status, null where there is none, and from words that engines use. */
+/** The kind of error, from the status (null if there is none) and from words that engines use. */
 export function reasonOf(status, said) {
   const text = said.toLowerCase();
   const says = (...words) => words.some((word) => text.includes(word));

@@ -1,4 +1,4 @@
-// What a plugin of any kind needs: its name plate, its configuration, errors, log lines and text as bytes.
+// What every kind of plugin needs: its description, its configuration, errors, log lines and text as bytes.
 //
 // This folder is yours: it came with the project, and you may change it. The component is a snapshot of the
 // QuickJS interpreter after it has loaded your module. It has the language, and no files, no clock, no network,
@@ -6,32 +6,32 @@
 
 import log from "runner:plugin/log@0.2.0";
 
-/** An error to throw where the user's configuration is wrong: which key, what was expected, what to do. */
+/** An error to throw if the user's configuration is wrong. Name the key, what was expected, and what to do. */
 export const invalidConfig = (message) => ({ tag: "invalid-config", val: message.toWellFormed() });
 
-/** An error to throw where an input file is wrong: where in the file, what was expected. */
+/** An error to throw if an input file is wrong. Name the place in the file and what was expected. */
 export const invalidInput = (message) => ({ tag: "invalid-input", val: message.toWellFormed() });
 
-/** An error to throw where the server sent something that this plugin does not understand. */
+/** An error to throw if the server sent something that this plugin does not understand. */
 export const protocol = (message) => ({ tag: "protocol", val: message.toWellFormed() });
 
 /** An error to throw for anything else. */
 export const other = (message) => ({ tag: "other", val: message.toWellFormed() });
 
-/** Writes a line for the person who runs the benchmark to the run's log. */
+/** Writes a line to the run's log, for the person who runs the benchmark. */
 export const note = (message) => log.write("info", message.toWellFormed());
 
-/** Writes a line about something that may be wrong to the run's log. */
+/** Writes a warning to the run's log. */
 export const warn = (message) => log.write("warn", message.toWellFormed());
 
 /**
- * A key of the configuration: what it is where the user does not set it, and a sentence for people.
- * Its type is the default's: a string, a number, a boolean or a list of strings. Of a whole number the value must
- * be one too.
+ * A key of the configuration: its default and its description.
+ * Its type is that of the default: a string, a number, a boolean or a list of strings. If the default is a whole
+ * number, the value must be one too.
  */
 export const option = (fallback, description) => ({ fallback, description });
 
-/** The export `about` of a plugin. `config` has an `option` for each key that the user may set. */
+/** The export `about` of a plugin. `config` has an `option` for each configuration key. */
 export function plate(name, version, summary, config) {
   const properties = {};
   for (const [key, { fallback, description }] of Object.entries(config)) {
@@ -44,7 +44,7 @@ export function plate(name, version, summary, config) {
   return { describe: () => info };
 }
 
-/** The user's configuration, a JSON object, with what it does not set; every mistake is told at once. */
+/** The user's configuration, a JSON object, completed with defaults; all mistakes are reported at once. */
 export function configured(config, text) {
   const values = {};
   for (const [key, { fallback }] of Object.entries(config)) values[key] = fallback;
@@ -83,7 +83,7 @@ function fits(value, type) {
   return typeof value === type;
 }
 
-/** The JSON value in bytes from elsewhere, undefined where they hold none. */
+/** The JSON value in bytes from outside, undefined if they are not JSON. */
 export function parsed(bytes) {
   const text = textOf(bytes);
   // The parser calls itself for each level, and a reply of brackets alone would exhaust the stack.

@@ -1,4 +1,4 @@
-//! Whether an answer is the sample's reference, word for word. Only the answer counts, not the reasoning before
+//! Whether an answer equals the sample's reference. Only the answer counts, not the reasoning before
 //! it; a sample without a reference is not judged.
 #![deny(unsafe_code)]
 
@@ -7,15 +7,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Leave white space around answer and reference out of the comparison.
+    /// Ignore white space around the answer and the reference.
     pub strip: bool,
-    /// Take letters for equal that differ only in case.
+    /// Ignore the case of letters.
     pub ignore_case: bool,
-    /// The key to look under where a reference is a table.
+    /// The key of the answer if a reference is a table.
     pub reference_key: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whether an answer has the length that was asked for. Where a server was told to go on to an exact length,
+//! Whether an answer has the requested length. Where a server was told to go on to an exact length,
 //! anything else than a mean of 1 says that its throughput was measured on other work than was asked.
 //!
 //! Judges the answer's token count as the host has it, whatever its source; an exchange without a count, or for
@@ -9,11 +9,11 @@ use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the user may set.
+/// The user's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// How many tokens an answer may be longer or shorter than asked and still count as of the right length.
+    /// How many tokens an answer may be longer or shorter than requested and still count as correct.
     pub tolerance: u32,
 }
 

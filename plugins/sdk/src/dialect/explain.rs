@@ -1,14 +1,14 @@
-//! What went wrong, in a server's own words: the message out of an error body, whatever its shape, cut to a
-//! length that fits a line, and what kind of trouble it is.
+//! Errors in a server's own words: the message from an error body of any known shape, cut to a length that fits a
+//! line, and the kind of error.
 
 use serde_json::Value;
 
 use crate::{Reason, Refusal};
 
-/// The longest message that is worth a reader's time, in characters.
+/// The longest message to show, in characters.
 const LONGEST: usize = 400;
 
-/// What a reply with an error status says, and what kind of trouble that is.
+/// The message in a reply with an error status, and the kind of error.
 pub fn refusal(status: u16, body: &[u8]) -> Refusal {
     let message = said(status, body);
     Refusal {
@@ -17,7 +17,7 @@ pub fn refusal(status: u16, body: &[u8]) -> Refusal {
     }
 }
 
-/// What an error inside a reply that began as a success says. Its JSON may hold a status as `code` or
+/// The error inside a reply with a success status. Its JSON may contain a status as `code` or
 /// `status_code`.
 pub fn in_band(error: &[u8]) -> Refusal {
     let value: Option<Value> = serde_json::from_slice(error).ok();
@@ -30,7 +30,7 @@ pub fn in_band(error: &[u8]) -> Refusal {
     }
 }
 
-/// A status of HTTP in an error value.
+/// The HTTP status in an error value.
 fn status_in(value: &Value) -> Option<u16> {
     let own = ["code", "status_code"].iter().find_map(|key| {
         let status = match value.get(*key)? {
@@ -42,7 +42,7 @@ fn status_in(value: &Value) -> Option<u16> {
     own.or_else(|| status_in(value.get("error")?))
 }
 
-/// The kind of trouble, from a status and from words that engines use. The words count where a status is used
+/// The kind of error, from a status and from words that engines use. The words decide if a status is used
 /// for several kinds: prompts that are too long come with 400, 413, 422 and 500.
 fn reason(status: Option<u16>, message: &str) -> Reason {
     let said = message.to_lowercase();
@@ -91,7 +91,7 @@ fn reason(status: Option<u16>, message: &str) -> Reason {
     }
 }
 
-/// What a reply with an error status says.
+/// The message in a reply with an error status.
 ///
 /// Reads `{"error": {"message": …}}` (OpenAI, vLLM), `{"object": "error", "message": …}` (SGLang, LMDeploy),
 /// `{"error": "…"}` (TGI, Ollama), `{"detail": …}` (FastAPI), a page of HTML (a proxy), and plain text.
@@ -102,7 +102,7 @@ fn said(status: u16, body: &[u8]) -> String {
     };
     let hint = match status {
         401 | 403 if !said.to_lowercase().contains("key") => " (check the API key)",
-        // FastAPI's answer where it has no such route, as against a model it does not have.
+        // FastAPI's answer if it has no such route, as opposed to no such model.
         404 if said.is_empty() || said == "Not Found" => " (check the URL and the backend's route)",
         _ => "",
     };
@@ -113,7 +113,7 @@ fn said(status: u16, body: &[u8]) -> String {
     }
 }
 
-/// The message in an error value; `None` where it holds none.
+/// The message in an error value; `None` if it contains none.
 pub fn message(value: &Value) -> Option<String> {
     let said = match value {
         Value::String(text) => tidy(text, LONGEST),
@@ -125,7 +125,7 @@ pub fn message(value: &Value) -> Option<String> {
             let said = ["error", "message", "msg", "detail"]
                 .iter()
                 .find_map(|key| fields.get(*key).and_then(message))?;
-            // FastAPI says where in the request the fault is.
+            // FastAPI reports where in the request the error is.
             match fields.get("loc").and_then(Value::as_array) {
                 Some(place) => {
                     let place: Vec<_> = place.iter().map(|step| tidy(&text(step), 60)).collect();
@@ -168,7 +168,7 @@ fn plain(body: &str) -> String {
         let end = ["script", "style", "title"]
             .iter()
             .find(|name| lower[1..].starts_with(**name))
-            // A title says what the heading says again.
+            // The title repeats the heading.
             .and_then(|name| tag.find(&format!("</{name}")))
             .unwrap_or(0);
         rest = match tag[end..].find('>') {

@@ -13,16 +13,16 @@ use crate::dialect::explain;
 use crate::dialect::openai::{failure, not_a_chunk, parse};
 use crate::{Error, Frame, Meaning, Output, Refusal, Usage};
 
-/// What a chunk's text is.
+/// What the text of a chunk means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Text {
-    /// Either; to be found out from the reply. SGLang repeats the answer so far in every chunk, unless it was
+    /// Unknown; detected from the reply. SGLang repeats the answer so far in every chunk, unless it was
     /// started with `--incremental-streaming-output`.
     #[default]
     Unknown,
     /// The answer so far.
     SoFar,
-    /// What is new, as LMDeploy sends it.
+    /// Only the new text, as LMDeploy sends it.
     New,
 }
 
@@ -32,9 +32,9 @@ pub struct Reply {
     begun: bool,
     ended: bool,
     text: Text,
-    /// Tokens so far, as the server counts them.
+    /// Tokens so far, as counted by the server.
     produced: u32,
-    /// Bytes of the last text, and a digest of it while it is not known what texts are.
+    /// Length of the last text in bytes, and a digest of it while the meaning of texts is unknown.
     seen: u32,
     digest: u64,
 }
@@ -66,10 +66,10 @@ struct MetaInfo<'a> {
     reasoning_tokens: Option<u32>,
 }
 
-/// Appends what one frame means. `text` says what the chunks' texts are, where that is known beforehand.
+/// Appends the events of one frame. `text` says what the texts of the chunks mean, if that is known beforehand.
 ///
 /// # Errors
-/// [`Error::Protocol`] where the frame is no chunk of such a reply.
+/// [`Error::Protocol`] if the frame is not a chunk of such a reply.
 pub fn decode(
     reply: &mut Reply,
     text: Text,
@@ -151,7 +151,7 @@ impl Reply {
             return text;
         }
         let mut start = (self.seen as usize).min(text.len());
-        // Only where the server took back what it had said.
+        // Only if the server retracted text.
         while !text.is_char_boundary(start) {
             start += 1;
         }
@@ -159,7 +159,7 @@ impl Reply {
         &text[start..]
     }
 
-    /// Whether texts are the answer so far, settled for the rest of the reply where the signs are clear.
+    /// Whether texts are the answer so far; decided for the rest of the reply once the evidence is clear.
     fn find_out(&mut self, text: &str, ids: Option<u32>, total: Option<u32>) -> bool {
         if let (Some(ids), Some(total)) = (ids, total) {
             // The count is always the total; so as many ids as that are all there are so far.
@@ -204,7 +204,7 @@ fn digest(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Why the server stopped, `{"type": …}` or only the word; to abort is a failure.
+/// The finish reason, `{"type": …}` or only the word; an abort is a failure.
 fn finished(reason: &RawValue) -> Meaning {
     let reason: Value = serde_json::from_str(reason.get()).unwrap_or_default();
     let kind = reason

@@ -1,5 +1,5 @@
-//! The OpenAI API as the engines speak it: requests for `/v1/completions` and `/v1/chat/completions`.
-//! Reading the replies is `openai::reply`'s.
+//! The OpenAI API as engines implement it: requests for `/v1/completions` and `/v1/chat/completions`.
+//! `openai::reply` reads the replies.
 
 mod messages;
 mod pattern;
@@ -18,7 +18,7 @@ pub(crate) use reply::{failure, not_a_chunk, parse};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// `/v1/completions`: the prompt as it is, as text or as token ids.
+    /// `/v1/completions`: the prompt unchanged, as text or as token ids.
     Completions,
     /// `/v1/chat/completions`: a conversation, to which the server applies the model's template.
     Chat,
@@ -42,10 +42,10 @@ impl Route {
     }
 }
 
-/// Sets `prompt` or `messages`. A text becomes a conversation of one message where the route needs one.
+/// Sets `prompt` or `messages`. A text becomes a conversation of one message if the route needs one.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] where the route cannot carry such a prompt.
+/// [`Error::InvalidConfig`] if the route does not support such a prompt.
 pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), Error> {
     match (route, prompt) {
         (Route::Completions, Prompt::Text(text)) => body.set("prompt", text),
@@ -72,8 +72,8 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
     Ok(())
 }
 
-/// The fields that every server of this API knows: model, prompt, sampling, length, and streaming with a count
-/// of tokens at the end of the stream.
+/// The fields that every server with this API supports: model, prompt, sampling, length, and streaming with token
+/// counts at the end of the stream.
 ///
 /// # Errors
 /// As [`set_prompt`].
@@ -101,7 +101,7 @@ pub fn standard_body(
     Ok(body)
 }
 
-/// Sets how tokens are chosen, under the names that OpenAI's API and the engines that extend it have for it.
+/// Sets the sampling settings, under their names in OpenAI's API and the engines that extend it.
 pub fn set_sampling(body: &mut Body, sampling: &Sampling) {
     body.set_some("temperature", sampling.temperature)
         .set_some("top_p", sampling.top_p)
@@ -119,11 +119,11 @@ pub fn set_sampling(body: &mut Body, sampling: &Sampling) {
 /// The value of `stream_options`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StreamOptions {
-    /// Whether a last chunk tells how many tokens there were.
+    /// Whether a last chunk reports the token counts.
     pub include_usage: bool,
 }
 
-/// Server-sent events where the reply is streamed, one body where it is not.
+/// Server-sent events if the reply is streamed, otherwise one body.
 pub fn framing(streaming: bool) -> Framing {
     if streaming {
         Framing::EventStream
@@ -140,7 +140,7 @@ pub fn list_models(prefix: &str) -> Request {
 /// The model names in the answer to [`list_models`].
 ///
 /// # Errors
-/// [`Error::Protocol`] where the body is no such list.
+/// [`Error::Protocol`] if the body is not such a list.
 pub fn read_models(body: &[u8]) -> Result<Vec<String>, Error> {
     #[derive(Deserialize)]
     struct List {

@@ -1,10 +1,10 @@
-//! Figures that servers publish in Prometheus' text format
+//! Figures that servers publish in the Prometheus text format
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 
 use crate::{Reading, ServerMetric};
 
-/// The figures of these names, each in the words of the contract. A server of several processes or models gives
-/// one for each; they are added up, but for shares, of which the largest stands.
+/// The figures with these names, mapped to the names of the contract. A server with several processes or models
+/// reports one for each; they are summed, except ratios, of which the largest is taken.
 pub fn readings(body: &[u8], names: &[(&str, ServerMetric)]) -> Vec<Reading> {
     let text = String::from_utf8_lossy(body);
     let mut readings: Vec<Reading> = Vec::new();
@@ -44,7 +44,7 @@ fn sample(line: &str) -> Option<(&str, f64)> {
     value.is_finite().then_some((name, value))
 }
 
-/// What follows the closing brace, which may also stand inside a label's value.
+/// What follows the closing brace. A brace can also occur inside a label's value.
 fn after_labels(text: &str) -> Option<&str> {
     let mut quoted = false;
     let mut escaped = false;

@@ -1,8 +1,8 @@
 //! The random number generators of CPython and NumPy, to the bit.
 //!
-//! The Python tools that a plugin may have to agree with draw their prompts from these generators, so the
-//! same seed must give the same numbers here. Responsible for the streams and the few draws that data sets
-//! are made of; which generator is seeded with what, and drawn from in which order, is the plugin's to know.
+//! The Python tools that a plugin may have to reproduce draw their prompts from these generators, so the
+//! same seed must give the same numbers here. This module provides the streams and the few kinds of draws that
+//! datasets need; the plugin chooses the generator, its seed, and the order of the draws.
 //!
 //! | type | in Python |
 //! | --- | --- |

@@ -11,7 +11,7 @@ use super::{pcg64::Pcg64, unit_interval};
 pub struct NumpyLegacy(Box<Mt>);
 
 impl NumpyLegacy {
-    /// As `numpy.random.seed(seed)`. NumPy takes no larger seed than fits.
+    /// As `numpy.random.seed(seed)`. NumPy accepts no seed larger than 32 bits.
     #[must_use]
     pub fn new(seed: u32) -> Self {
         Self(Box::new(Mt::new(seed)))
@@ -23,10 +23,10 @@ impl NumpyLegacy {
     }
 
     /// As one element of `numpy.random.randint(low, high)`: uniform from `low` to `high - 1`, by masking and
-    /// rejection. Nothing is drawn where only one value is possible.
+    /// rejection. Nothing is drawn if only one value is possible.
     ///
     /// # Panics
-    /// Where `low` is not below `high`.
+    /// If `low` is not below `high`.
     pub fn randint(&mut self, low: u64, high: u64) -> u64 {
         assert!(low < high, "no number from {low} to below {high} to draw");
         let span = high - 1 - low;
@@ -82,10 +82,10 @@ impl NumpyGenerator {
     }
 
     /// As one element of `generator.integers(low, high)`: uniform from `low` to `high - 1`, by Lemire's method
-    /// (<https://arxiv.org/abs/1805.10941>). Nothing is drawn where only one value is possible.
+    /// (<https://arxiv.org/abs/1805.10941>). Nothing is drawn if only one value is possible.
     ///
     /// # Panics
-    /// Where `low` is not below `high`.
+    /// If `low` is not below `high`.
     pub fn integers(&mut self, low: u64, high: u64) -> u64 {
         assert!(low < high, "no number from {low} to below {high} to draw");
         let span = high - 1 - low;

@@ -36,7 +36,7 @@ impl Python {
     /// As `random.getrandbits(bits)`.
     ///
     /// # Panics
-    /// Where `bits` is above 64.
+    /// If `bits` is above 64.
     pub fn bits(&mut self, bits: u32) -> u64 {
         assert!(
             bits <= 64,
@@ -56,7 +56,7 @@ impl Python {
     /// As `random.randrange(bound)`: uniform below `bound`.
     ///
     /// # Panics
-    /// Where `bound` is zero.
+    /// If `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is no number below zero to draw");
         let bits = u64::BITS - bound.leading_zeros();
@@ -76,7 +76,7 @@ impl Python {
         }
     }
 
-    /// As `random.choice(items)`; nothing is drawn where there is nothing to choose from.
+    /// As `random.choice(items)`; nothing is drawn if there are no items.
     pub fn choice<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         if items.is_empty() {
             return None;

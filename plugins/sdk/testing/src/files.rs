@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use runner_plugin::{File, Files};
 
-/// The most that a file gives at once, as the contract has it.
+/// The most that a file returns at once, according to the contract.
 const MOST: u32 = 4 << 20;
 
 /// Files by name.

@@ -1,9 +1,9 @@
-//! Tokenizers for a plugin under test, small enough to be written down and yet with the habits that make
-//! trouble in real ones.
+//! Tokenizers for a plugin under test: small enough to be written down, but with the features that make real
+//! tokenizers difficult.
 
 use runner_plugin::{Facts, Tokenizer};
 
-/// What the host lends where it is given no tokenizer: a byte is a token, and ids that are not printable
+/// What the host provides if no tokenizer is configured: a byte is a token, and ids that are not printable
 /// ASCII are special.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandIn;
@@ -39,15 +39,15 @@ impl Tokenizer for StandIn {
     }
 }
 
-/// A tokenizer of printable ASCII that takes two characters at a time where it can, so that a text made of
-/// ids has another number of tokens when it is read again, as with real ones.
+/// A tokenizer of printable ASCII that takes two characters at a time if it can, so that a text made from
+/// ids may tokenize to a different number of tokens, as with real ones.
 ///
 /// | ids | text |
 /// | --- | --- |
 /// | 0–94 | one character, from the space on; 7 is special and reads `<seven>` |
 /// | 95–8999 | two characters: 95 + 95 · first + second |
 /// | 9000–9119 | three times one character; never the result of encoding |
-/// | 9120 | `<s>`, which stands before every text; special, and added on top of the rest |
+/// | 9120 | `<s>`, which precedes every text; special, and added on top of the rest |
 /// | 9121 | `</s>`; special, and added on top of the rest |
 ///
 /// What is not printable ASCII is read as `?`.

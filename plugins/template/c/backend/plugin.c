@@ -10,7 +10,7 @@ struct exports_backend_codec_t {
 
 static const option OPTIONS[] = {
     {"path", OPTION_STRING, offsetof(exports_backend_codec_t, path), "\"/v1/chat/completions\"",
-     "Where the engine answers, below the target's URL."},
+     "The path of the engine's route, below the target's URL."},
 };
 #define OPTIONS_LEN (sizeof OPTIONS / sizeof *OPTIONS)
 

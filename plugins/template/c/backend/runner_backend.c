@@ -171,7 +171,7 @@ static bool put_message(buffer *body, const types_message_t *message, types_erro
       if (message->parts.ptr[at].tag == TYPES_PART_AUDIO) {
         discard(&fields);
         return fail_text(error, TYPES_ERROR_INVALID_INPUT,
-                         "a message holds a sound; this backend can send text and images");
+                         "a message contains audio; this backend can send text and images");
       }
       if (at) put(&fields, ",");
       put_part(&fields, &message->parts.ptr[at]);
@@ -216,7 +216,7 @@ bool output_tokens_of(const types_sample_t *sample, const types_settings_t *sett
   return wanted.is_some;
 }
 
-// What servers say.
+// Server replies.
 
 bool read_openai_models(slice body, plugin_list_string_t *models, types_error_t *error) {
   slice data = get(json(body), "data"), item;
@@ -265,7 +265,7 @@ static bool says(slice said, const char *const *words) {
   return false;
 }
 
-// The kind of trouble, from the status, 0 where there is none, and from words that engines use.
+// The kind of error, from the status (0 if there is none) and from words that engines use.
 static exports_backend_reason_t reason_of(uint16_t status, slice said) {
   static const char *const MODEL[] = {"model", "adapter", "lora", NULL};
   static const char *const UNKNOWN[] = {"not found", "not exist", "unknown", "no such", NULL};

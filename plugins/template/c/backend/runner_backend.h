@@ -1,4 +1,4 @@
-// What a backend needs beside `runner_plugin.h`: frames, events, requests, and reading of what servers say.
+// What a backend needs in addition to `runner_plugin.h`: frames, events, requests, and parsing of server replies.
 
 #ifndef RUNNER_BACKEND_H
 #define RUNNER_BACKEND_H
@@ -7,10 +7,10 @@
 
 // The bytes of a frame.
 slice frame_at(const exports_backend_frames_t *frames, size_t index);
-// The name of a frame's event; an empty slice where it has none.
+// The name of a frame's event; an empty slice if it has none.
 slice name_of(const exports_backend_frames_t *frames, size_t index);
 
-// What the frames of a batch meant, in order; begins as `{0}`. Set `frame` before adding what it means.
+// The events of a batch of frames, in order; begins as `{0}`. Set `frame` before adding its events.
 typedef struct {
   exports_backend_list_event_t list;
   size_t capacity;
@@ -19,24 +19,24 @@ typedef struct {
 
 // An event with a meaning of `EXPORTS_BACKEND_MEANING_…`; the rest of it is the caller's to fill in.
 exports_backend_meaning_t *add(events *events, uint8_t meaning);
-// A piece of the answer, of reasoning or of a tool call: the text of a JSON string. Of how many tokens it is, is
-// left open.
+// A piece of the answer, of reasoning or of a tool call: the text of a JSON string. Its number of tokens is left
+// absent.
 void add_piece(events *events, uint8_t meaning, slice string);
-// The server's own word for why it stopped: the text of a JSON string.
+// The finish reason, in the server's own word: the text of a JSON string.
 void add_finish(events *events, slice string);
-// What the server counted; where a value is no count it is absent.
+// The server's token counts; a value that is not a count is treated as absent.
 void add_usage(events *events, slice input, slice cached_input, slice output, slice reasoning);
-// The server reported an error, which is a JSON value, inside a reply that began as a success.
+// The server reported an error, which is a JSON value, inside a reply with a success status.
 void add_failure(events *events, slice error);
 
-// Ends a decoding: hands over events and state where it went well, frees them where it did not, frees what came in.
+// Ends a decoding: returns events and state if it succeeded, frees them if not, and frees the input.
 bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_backend_frames_t *frames,
              buffer *new_state, exports_backend_decoded_t *result);
 
 // `expected a JSON object, found …`: false, to be returned.
 bool no_object(types_error_t *error, slice found);
 
-// Requests. The body is used up.
+// Requests. They consume the body.
 void get_request(exports_backend_request_t *request, const char *path);
 void post_json(exports_backend_request_t *request, slice path, buffer *body);
 
@@ -45,21 +45,21 @@ void put_key(buffer *body, const char *key);
 void put_string_field(buffer *body, const char *key, plugin_string_t value);
 void put_count_field(buffer *body, const char *key, uint64_t value);
 void put_bool_field(buffer *body, const char *key, bool value);
-// The sampling settings that are set, by the names that OpenAI's API and its extensions have for them.
+// The sampling settings that are set, by their names in OpenAI's API and its extensions.
 void put_sampling(buffer *body, const types_sampling_t *sampling);
-// Ends the object, with the sample's own parameters over it, and the user's extra body over these.
+// Ends the object: merges the sample's own parameters over it, and the user's extra body over those.
 void close_body(buffer *body, const types_sample_t *sample, const types_settings_t *settings);
-// The prompt as the OpenAI API's `messages`; a text becomes the message of a user. False, and an error, where it
+// The prompt as the OpenAI API's `messages`; a text becomes a user message. False, and an error, where it
 // cannot be one.
 bool put_messages(buffer *body, const types_prompt_t *prompt, types_error_t *error);
-// What is asked for: the sample's adapter, or the model.
+// The model name to send: the sample's adapter, or the model.
 plugin_string_t model_of(const types_sample_t *sample, const types_settings_t *settings);
-// How many tokens to ask for; false where the server is to decide.
+// How many tokens to request; false if the server decides.
 bool output_tokens_of(const types_sample_t *sample, const types_settings_t *settings, uint32_t *tokens);
 
 // The model names in the OpenAI API's form.
 bool read_openai_models(slice body, plugin_list_string_t *models, types_error_t *error);
-// What a reply with an error status says, in any of the forms that engines and proxies give it.
+// The error in a reply with an error status, in any of the forms that engines and proxies use.
 void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusal);
 
 #endif

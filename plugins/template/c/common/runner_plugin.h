@@ -1,4 +1,4 @@
-// What a plugin of any kind needs: text, JSON, configuration, errors and log lines.
+// What every kind of plugin needs: text, JSON, configuration, errors and log lines.
 //
 // This file is yours: it came with the project, and you may change it. There is a C library, but none of its input
 // and output (`printf` and even `snprintf` would import files, which no plugin has): write text with the functions
@@ -14,7 +14,7 @@
 
 #include "plugin.h"
 
-// A stretch of text that belongs to somebody else.
+// A borrowed piece of text.
 typedef struct {
   const uint8_t *ptr;
   size_t len;
@@ -25,12 +25,12 @@ slice slice_of_string(plugin_string_t text);
 slice slice_of_bytes(plugin_list_u8_t bytes);
 bool same(slice a, slice b);
 bool is(slice text, const char *expected);
-// Whether a text holds another; with `ignore_case`, capitals and small letters of ASCII are the same.
+// Whether a text contains another; with `ignore_case`, the case of ASCII letters does not matter.
 bool holds(slice text, slice part, bool ignore_case);
 // A text without the white space around it.
 slice trimmed(slice text);
 
-// A copy for the host. It is text whatever the bytes are: what is not UTF-8 is replaced.
+// A copy for the host, always valid text: bytes that are not UTF-8 are replaced.
 plugin_string_t owned(slice text);
 plugin_string_t owned_text(const char *text);
 
@@ -43,11 +43,11 @@ typedef struct {
 void put(buffer *to, const char *text);
 void put_slice(buffer *to, slice text);
 void put_count(buffer *to, uint64_t number);
-// A number as JSON, with as many digits as tell it from others, at most 15.
+// A number as JSON, with as many digits as are needed to tell it from others, at most 15.
 void put_number(buffer *to, double number);
 // A text as a JSON string.
 void put_quoted(buffer *to, slice text);
-// The beginning of a text on one line, to be shown to people.
+// The beginning of a text on one line, for messages.
 void put_excerpt(buffer *to, slice text, size_t longest);
 void put_base64(buffer *to, slice bytes);
 slice slice_of_buffer(const buffer *text);
@@ -59,26 +59,26 @@ void discard(buffer *text);
 // JSON. A value is the slice of text that it stands in; a value that is not there is an empty slice, and so is
 // what is looked for in it, so `get(get(reply, "usage"), "tokens")` needs no checks between.
 
-// The value that a text holds; an empty slice where it holds none, or one nested deeper than 64 levels. The other
-// functions take slices of a value that has been through here, and never read beyond it.
+// The value in a text; an empty slice if there is none, or if it is nested deeper than 64 levels. The other functions
+// take slices of a value that this one has checked, and never read beyond it.
 slice json(slice text);
 // The value under a key of an object.
 slice get(slice object, const char *key);
-// Goes through a list: `for (slice rest = list, item; next(&rest, &item);)`.
+// Iterates over a list: `for (slice rest = list, item; next(&rest, &item);)`.
 bool next(slice *rest, slice *item);
-// Goes through an object in the same way; the key is a JSON string.
+// Iterates over an object in the same way; the key is a JSON string.
 bool next_field(slice *rest, slice *key, slice *value);
 bool is_object(slice value);
 bool is_list(slice value);
 bool is_string(slice value);
-// Adds the text of a JSON string to a buffer; nothing and false where the value is none.
+// Adds the text of a JSON string to a buffer; adds nothing and returns false if the value is not a string.
 bool put_text(buffer *to, slice value);
-// The text of a JSON string for the host; an empty one where the value is none.
+// The text of a JSON string for the host; an empty one if the value is not a string.
 plugin_string_t text_of(slice value);
 // A whole number from 0 to 2^32 - 1.
 bool count_of(slice value, uint32_t *count);
 bool number_of(slice value, double *number);
-// One object laid over another; where both hold an object under a key, the two are merged.
+// Merges one object over another; if both have an object under a key, the two are merged.
 void put_merged(buffer *to, slice under, slice over);
 
 // Configuration: the keys that the user may set, in a table that also gives the JSON Schema.
@@ -96,20 +96,20 @@ typedef enum {
 typedef struct {
   const char *key;
   option_type type;
-  // Where the value belongs in the structure: `offsetof(…)`.
+  // The place of the value in the structure: `offsetof(…)`.
   size_t offset;
-  // The value where the user does not set it, as JSON.
+  // The default value, as JSON.
   const char *fallback;
-  // A sentence for people.
+  // The description.
   const char *description;
 } option;
 
 plugin_string_t schema(const option *options, size_t count);
-// Fills a structure with the user's configuration; false, and an error that tells every mistake, where it is wrong.
+// Fills a structure with the user's configuration; false, and an error that reports all mistakes, if it is wrong.
 // The configuration is freed.
 bool configured(plugin_string_t *config, const option *options, size_t count, void *structure, types_error_t *error);
 
-// Errors for the host: `TYPES_ERROR_INVALID_CONFIG` and so on, and the sentence. False, to be returned.
+// Errors for the host: `TYPES_ERROR_INVALID_CONFIG` and so on, and the message. Returns false, to be returned.
 bool fail(types_error_t *error, uint8_t tag, buffer *sentence);
 bool fail_text(types_error_t *error, uint8_t tag, const char *sentence);
 

@@ -10,7 +10,8 @@ struct exports_dataset_generator_t {
 };
 
 static const option OPTIONS[] = {
-    {"output-tokens", OPTION_COUNT, offsetof(exports_dataset_generator_t, output_tokens), "128", "Tokens to ask for."},
+    {"output-tokens", OPTION_COUNT, offsetof(exports_dataset_generator_t, output_tokens), "128",
+     "Output tokens to request."},
 };
 #define OPTIONS_LEN (sizeof OPTIONS / sizeof *OPTIONS)
 

@@ -1,4 +1,4 @@
-// What a dataset needs beside `runner_plugin.h`: samples, and reading the files that the scenario names.
+// What a dataset needs in addition to `runner_plugin.h`: samples, and reading the files that the scenario names.
 
 #ifndef RUNNER_DATASET_H
 #define RUNNER_DATASET_H
@@ -15,10 +15,10 @@ typedef struct {
   uint64_t number;
 } lines;
 
-// Opens the file that the scenario calls `name`; false, and an error, where it names none.
+// Opens the file that the scenario calls `name`; false, and an error, if it names none.
 bool open_lines(lines *lines, const char *name, types_error_t *error);
-// Reads the next line, without its end: 1 where there is one, 0 at the end of the file, -1 and an error where it cannot
-// be read. The line is good until the next call.
+// Reads the next line, without its end: 1 if there is one, 0 at the end of the file, -1 and an error if it cannot
+// be read. The line is valid until the next call.
 int next_line(lines *lines, slice *line, types_error_t *error);
 void close_lines(lines *lines);
 
@@ -28,7 +28,7 @@ typedef struct {
   size_t capacity;
 } samples;
 
-// One more sample, everything in it absent but its id and its prompt, which is a text.
+// Adds a sample with only an id and a prompt, which is a text.
 types_sample_t *add_sample(samples *samples, plugin_string_t id, slice prompt);
 
 #endif

@@ -11,7 +11,7 @@ struct exports_scorer_judge_t {
 
 static const option OPTIONS[] = {
     {"ignore-case", OPTION_BOOLEAN, offsetof(exports_scorer_judge_t, ignore_case), "true",
-     "Whether capitals and small letters of ASCII are the same."},
+     "Whether to ignore the case of ASCII letters."},
 };
 #define OPTIONS_LEN (sizeof OPTIONS / sizeof *OPTIONS)
 
@@ -43,7 +43,7 @@ static void set_score(exports_scorer_list_score_t *scores, const char *name, dou
   scores->len = 1;
 }
 
-// Whether the answer holds the text of a JSON string.
+// Whether the answer contains the text of a JSON string.
 static bool answer_holds(const exports_scorer_judge_t *judge, slice output, slice string) {
   buffer text = {0};
   put_text(&text, string);
@@ -65,7 +65,7 @@ bool exports_scorer_method_judge_score(exports_scorer_judge_t *judge, exports_sc
     comparable = comparable && is_string(item);
     found = found || answer_holds(judge, output, item);
   }
-  // Without something to compare with there is no score, rather than a wrong one.
+  // Nothing to compare with: return no score rather than a wrong one.
   *scores = (exports_scorer_list_score_t){0};
   if (comparable) set_score(scores, "contains", found);
   exports_scorer_exchange_free(exchange);

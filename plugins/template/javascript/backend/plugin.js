@@ -15,7 +15,7 @@ import {
 } from "./runner_plugin/backend.js";
 
 const config = {
-  path: option("/v1/chat/completions", "Where the engine answers, below the target's URL."),
+  path: option("/v1/chat/completions", "The path of the engine's route, below the target's URL."),
 };
 
 export const about = plate(
@@ -57,7 +57,7 @@ class Codec extends Backend {
     }
     const choice = Array.isArray(reply.choices) ? reply.choices[0] : undefined;
     if (isObject(choice)) {
-      // A chunk of a stream has a `delta`, a whole reply a `message`.
+      // A chunk of a stream has a `delta`, a whole reply has a `message`.
       const piece = choice.delta ?? choice.message;
       const thought = string(piece?.reasoning_content) ?? string(piece?.reasoning);
       const said = string(piece?.content);

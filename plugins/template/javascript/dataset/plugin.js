@@ -4,7 +4,7 @@ import { option, plate } from "./runner_plugin/index.js";
 import { Dataset, lines, sample } from "./runner_plugin/dataset.js";
 
 const config = {
-  "output-tokens": option(128, "Tokens to ask for."),
+  "output-tokens": option(128, "Output tokens to request."),
 };
 
 export const about = plate(

@@ -4,7 +4,7 @@ import { option, plate } from "./runner_plugin/index.js";
 import { Scorer, referenceOf } from "./runner_plugin/scorer.js";
 
 const config = {
-  "ignore-case": option(true, "Whether capitals and small letters are the same."),
+  "ignore-case": option(true, "Whether to ignore the case of letters."),
 };
 
 export const about = plate("{{name}}", "0.1.0", "Whether the answer holds the sample's reference.", config);
@@ -19,7 +19,7 @@ class Judge extends Scorer {
     if (exchange.output.trim() !== "") this.answered += 1;
     const reference = referenceOf(exchange);
     const expected = typeof reference === "string" ? [reference] : reference;
-    // Nothing to compare with: no score, rather than a wrong one.
+    // Nothing to compare with: return no score rather than a wrong one.
     if (!Array.isArray(expected) || !expected.every((text) => typeof text === "string")) return {};
     const output = this.folded(exchange.output);
     return { contains: expected.some((text) => output.includes(this.folded(text))) };

@@ -20,7 +20,7 @@ from runner_plugin.backend import (
 
 @dataclass
 class Config:
-    path: str = option("/v1/chat/completions", "Where the engine answers, below the target's URL.")
+    path: str = option("/v1/chat/completions", "The path of the engine's route, below the target's URL.")
 
 
 About = plate("{{name}}", "0.1.0", "Conversations as an event stream, in the OpenAI API's form.", Config)
@@ -56,7 +56,7 @@ class Codec(Backend):
         choices = reply.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
             choice = choices[0]
-            # A chunk of a stream has a `delta`, a whole reply a `message`.
+            # A chunk of a stream has a `delta`, a whole reply has a `message`.
             piece = table(choice, "delta") or table(choice, "message")
             thought = string(piece, "reasoning_content", "reasoning")
             said = string(piece, "content")

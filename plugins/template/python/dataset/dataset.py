@@ -8,7 +8,7 @@ from runner_plugin.dataset import Dataset, lines, sample, text
 
 @dataclass
 class Config:
-    output_tokens: int = option(128, "Tokens to ask for.")
+    output_tokens: int = option(128, "Output tokens to request.")
 
 
 About = plate("{{name}}", "0.1.0", "Prompts, one a line of the file that the scenario calls `prompts`.", Config)

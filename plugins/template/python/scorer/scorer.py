@@ -8,7 +8,7 @@ from runner_plugin.scorer import Scorer, reference
 
 @dataclass
 class Config:
-    ignore_case: bool = option(True, "Whether capitals and small letters are the same.")
+    ignore_case: bool = option(True, "Whether to ignore the case of letters.")
 
 
 About = plate("{{name}}", "0.1.0", "Whether the answer holds the sample's reference.", Config)
@@ -29,7 +29,7 @@ class Judge(Scorer):
         if isinstance(expected, str):
             expected = [expected]
         if not isinstance(expected, list) or not all(isinstance(text, str) for text in expected):
-            # Nothing to compare with: no score, rather than a wrong one.
+            # Nothing to compare with: return no score rather than a wrong one.
             return {}
         return {"contains": any(self.folded(text) in self.folded(exchange.output) for text in expected)}
 

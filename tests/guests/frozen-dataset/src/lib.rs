@@ -1,4 +1,4 @@
-//! A dataset built for runner:plugin 0.1.0 and nothing later: the lines of a file, counted by the host's
+//! A dataset built for exactly runner:plugin 0.1.0: the lines of a file, counted by the host's
 //! tokenizer, as turns of two conversations. See `frozen-backend` for what it is for.
 #![cfg(target_arch = "wasm32")]
 #![allow(missing_docs, unsafe_code)]

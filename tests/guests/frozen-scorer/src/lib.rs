@@ -1,4 +1,4 @@
-//! A scorer built for runner:plugin 0.1.0 and nothing later: the share of requested tokens that came, and of the
+//! A scorer built for exactly runner:plugin 0.1.0: the share of requested tokens that came, and of the
 //! run how many answers there were. See `frozen-backend` for what it is for.
 #![cfg(target_arch = "wasm32")]
 #![allow(missing_docs, unsafe_code)]

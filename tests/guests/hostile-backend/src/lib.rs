@@ -1,4 +1,4 @@
-//! A backend that misbehaves as its configuration says; told nothing, it speaks OpenAI's completions well
+//! A backend that misbehaves as its configuration says; by default it speaks OpenAI's completions well
 //! enough for whole runs. It goes below the kit's own glue, which would not let it break the contract.
 
 use misdeeds::{Deed, Written, commit, hook_panics, no_text};
@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Config {
-    /// What to do to itself.
+    /// The misdeed.
     misbehave: Option<Deed>,
-    /// What to answer that it should not.
+    /// An invalid answer to give.
     answer: Option<Answer>,
-    /// In which call; without one in none.
+    /// In which call; if absent, in none.
     call: Option<Call>,
-    /// Only where the sample, the frame or the body holds this.
+    /// Only if the sample, the frame or the body contains this.
     only_on: Option<String>,
-    /// Log everything that it is given.
+    /// Log all inputs.
     spill: bool,
     /// The method of its requests.
     method: Option<String>,
@@ -46,13 +46,13 @@ enum Call {
     Explain,
 }
 
-/// An answer that breaks the contract, or tries the host's patience.
+/// An answer that breaks the contract, or is very large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
     /// An error of the user's configuration.
     Refuse,
-    /// An error whose text is long and holds control characters.
+    /// An error whose text is long and contains control characters.
     Shout,
     /// A text of 100 MB.
     Huge,
@@ -79,7 +79,7 @@ static IN_DESCRIBE: Written = Written::nothing(b"misdeed in describe: nothing...
 pub struct Codec(Config);
 
 impl Codec {
-    /// Whether this call, about `matter`, is the one to misbehave in; does to itself what it should.
+    /// Whether to misbehave in this call, about `matter`; does the configured misdeed.
     fn tempted(&self, call: Call, matter: &[u8]) -> Option<Answer> {
         let config = &self.0;
         if config.spill {

@@ -1,4 +1,4 @@
-//! A dataset that misbehaves as its configuration says; told nothing, it asks `sample 0`, `sample 1` and so on.
+//! A dataset that misbehaves as its configuration says; by default it returns `sample 0`, `sample 1` and so on.
 
 use misdeeds::{Deed, commit};
 use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Turn, log};
@@ -9,29 +9,29 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// What to do to itself.
+    /// The misdeed.
     misbehave: Option<Deed>,
-    /// What to answer that it should not.
+    /// An invalid answer to give.
     answer: Option<Answer>,
-    /// In which call; without one in none.
+    /// In which call; if absent, in none.
     call: Option<Call>,
     /// Only at the sample of this number.
     only_at: Option<u64>,
-    /// Log everything that it is given.
+    /// Log all inputs.
     spill: bool,
     /// The number of the sample whose prompt ends in `!`.
     mark: Option<u64>,
-    /// Samples belong to so many conversations, in turn.
+    /// Samples belong to this many conversations, in turn.
     sessions: Option<u64>,
-    /// When samples are due, in milliseconds; those beyond the last are due at no time.
+    /// Arrivals of samples, in milliseconds; later samples have none.
     arrivals: Vec<u64>,
     /// The adapter of every sample.
     adapter: Option<String>,
-    /// A file to read; what it holds is the first prompt.
+    /// A file to read; its contents are the first prompt.
     file: Option<String>,
-    /// From where to read it.
+    /// The offset to read it from.
     offset: u64,
-    /// How often to open it beside, without ever closing it.
+    /// How often to open it additionally, without ever closing it.
     open_more: u32,
 }
 
@@ -47,7 +47,7 @@ enum Call {
     Spare,
 }
 
-/// An answer that breaks the contract, or tries the host's patience.
+/// An answer that breaks the contract, or is very large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
@@ -55,13 +55,13 @@ enum Answer {
     Refuse,
     /// An error of an input file.
     Fault,
-    /// A sample more than asked for.
+    /// One sample more than requested.
     TooMany,
     /// A million samples.
     Million,
     /// A prompt of 100 MB.
     Huge,
-    /// A reference that is no JSON.
+    /// A reference that is not JSON.
     BadReference,
     /// The id of the first sample.
     SameId,

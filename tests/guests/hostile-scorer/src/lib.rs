@@ -1,4 +1,4 @@
-//! A scorer that misbehaves as its configuration says; told nothing, it scores every answer's length in bytes.
+//! A scorer that misbehaves as its configuration says; by default it scores every answer's length in bytes.
 
 use misdeeds::{Deed, commit};
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer, log};
@@ -9,15 +9,15 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// What to do to itself.
+    /// The misdeed.
     misbehave: Option<Deed>,
-    /// What to answer that it should not.
+    /// An invalid answer to give.
     answer: Option<Answer>,
-    /// In which call; without one in none.
+    /// In which call; if absent, in none.
     call: Option<Call>,
-    /// Only where the answer holds this.
+    /// Only if the answer contains this.
     only_on: Option<String>,
-    /// Log everything that it is given.
+    /// Log all inputs.
     spill: bool,
 }
 
@@ -33,7 +33,7 @@ enum Call {
     Finish,
 }
 
-/// An answer that breaks the contract, or tries the host's patience.
+/// An answer that breaks the contract, or is very large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {

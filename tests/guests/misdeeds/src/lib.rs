@@ -19,13 +19,13 @@ pub const PANIC: &str = "a panic on purpose";
 pub enum Deed {
     /// Never returns.
     Loop,
-    /// Allocates without end.
+    /// Allocates endlessly.
     Memory,
-    /// Calls itself without end.
+    /// Recurses endlessly.
     Recursion,
     /// Reads outside its memory.
     OutOfBounds,
-    /// Aborts without a word.
+    /// Aborts without a message.
     Abort,
     /// Panics with [`PANIC`].
     Panic,
@@ -66,16 +66,16 @@ pub fn commit(deed: Deed) {
 pub struct Written([u8; 40]);
 
 impl Written {
-    /// Nothing to do, until somebody writes over it. It begins with what it is found by.
+    /// No misdeed, until it is patched. It begins with a marker to find it by.
     pub const fn nothing(text: &[u8; 40]) -> Self {
         Written(*text)
     }
 
-    /// Does what is written, if anything is.
+    /// Does the misdeed that is patched in, if any.
     #[allow(unsafe_code)]
     pub fn commit(&self) {
-        // SAFETY: it reads a valid reference. It is read as if somebody else had changed it, for somebody did:
-        // the compiler must not take the text for the one it knows.
+        // SAFETY: it reads a valid reference. The read is volatile because the component may have been patched:
+        // the compiler must not assume the original text.
         let text = unsafe { ptr::read_volatile(&self.0) };
         let text = String::from_utf8_lossy(&text);
         let name = text.split_once(": ").map_or("", |(_, name)| name);
@@ -87,7 +87,7 @@ impl Written {
     }
 }
 
-/// A text that is none: bytes that are not UTF-8.
+/// An invalid text: bytes that are not UTF-8.
 #[allow(unsafe_code)]
 pub fn no_text() -> String {
     // SAFETY: none, on purpose. Nothing here looks at it as a text; it goes to the host as it is, and the host
@@ -95,7 +95,7 @@ pub fn no_text() -> String {
     unsafe { String::from_utf8_unchecked(vec![b'a', 0xff, 0xfe]) }
 }
 
-/// Sends panics' messages to the log, as the kit's own glue does; for guests that go without it.
+/// Sends panic messages to the log, as the SDK does; for guests that do not use it.
 pub fn hook_panics() {
     std::panic::set_hook(Box::new(|panic| log::error(&panic.to_string())));
 }

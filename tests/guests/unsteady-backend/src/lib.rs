@@ -1,7 +1,7 @@
 //! A backend that is steady or fails in one of the ways that only `runner plugin test` finds: nothing traps and
 //! nothing breaks the contract of a single call. It goes below the kit's own glue, which would not let it.
 //!
-//! Its server's reply is a word a frame; `end` ends it. Framed as raw bytes, words end with a line feed.
+//! Its server's reply is one word per frame; `end` ends it. Framed as raw bytes, words end with a line feed.
 
 use std::cell::Cell;
 
@@ -20,7 +20,7 @@ use serde::Deserialize;
 struct Config {
     /// How it fails.
     fault: Option<Fault>,
-    /// How replies are cut.
+    /// How replies are framed.
     framing: Cut,
 }
 
@@ -28,32 +28,32 @@ struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Fault {
-    /// Words tell how many frames came with them.
+    /// Words contain the number of frames in their batch.
     ByBatch,
-    /// Words are counted anew in each batch.
+    /// Words are counted separately in each batch.
     Forgets,
     /// Words are counted in the instance, from each reply's beginning on.
     InInstance,
     /// Words are counted in the instance, from its own beginning on.
     Everlasting,
-    /// Looks at the frame that follows.
+    /// Looks at the next frame.
     LooksAhead,
-    /// Panics at what is no word.
+    /// Panics at a frame that is not a word.
     Trusting,
     /// No two requests are the same.
     Requests,
 }
 
-/// How replies are cut.
+/// How replies are framed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Cut {
-    /// A word a line.
+    /// One word per line.
     #[default]
     Lines,
-    /// Two bytes before each word say how long it is, the lowest first.
+    /// Two bytes before each word give its length, little-endian.
     Lengths,
-    /// As it comes.
+    /// Raw bytes.
     Raw,
 }
 
@@ -155,7 +155,7 @@ impl backend::GuestCodec for Codec {
             .ok()
             .and_then(|text| text.trim().parse().ok());
         let value: f64 = value.ok_or_else(|| Error::Protocol("no number".to_owned()))?;
-        // Infinite where the server sends too large a number, which the contract forbids.
+        // Infinite if the server sends a number that is too large, which the contract forbids.
         if self.is(Fault::Trusting) || value.is_finite() {
             let metric = ServerMetric::OutputTokens;
             return Ok(vec![Reading { metric, value }]);

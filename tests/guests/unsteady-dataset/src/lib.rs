@@ -17,7 +17,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Fault {
-    /// Prompts tell how many were asked for with them.
+    /// Prompts contain the number of samples requested with them.
     ByLimit,
     /// Every tenth sample has the id of the one before it.
     SameId,

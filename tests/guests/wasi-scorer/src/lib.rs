@@ -1,5 +1,5 @@
-//! A scorer that asks WASI for what its configuration names, and gives what it gets as the names of its scores.
-//! Nobody who goes by the kit would; tools for other languages put such imports into everything they make.
+//! A scorer that asks WASI for what its configuration names, and returns the results as the names of its scores.
+//! No plugin written with the SDK would; tools for other languages put such imports into everything they build.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ pub struct Config {
     bytes: u64,
 }
 
-/// Something that WASI has.
+/// Something that WASI offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Ask {
@@ -40,7 +40,7 @@ enum Ask {
     Nothing,
     /// Variables, arguments and the working folder.
     Environment,
-    /// The time, by both clocks, before and after a sleep of an hour.
+    /// The time, by both clocks, before and after sleeping an hour.
     Clocks,
     /// Random numbers.
     Random,
@@ -48,7 +48,7 @@ enum Ask {
     RandomBytes,
     /// Folders.
     Files,
-    /// What comes in.
+    /// Standard input.
     Input,
     /// Whether there is a terminal.
     Terminal,
@@ -62,7 +62,7 @@ enum Ask {
     Network,
     /// A socket.
     Socket,
-    /// Handles without end.
+    /// Endless handles.
     Handles,
 }
 
@@ -88,7 +88,7 @@ impl Scorer for Curious {
         Ok(Curious { config, map: map() })
     }
 
-    /// With nothing to ask for: the order of a hash map made at first, of one made anew, and floats as text.
+    /// Without `ask`: the order of a hash map made at first, of a new one, and floats as text.
     fn score(&mut self, _exchange: &Exchange) -> Result<Vec<Score>, Error> {
         let name = match self.config.ask {
             Ask::Nothing => {

@@ -1,4 +1,4 @@
-//! What the files of a case give a plugin, as the contract has it.
+//! A plugin's inputs from the files of a case, in the contract's types.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -40,7 +40,7 @@ struct MessageFile {
     extra: Option<Map<String, Value>>,
 }
 
-/// One text, as most messages are, or parts.
+/// One text, as in most messages, or parts.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ContentFile {
@@ -56,7 +56,7 @@ enum PartFile {
     Audio(MediaFile),
 }
 
-/// Content that is no text lies in a file beside `sample.json`.
+/// Content that is not text is in a file next to `sample.json`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct MediaFile {
@@ -94,7 +94,7 @@ impl TurnFile {
 type Read<'r> = dyn FnMut(&str) -> Option<Vec<u8>> + 'r;
 
 impl SampleFile {
-    /// As the plugin gets it; `read` gives the files that it names. Nothing where one is not there.
+    /// As the plugin receives it; `read` returns the files that it refers to. `None` if one is missing.
     pub fn sample(self, read: &mut Read<'_>) -> Option<Sample> {
         Some(Sample {
             id: self.id,
@@ -160,7 +160,7 @@ impl PartFile {
     }
 }
 
-/// `settings.json`; what it leaves out, and the whole of it where there is none, is as in most runs.
+/// `settings.json`; the defaults, also if the file is missing, are those of most runs.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SettingsFile {
@@ -202,7 +202,7 @@ impl Default for SettingsFile {
 }
 
 impl SettingsFile {
-    /// As the plugin gets them.
+    /// As the plugin receives them.
     pub fn settings(self) -> Settings {
         let sampling = self.sampling;
         Settings {
@@ -237,7 +237,7 @@ pub const CONTROLS: [(&str, Control); 4] = [
     ("metrics", Control::Metrics),
 ];
 
-/// An entry of `exchanges.json`, a line of `exchanges.jsonl`.
+/// An entry of `exchanges.json` or a line of `exchanges.jsonl`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ExchangeFile {
@@ -273,7 +273,7 @@ enum SourceFile {
 }
 
 impl ExchangeFile {
-    /// As the plugin gets it.
+    /// As the plugin receives it.
     pub fn exchange(self) -> Exchange {
         Exchange {
             id: self.id,

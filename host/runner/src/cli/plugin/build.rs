@@ -1,4 +1,4 @@
-//! `runner plugin build`: a project's component.
+//! `runner plugin build`: compiles a project to a component.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,27 +11,27 @@ use crate::author::build::{Built, Talk, build, wrap};
 use crate::author::project::Project;
 use crate::cli::failure::{Exit, Failure};
 
-/// Compile a plugin's project to DIR/target/plugin/NAME.wasm
+/// Compile a plugin project to DIR/target/plugin/NAME.wasm
 ///
-/// The language is found out: a crate that makes a `cdylib` is Rust, other projects have a runner-plugin.toml.
-/// Where a compiler is missing, the message says what to install. What compilers say goes to stderr.
-/// Of a core module that another tool made with bindings of the interface, a component is made.
+/// The language is detected: a crate that builds a `cdylib` is Rust, every other project has a runner-plugin.toml.
+/// If a compiler is missing, the message says what to install. Compiler output goes to stderr.
+/// A core module that another tool built with bindings of the plugin interface is turned into a component.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin build                                    the project in this folder\n  \
         runner plugin build my-engine --json\n  \
         runner plugin build my-engine --target wasm32-wasip2   a Rust component that imports WASI\n  \
-        runner plugin build engine.core.wasm                   a module that another tool made\n\n\
-        RUNNER_WASM_TOOLCHAIN=rustup|distribution says which Rust compiles; by default the first\n\
-        that can.")]
+        runner plugin build engine.core.wasm                   a core module from another tool\n\n\
+        RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the Rust toolchain; by default the\n\
+        first one that can compile for WebAssembly.")]
 pub struct Args {
-    /// The project's folder, or a core module
+    /// The project folder, or a core module
     #[arg(value_name = "DIR|MODULE", default_value = ".")]
     from: PathBuf,
-    /// Where the component of a module goes; by default beside it, to NAME.component.wasm
+    /// Output file for a module's component; by default NAME.component.wasm next to the module
     #[arg(long, value_name = "FILE", env = "RUNNER_PLUGIN_OUTPUT")]
     output: Option<PathBuf>,
-    /// What a project in Rust is compiled for
+    /// Compilation target of a Rust project
     #[arg(
         long,
         value_enum,
@@ -43,13 +43,13 @@ pub struct Args {
     form: Form,
 }
 
-/// What Rust is compiled for.
+/// Compilation targets of a Rust project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Targets {
-    /// A module without any system: imports are exactly those of the plugin interface
+    /// No WASI: the component imports only the plugin interface
     #[value(name = "wasm32-unknown-unknown")]
     Unknown,
-    /// With WASI 0.2, of which the sandbox gives nothing but what is empty
+    /// WASI 0.2, which the sandbox provides only as empty stubs
     #[value(name = "wasm32-wasip2")]
     Wasip2,
 }
@@ -57,7 +57,7 @@ enum Targets {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where the folder is no project, a compiler is missing or fails, or what it made is no component.
+/// If the folder is not a project, a compiler is missing or fails, or its output is not a component.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.from.is_file() {
         let built = wrap(&args.from, args.output.as_deref())?;
@@ -65,7 +65,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.output.is_some() {
-        let said = "--output is for a module; a project's component goes to DIR/target/plugin";
+        let said = "--output is only for a module; a project's component goes to DIR/target/plugin";
         return Err(Failure::new(Exit::CommandLine, said));
     }
     let project = Project::open(&args.from)?;
@@ -78,7 +78,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a compiler. Its words go to stderr: stdout carries the result.
+/// Runs a compiler. Its output goes to stderr: stdout carries the result.
 fn shell(command: &mut Command, talk: Talk) -> std::io::Result<ExitStatus> {
     command.stdin(Stdio::null());
     match talk {

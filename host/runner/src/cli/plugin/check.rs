@@ -1,4 +1,4 @@
-//! `runner plugin check`: whether a component would be let in, and what it takes.
+//! `runner plugin check`: whether a component loads, and what it needs.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,17 +16,17 @@ use plugins::examine::{self, AtRest, Moment, Outside};
 use plugins::imports::Import;
 use plugins::load::{self, Plugin};
 
-/// Say whether a component loads, what it imports and what it takes
+/// Check whether a component loads, and show its imports and resource use
 ///
-/// It is compiled anew, and instances of it are made; the times are those of this machine, now.
+/// The component is compiled from scratch and instantiated; the times are measured on this machine.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin check target/plugin/my-engine.wasm\n  \
-        runner plugin check backends/vllm.wasm          one that ships inside\n  \
-        runner plugin check stranger.wasm --json        with the whole JSON Schema\n\n\
-        Exit codes: 0 it loads, 4 it does not")]
+        runner plugin check backends/vllm.wasm          one that ships with the runner\n  \
+        runner plugin check stranger.wasm --json        includes the full JSON Schema\n\n\
+        Exit codes: 0 the component loads, 4 it does not load")]
 pub struct Args {
-    /// A component's file, or the name of one that ships inside
+    /// A component file, or the name of a plugin that ships with the runner
     #[arg(value_name = "FILE")]
     plugin: String,
     #[command(flatten)]
@@ -43,7 +43,7 @@ struct Facts {
     origin: String,
     size_bytes: u64,
     sha256: String,
-    /// Absent where it is no component.
+    /// Absent if the file is not a component.
     #[serde(skip_serializing_if = "Option::is_none")]
     imports: Option<Vec<Import>>,
     loads: bool,
@@ -55,7 +55,7 @@ struct Facts {
     limits: Limits,
 }
 
-/// What can be told of a component that loads.
+/// Facts about a component that loads.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Loaded {
@@ -66,28 +66,28 @@ struct Loaded {
     contract: String,
     config_keys: Vec<Key>,
     config_schema: Value,
-    /// Linear memory of an instance that has described itself.
+    /// Linear memory of an instance after `describe`.
     memory_at_rest_bytes: u64,
     measured: Measured,
 }
 
-/// What was measured, on this machine at this time.
+/// Times measured on this machine.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Measured {
     compile_seconds: f64,
-    /// The median of several.
+    /// Median of several instantiations.
     instantiate_seconds: f64,
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where it does not load.
+/// If the component does not load.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (asked, search) = (meant(&args.plugin)?, args.folders.search());
     let outside = examine::outside(&asked, &search)?;
-    // Nothing is kept or found compiled, so that what is measured is compiling.
+    // The cache of compiled plugins is not used, so that the time of compiling is measured.
     let looked = load::load(&asked, &search).and_then(look);
     let (loaded, failed) = match looked {
         Ok(loaded) => (Some(loaded), None),
@@ -203,17 +203,17 @@ fn words(facts: &Facts) -> String {
     if let Some(loaded) = &facts.loaded {
         text += "\nconfiguration\n";
         text += &match loaded.config_keys.is_empty() {
-            true => "  nothing\n".to_owned(),
+            true => "  none\n".to_owned(),
             false => facts::keys(&loaded.config_keys),
         };
     }
     text + &format!(
-        "\nlimits, unless a scenario's [sandbox] sets others\n{}",
+        "\nlimits (defaults; [sandbox] in a scenario changes them)\n{}",
         limits(&facts.limits)
     )
 }
 
-/// Limits in words, by the units in their names.
+/// The limits as text; the suffixes of their names give the units.
 fn limits(limits: &Limits) -> String {
     let limits = serde_json::to_value(limits).unwrap_or_default();
     let rows: Vec<[String; 2]> = (limits.as_object().into_iter().flatten())

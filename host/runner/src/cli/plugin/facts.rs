@@ -1,10 +1,10 @@
-//! Facts in words, for people: sizes, times, tables of keys.
+//! Facts as text for people: sizes, times, tables of keys.
 
 use std::time::Duration;
 
 use crate::author::keys::{Key, wrapped};
 
-/// A size, as people say it.
+/// A size in readable units.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
@@ -13,7 +13,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A duration, as people say it.
+/// A duration in readable units.
 pub fn time(duration: Duration) -> String {
     match duration.as_nanos() {
         0..1_000_000 => format!("{:.1} µs", duration.as_secs_f64() * 1e6),
@@ -22,14 +22,14 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// Keys of a configuration, a paragraph each.
+/// Configuration keys, one paragraph each.
 pub fn keys(keys: &[Key]) -> String {
     let mut text = String::new();
     for key in keys {
         let default = match (&key.default, key.required) {
             (Some(default), _) => format!(", default {default}"),
             (None, true) => ", required".to_owned(),
-            (None, false) => ", may be left out".to_owned(),
+            (None, false) => ", optional".to_owned(),
         };
         text += &format!("  {}: {}{default}\n", key.key, key.kind);
         if let Some(description) = &key.description {
@@ -39,7 +39,7 @@ pub fn keys(keys: &[Key]) -> String {
     text
 }
 
-/// A table's rows, each column as wide as its widest cell; the last as wide as it is.
+/// The rows of a table. Each column is as wide as its widest cell; the last column is not padded.
 pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());

@@ -1,4 +1,4 @@
-//! `runner plugin guide`: the guide for authors of plugins.
+//! `runner plugin guide`: the guide for plugin authors.
 
 use std::process::ExitCode;
 
@@ -6,14 +6,14 @@ use crate::cli::failure::Failure;
 use crate::cli::run::write_stdout;
 use crate::guide::Page;
 
-/// Print the guide for authors of plugins
+/// Print the guide for plugin authors
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner plugin guide                        where to begin\n  \
-        runner plugin guide backend | less         from nothing to a measured engine\n  \
+        runner plugin guide                        where to start\n  \
+        runner plugin guide backend | less         from scratch to a measured engine\n  \
         runner plugin guide engine > engine.toml   the engine of that exercise, for runner mock")]
 pub struct Args {
-    /// Which page
+    /// Page to print
     #[arg(value_name = "PAGE", value_enum, default_value_t = Page::Start)]
     page: Page,
 }
@@ -21,7 +21,7 @@ pub struct Args {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     write_stdout(args.page.text())?;
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! `runner plugin info`: what a user can write in a plugin's configuration.
+//! `runner plugin info`: the configuration keys of a plugin.
 
 use std::process::ExitCode;
 
@@ -11,14 +11,14 @@ use crate::cli::failure::Failure;
 use model::plugin::Kind;
 use plugins::{examine, load};
 
-/// Say what a plugin does and what can be configured
+/// Show what a plugin does and its configuration keys
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner plugin info vllm                      one that ships inside, by its short name\n  \
-        runner plugin info ./my-engine.wasm          a file\n  \
-        runner plugin info sglang --json             the JSON Schema of its configuration too")]
+        runner plugin info vllm                      one that ships with the runner, by its short name\n  \
+        runner plugin info ./my-engine.wasm          a component file\n  \
+        runner plugin info sglang --json             with the JSON Schema of its configuration")]
 pub struct Args {
-    /// A component's file, or the name of one that ships inside
+    /// A component file, or the name of a plugin that ships with the runner
     #[arg(value_name = "PLUGIN")]
     plugin: String,
     #[command(flatten)]
@@ -47,7 +47,7 @@ struct Plate {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where the plugin does not load.
+/// If the plugin does not load.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let plugin = load::load(&meant(&args.plugin)?, &args.folders.search())?;
@@ -75,7 +75,7 @@ fn words(plate: &Plate) -> String {
         Kind::Backend | Kind::Dataset => kind.to_owned(),
     };
     let keys = match plate.config_keys.is_empty() {
-        true => "It has nothing to configure.\n".to_owned(),
+        true => "It has no configuration keys.\n".to_owned(),
         false => format!(
             "Keys of [{table}.config]:\n{}",
             facts::keys(&plate.config_keys)
@@ -88,7 +88,7 @@ fn words(plate: &Plate) -> String {
         })
         .collect();
     format!(
-        "{} {}, a {kind}: {}\n\n{keys}\nIn a scenario, with every default:\n{example}",
+        "{} {}, a {kind}: {}\n\n{keys}\nIn a scenario, with all defaults:\n{example}",
         plate.name, plate.version, plate.summary
     )
 }

@@ -1,4 +1,4 @@
-//! `runner plugin list`: the plugins that there are.
+//! `runner plugin list`: lists the available plugins.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,10 +12,10 @@ use model::plugin::Kind;
 use plugins::load::{self, SearchPath};
 use plugins::{PluginError, examine};
 
-/// Digits of a digest that tell components apart at a glance.
+/// Digits of a digest to show: enough to tell components apart at a glance.
 const SHORT: usize = 12;
 
-/// List the plugins inside this runner and in folders
+/// List the plugins that ship with the runner and those in given folders
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin list\n  \
@@ -29,11 +29,11 @@ pub struct Args {
     form: Form,
 }
 
-/// What there is.
+/// The available plugins.
 #[derive(Debug, Serialize)]
 struct Listing {
     plugins: Vec<Entry>,
-    /// Files that are called components and do not load.
+    /// Files that are named like components but do not load.
     unusable: Vec<Unusable>,
 }
 
@@ -54,10 +54,10 @@ struct Unusable {
     error: String,
 }
 
-/// Runs the subcommand. A file that is no plugin is told, and no failure.
+/// Runs the subcommand. A file that is not a plugin is reported, but is not a failure.
 ///
 /// # Errors
-/// Where a folder cannot be read.
+/// If a folder cannot be read.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let mut names: Vec<String> = shipped::plugins().map(str::to_owned).collect();
@@ -87,7 +87,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What every plugin says of itself, each compiled on a thread of its own, in the order of the names.
+/// The description of each plugin, in the order of the names. Each is compiled on its own thread.
 fn entries(names: Vec<String>) -> Vec<(String, Result<Entry, PluginError>)> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (names.into_iter())
@@ -125,7 +125,7 @@ fn entry(asked: &str) -> Result<Entry, PluginError> {
     })
 }
 
-/// The files of a folder that are called components, in order.
+/// The files of a folder that are named like components, in order.
 fn components(folder: &Path) -> Result<Vec<String>, Failure> {
     let unreadable = |cause: std::io::Error| {
         let words = format!("cannot read the folder `{}`: {cause}", folder.display());
@@ -165,7 +165,7 @@ fn words(listing: &Listing) -> String {
         text += &format!("{}\n{}", kinds[0].kind.folder(), facts::columns(&rows));
     }
     if listing.plugins.is_empty() {
-        text += "There are none: this runner was built without plugins, and no folder holds one.\n";
+        text += "No plugins: this runner was built without any, and no folder contains one.\n";
     }
     text
 }

@@ -1,4 +1,4 @@
-//! `runner plugin`: what a plugin's author needs, and what a user wants to know of one. One file per subcommand.
+//! `runner plugin`: tools for plugin authors, and facts about plugins for users. One file per subcommand.
 
 pub mod build;
 pub mod check;
@@ -20,19 +20,19 @@ use super::failure::{Exit, Failure};
 use super::run::write_stdout;
 use plugins::load::SearchPath;
 
-/// Make, build, check, test and list plugins
+/// Create, build, check, test and list plugins
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "From nothing to a tested component:\n  \
-        runner plugin new backend my-engine    a project that builds as it stands\n  \
+#[command(after_help = "From scratch to a tested component:\n  \
+        runner plugin new backend my-engine    creates a project that builds unchanged\n  \
         cd my-engine\n  \
         runner plugin build                    writes target/plugin/my-engine.wasm\n  \
         runner plugin check target/plugin/my-engine.wasm\n  \
-        runner plugin test                     its cases, in the sandbox of a run\n\n\
-        What there is:\n  \
-        runner plugin list                     the plugins inside this runner\n  \
-        runner plugin info vllm                what can be written under [backend.config]\n  \
-        runner plugin guide backend            how such a plugin is written\n\n\
-        Exit codes: 0 done, 2 command line, 3 project or input, 4 plugin or compiler")]
+        runner plugin test                     runs its cases in the sandbox\n\n\
+        To look around:\n  \
+        runner plugin list                     the plugins that ship with the runner\n  \
+        runner plugin info vllm                the keys of [backend.config]\n  \
+        runner plugin guide backend            how to write a backend\n\n\
+        Exit codes: 0 success, 2 command line, 3 project or input, 4 plugin or compiler")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -52,7 +52,7 @@ enum Command {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// What went wrong.
+/// As the subcommand.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::New(args) => new::exec(args),
@@ -65,16 +65,16 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// In which form facts are printed.
+/// Output format of a subcommand.
 #[derive(Clone, Debug, clap::Args)]
 struct Form {
-    /// Print the facts as one JSON object
+    /// Print the result as one JSON object
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
 }
 
 impl Form {
-    /// Prints facts, as JSON or in words.
+    /// Prints facts, as JSON or as text.
     fn print<F: Serialize>(
         &self,
         facts: &F,
@@ -91,10 +91,10 @@ impl Form {
     }
 }
 
-/// Where plugins are looked for, beside the path as given and what ships.
+/// Folders to search for plugins, in addition to the path as given and the shipped plugins.
 #[derive(Clone, Debug, clap::Args)]
 struct Folders {
-    /// Folders to look for plugins in, set apart as in PATH
+    /// Folders to search for plugins, separated as in PATH
     #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH")]
     plugin_path: Option<OsString>,
 }
@@ -113,7 +113,7 @@ impl Folders {
     }
 }
 
-/// The name to load for what a user calls a plugin: `vllm` is `backends/vllm.wasm` where nothing else can be meant.
+/// The plugin to load for a name that a user gives: `vllm` is `backends/vllm.wasm` if the name is unambiguous.
 fn meant(asked: &str) -> Result<String, Failure> {
     if asked.contains(['/', '\\', '.', '@']) {
         return Ok(asked.to_owned());
@@ -124,7 +124,7 @@ fn meant(asked: &str) -> Result<String, Failure> {
         (Some(one), None) => Ok(one.to_owned()),
         (Some(one), Some(other)) => Err(Failure::new(
             Exit::CommandLine,
-            format!("`{asked}` can be `{one}` or `{other}`; say which"),
+            format!("`{asked}` is ambiguous: use `{one}` or `{other}`"),
         )),
         (None, _) => Ok(asked.to_owned()),
     }

@@ -1,4 +1,4 @@
-//! `runner plugin new`: a project from a template.
+//! `runner plugin new`: creates a project from a template.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,28 +11,28 @@ use crate::author::{Language, project, template};
 use crate::cli::failure::Failure;
 use model::plugin::Kind;
 
-/// Write a plugin's project, which builds and passes its first case as it stands
+/// Create a plugin project that builds and passes its first case unchanged
 ///
-/// The project holds all that it takes beside a compiler: the plugin interface, for Rust also the SDK, a first
-/// case, a README.md with the next steps, and a workflow that tests it.
+/// The project contains everything except a compiler: the plugin interface, the SDK (for Rust), a first case, a
+/// README.md with the next steps, and a workflow that tests it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner plugin new backend my-engine                    an engine's dialect, in Rust\n  \
-        runner plugin new scorer rouge --lang python           a judge of answers, in Python\n  \
-        runner plugin new dataset my-prompts --path ./prompts  into a folder of another name\n\n\
-        Kinds: a backend writes an engine's requests and reads its replies, a dataset makes\n\
-        what is asked, a scorer judges answers after the run.")]
+        runner plugin new backend my-engine                    a backend for an engine, in Rust\n  \
+        runner plugin new scorer rouge --lang python           a scorer of answers, in Python\n  \
+        runner plugin new dataset my-prompts --path ./prompts  in another folder\n\n\
+        Kinds: a backend writes the requests to an engine and reads its replies, a dataset\n\
+        generates samples, a scorer scores answers after the run.")]
 pub struct Args {
-    /// What it is to be
+    /// Kind of plugin
     #[arg(value_name = "KIND", value_enum)]
     kind: Kinds,
-    /// Its name: lower-case words with `-` between them
+    /// Name of the plugin: lower-case words joined by `-`
     #[arg(value_name = "NAME")]
     name: Name,
-    /// In which language
+    /// Programming language
     #[arg(long, value_enum, env = "RUNNER_PLUGIN_LANG", default_value = "rust")]
     lang: Language,
-    /// The project's folder [default: NAME]
+    /// Project folder [default: NAME]
     #[arg(long, value_name = "DIR", env = "RUNNER_PLUGIN_PROJECT")]
     path: Option<PathBuf>,
     #[command(flatten)]
@@ -44,13 +44,13 @@ pub struct Args {
 enum Kinds {
     /// Writes requests and reads replies
     Backend,
-    /// Makes samples
+    /// Generates samples
     Dataset,
-    /// Judges answers
+    /// Scores answers
     Scorer,
 }
 
-/// What was made.
+/// The new project.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Made {
@@ -64,7 +64,7 @@ struct Made {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where there is something in the folder already, or no such template.
+/// If the folder is not empty, or there is no such template.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let kind = match args.kind {
         Kinds::Backend => Kind::Backend,
@@ -87,7 +87,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn words(made: &Made) -> String {
-    // What an author never opens is named by its folder.
+    // Files that an author never opens are summed up by their folder.
     let mut shown: Vec<&str> = Vec::new();
     for file in &made.files {
         let name = match file.split_once('/') {
@@ -100,7 +100,7 @@ fn words(made: &Made) -> String {
     }
     format!(
         "{}: a {} in {}\n  {}\n\nNext:\n  cd {}\n  runner plugin build\n  runner plugin check target/plugin/{}.wasm\n  runner plugin test\n\
-         README.md says how it goes on.\n",
+         README.md describes the next steps.\n",
         made.folder.display(),
         made.kind.name(),
         made.language.name(),

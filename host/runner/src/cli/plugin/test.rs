@@ -1,4 +1,4 @@
-//! `runner plugin test`: runs a plugin's cases in the sandbox of a run, and says what does not hold.
+//! `runner plugin test`: runs a plugin's cases in the sandbox, and reports what fails.
 
 mod junit;
 mod text;
@@ -20,52 +20,52 @@ use plugins::load::{SearchPath, load};
 
 /// Run a plugin's cases in the sandbox
 ///
-/// A case is a folder with what the plugin is given and what it must give. Replies are decoded whole, frame by
-/// frame, in random batches and in several instances, and must mean the same each time; cut and damaged ones
-/// must end in an error or in events, never in a trap.
+/// A case is a folder with the plugin's inputs and its expected outputs. Replies are decoded whole, frame by frame,
+/// in random batches and in several instances; the result must be the same each time. Truncated and damaged
+/// replies must result in events or an error, never in a trap.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 every case holds, 4 a case does not hold or the plugin cannot be loaded,\n  \
-        3 a case's folder is wrong or there is none, 2 command line"
+    after_help = "Exit codes: 0 all cases pass, 4 a case fails or the plugin cannot be loaded,\n  \
+        3 a case's folder is invalid or there are no cases, 2 command line"
 )]
 pub struct Args {
-    /// A plugin project, whose cases are in cases/; or a folder of cases, or one case
+    /// A plugin project (with its cases in cases/), a folder of cases, or a single case
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// The component [default: the one in DIR/target/plugin, where `runner plugin build` leaves it]
+    /// Component to test [default: the one that `runner plugin build` wrote to DIR/target/plugin]
     #[arg(long, value_name = "FILE", env = "RUNNER_TEST_PLUGIN")]
     plugin: Option<String>,
-    /// Only the cases whose name holds this
+    /// Run only the cases whose name contains this text
     #[arg(long, value_name = "TEXT", env = "RUNNER_TEST_FILTER")]
     filter: Option<String>,
-    /// Write what the plugin gives into the cases as what it must give; then read the difference
+    /// Rewrite failing expectations with the plugin's output; review the diff afterwards
     #[arg(long, env = "RUNNER_TEST_BLESS", value_parser = FalseyValueParser::new())]
     bless: bool,
-    /// In which form
+    /// Output format
     #[arg(long, env = "RUNNER_TEST_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
     artifacts: Artifacts,
 }
 
-/// The forms of a report.
+/// The formats of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// A line a case, differences, and a summary
+    /// One line per case, diffs and a summary
     Text,
-    /// The whole report
+    /// The full report
     Json,
-    /// JUnit's XML, as continuous integration reads it
+    /// JUnit XML for continuous integration
     Junit,
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where there is no case to run, a case is wrong, or the plugin cannot be loaded.
+/// If there is no case to run, a case is invalid, or the plugin cannot be loaded.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let suite = suite(args)?;
@@ -108,9 +108,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         }
     })?;
     if report.can_be_blessed() {
-        tell(
-            "where what the plugin gives is meant, run again with --bless and read the difference",
-        );
+        tell("if the plugin's output is right, run again with --bless and review the diff");
     }
     Ok(match report.failed {
         0 => ExitCode::SUCCESS,
@@ -118,7 +116,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Finds the component and the cases, and reads both.
+/// Finds and reads the component and the cases.
 fn suite(args: &Args) -> Result<Suite, Failure> {
     let wrong = |what: String| Failure::new(Exit::Input, what);
     let mut found = find::cases(&args.dir).map_err(wrong)?;
@@ -145,7 +143,7 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
             return Err(Failure::new(
                 Exit::CommandLine,
                 format!(
-                    "`{}` is in no plugin project, which would have its cases in cases/; name the component with --plugin",
+                    "`{}` is not in a plugin project, which has its cases in cases/; name the component with --plugin",
                     args.dir.display()
                 ),
             ));
@@ -166,7 +164,7 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
     })
 }
 
-/// How far it is, on a terminal only.
+/// The progress bar, on a terminal only.
 fn progress(cases: usize) -> ProgressBar {
     let target = match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),

@@ -18,7 +18,7 @@ pub(super) fn said<'a>(role: &'static str, content: &'a str) -> Said<'a> {
     Said { role, content }
 }
 
-/// A message with whatever it holds; further fields stand last.
+/// A message with all its fields; further fields come last.
 #[derive(Serialize)]
 struct Full<'a> {
     role: &'static str,
@@ -37,8 +37,8 @@ enum Content<'a> {
 /// The value of `messages`.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] where a message's further fields are no JSON object, or hold `role` or `content`, and
-/// where a sound has a form that the API does not take.
+/// [`Error::InvalidInput`] if a message's further fields are not a JSON object, or contain `role` or `content`, and
+/// if audio has a format that the API does not accept.
 pub(super) fn written(messages: &[Message]) -> Result<Vec<Box<RawValue>>, Error> {
     messages
         .iter()
@@ -88,7 +88,7 @@ fn part(part: &Part) -> Result<Value, Error> {
     })
 }
 
-/// The content alone, in base64.
+/// Only the content, in base64.
 fn data(media: &Media) -> String {
     let url = media.data_url();
     url.split_once(',')
@@ -100,7 +100,7 @@ fn format(media: &Media) -> Result<&'static str, Error> {
         "audio/wav" | "audio/x-wav" | "audio/wave" => Ok("wav"),
         "audio/mpeg" | "audio/mp3" => Ok("mp3"),
         other => Err(Error::InvalidInput(format!(
-            "a sound of type `{other}`: this API takes audio/wav and audio/mpeg"
+            "audio of type `{other}`: this API accepts only audio/wav and audio/mpeg"
         ))),
     }
 }

@@ -1,14 +1,14 @@
-//! The pattern of a stream's chunks: those of one reply differ in nothing but a piece of text, so one
-//! that was read shows where the text of the next ones lies.
+//! The pattern of a stream's chunks: those of one reply differ only in a piece of text, so one that was parsed
+//! shows where the text of the next ones is.
 //!
 //! Nothing is guessed. A chunk has the pattern if its bytes before and after one JSON string are those of
-//! a chunk that was read in full; then reading it in full would give the same but for that string. What
-//! does not fit is read in full.
+//! a chunk that was parsed in full; then parsing it in full would give the same except for that string. A chunk
+//! that does not fit is parsed in full.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What a piece of text is of.
+/// What a piece of text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// The answer.
@@ -17,7 +17,7 @@ pub enum Of {
     Reasoning,
 }
 
-/// The bytes around the text of chunks that are a piece of text and nothing else.
+/// The bytes around the text of chunks that contain only a piece of text.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     of: Of,
@@ -50,8 +50,8 @@ struct Delta<'a> {
 }
 
 impl Pattern {
-    /// The pattern of a chunk that means a piece of text of this kind and nothing else. `None` where
-    /// it is not plain which of its strings that is.
+    /// The pattern of a chunk that means only a piece of text of this kind. `None` if it is ambiguous
+    /// which of its strings that is.
     pub fn of(of: Of, chunk: &[u8]) -> Option<Self> {
         let parsed: Chunk = serde_json::from_slice(chunk).ok()?;
         let [choice] = &parsed.choices[..] else {
@@ -85,7 +85,7 @@ impl Pattern {
         })
     }
 
-    /// The text of a chunk, and what it is of, if the chunk has the pattern and the text is not empty.
+    /// The text of a chunk, and what it belongs to, if the chunk has the pattern and the text is not empty.
     pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
         let length = chunk
             .len()
@@ -99,7 +99,7 @@ impl Pattern {
         let text = if string.iter().all(is_plain) {
             String::from_utf8(string.to_vec()).ok()?
         } else {
-            // With its quotes: they stand on either side of it.
+            // Including its quotes.
             let quoted = chunk.get(before.len() - 1..before.len() + length + 1)?;
             serde_json::from_slice(quoted).ok()?
         };

@@ -16,13 +16,13 @@ pub struct Reply {
     ended: bool,
     counting: Counting,
     produced: u32,
-    /// Found anew in every batch: it only saves time.
+    /// Recomputed in every batch: it only saves time.
     #[serde(skip)]
     pattern: Option<Pattern>,
 }
 
 /// Whether each piece of the answer comes with the number of tokens so far. Servers that count only at the
-/// end, in the answer's last chunk, must not have that piece stand for the whole.
+/// end, in the answer's last chunk, must not have that piece count as the whole answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Counting {
     #[default]
@@ -38,7 +38,7 @@ struct Chunk<'a> {
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<Counts>,
-    /// An error of SGLang and LMDeploy may stand at the top, without `error` around it.
+    /// An error of SGLang and LMDeploy may be at the top level, without `error` around it.
     #[serde(borrow)]
     message: Option<&'a RawValue>,
 }
@@ -70,7 +70,7 @@ struct Counts {
     completion_tokens: Option<u32>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
-    /// SGLang's place for it.
+    /// Where SGLang puts it.
     reasoning_tokens: Option<u32>,
 }
 
@@ -84,11 +84,11 @@ struct CompletionDetails {
     reasoning_tokens: Option<u32>,
 }
 
-/// Appends what one frame means, of a stream or a whole body. Only a stream's `[DONE]` gives the end
-/// marker: the end of a whole body is the host's to know.
+/// Appends the events of one frame, of a stream or a whole body. Only a stream's `[DONE]` gives the end
+/// marker: the host detects the end of a whole body.
 ///
 /// # Errors
-/// [`Error::Protocol`] where the frame is not of this API.
+/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut Reply,
     frame: &Frame<'_>,
@@ -171,7 +171,7 @@ impl Reply {
             finishes.extend(finish);
         }
         attribute(&mut events[before..], tokens);
-        // Servers that count every piece repeat what the pieces say; only the last count is news.
+        // Servers that count every piece repeat the counts of the pieces; only the last count is new.
         let last = only_usage || !finishes.is_empty() || events.len() == before;
         if let Some(counts) = chunk.usage.filter(|_| last) {
             events.extend(counts.usage().map(Meaning::Usage));
@@ -179,9 +179,9 @@ impl Reply {
         events.extend(finishes.into_iter().map(finished));
     }
 
-    /// How many tokens this chunk adds, where the server counts every piece.
+    /// How many tokens this chunk adds, if the server counts every piece.
     fn tokens(&mut self, choices: &[Choice], usage: Option<&Counts>) -> Option<u32> {
-        // A chunk without choices closes the count. Several answers are counted each for itself.
+        // A chunk without choices ends the count. Several answers are counted separately.
         if choices.is_empty() || self.counting == Counting::No {
             return None;
         }
@@ -199,8 +199,8 @@ impl Reply {
         Some(new)
     }
 
-    /// The pattern of a chunk that was read to mean these events, where later ones may have it: a piece of
-    /// text and nothing else, uncounted, which leaves the reply as it was.
+    /// The pattern of a chunk that was parsed to these events, if later chunks may have it: only a piece of
+    /// text, uncounted, which leaves the state of the reply unchanged.
     fn pattern_of(&self, chunk: &[u8], events: &[Meaning]) -> Option<Pattern> {
         let of = match events {
             [Meaning::Text(piece)] if !piece.text.is_empty() => Of::Text,
@@ -220,7 +220,7 @@ impl Reply {
 }
 
 impl Counts {
-    /// `None` where nothing was counted.
+    /// `None` if nothing was counted.
     fn usage(self) -> Option<Usage> {
         let usage = Usage {
             input_tokens: self.prompt_tokens,
@@ -245,7 +245,7 @@ fn piece(text: String) -> Output {
     Output { text, tokens: None }
 }
 
-/// Gives the chunk's tokens to its piece; where there are several, nobody said how they divide.
+/// Assigns the chunk's tokens to its piece; if there are several pieces, it is unknown how the tokens divide.
 fn attribute(events: &mut [Meaning], tokens: Option<u32>) {
     let mut pieces = events.iter_mut().filter_map(|event| match event {
         Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => Some(piece),
@@ -256,7 +256,7 @@ fn attribute(events: &mut [Meaning], tokens: Option<u32>) {
     }
 }
 
-/// Engines end a request that they could not finish with a reason that no answer has.
+/// Engines end a request that they could not finish with a reason that a complete answer never has.
 fn finished(reason: String) -> Meaning {
     match reason.as_str() {
         "abort" | "error" => Meaning::Failure(Refusal {
@@ -278,7 +278,7 @@ pub(crate) fn failure(error: &[u8]) -> Meaning {
     Meaning::Failure(explain::in_band(error))
 }
 
-/// The error for a frame that is not of the dialect, with its beginning.
+/// The error for a frame in an unknown format, with the frame's beginning.
 pub(crate) fn not_a_chunk(data: &[u8], why: &dyn std::fmt::Display) -> Error {
     Error::Protocol(format!(
         "expected a chunk of a reply, got `{}`: {why}",

@@ -1,4 +1,4 @@
-// What a dataset needs: a class to derive from, samples, and reading the files that the scenario names.
+// What a dataset needs: a base class, samples, and reading the files that the scenario names.
 
 import files from "runner:plugin/files@0.2.0";
 
@@ -6,7 +6,7 @@ import { configured, invalidConfig, invalidInput, textOf } from "./index.js";
 
 /** A sequence of samples. Derive a class `Generator` from it, set the static field `config`, and write `samples`. */
 export class Dataset {
-  /** An `option` for each key that the user may set. */
+  /** An `option` for each configuration key. */
   static config = {};
 
   /**
@@ -26,7 +26,7 @@ export class Dataset {
    */
   *samples() {}
 
-  // What the host calls.
+  // Called by the host.
 
   static open(config, seed, count) {
     return new this(configured(this.config, config), seed, count);
@@ -49,7 +49,7 @@ export class Dataset {
 }
 
 /**
- * A sample: its id, unique within a run, and what is asked: a text, or a prompt as the contract has it, such as
+ * A sample: its id, unique within a run, and its prompt: a text, or a prompt of the contract's type, such as
  * `{ tag: "tokens", val: [1, 2] }`. Further fields are those of a sample in `wit/types.wit`, in camel case.
  */
 export function sample(id, prompt, fields = {}) {

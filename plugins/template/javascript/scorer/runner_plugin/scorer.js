@@ -1,21 +1,21 @@
-// What a scorer needs: a class to derive from, and scores.
+// What a scorer needs: a base class, and scores.
 
 import { configured } from "./index.js";
 
 /**
- * A judge of answers. Derive a class `Judge` from it, set the static field `config`, and write `judge`, and `whole`
- * where there is something to say of the run as a whole.
+ * Scores answers. Derive a class `Judge` from it, set the static field `config`, and write `judge`, and also `whole`
+ * if there are scores of the run as a whole.
  */
 export class Scorer {
-  /** An `option` for each key that the user may set. */
+  /** An `option` for each configuration key. */
   static config = {};
 
   constructor(config) {
-    /** What the user set. */
+    /** The user's configuration. */
     this.config = config;
   }
 
-  /** The scores of one answer by name; `{}` where it cannot be judged. The host gives their mean. */
+  /** The scores of one answer by name; `{}` if it cannot be scored. The host computes their means. */
   judge(_exchange) {
     return {};
   }
@@ -25,7 +25,7 @@ export class Scorer {
     return {};
   }
 
-  // What the host calls.
+  // Called by the host.
 
   static open(config) {
     return new this(configured(this.config, config));
@@ -40,7 +40,7 @@ export class Scorer {
   }
 }
 
-/** The sample's reference as a value, undefined where it has none. */
+/** The sample's reference as a value, undefined if it has none. */
 export const referenceOf = (exchange) =>
   exchange.reference === null ? undefined : JSON.parse(exchange.reference);
 

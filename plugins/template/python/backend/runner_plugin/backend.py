@@ -1,4 +1,4 @@
-"""What a backend needs: a class to derive from, request bodies, events, and reading of what servers say."""
+"""What a backend needs: a base class, request bodies, events, and parsing of server replies."""
 
 import base64
 import json
@@ -13,11 +13,11 @@ class Backend:
     """A server's dialect. Derive a class `Codec` from it, set `Config` and `url`, and write `encode` and `read`."""
 
     Config = None
-    """The dataclass of what the user may set; an instance is in `self.config`."""
+    """The dataclass of the user's settings; an instance is in `self.config`."""
     url = "http://127.0.0.1:8000"
-    """Where this engine listens when nobody says otherwise."""
+    """The engine's default URL."""
     controls = {}
-    """Paths of what the engine can be asked with GET beside answers, by `Control`."""
+    """Paths for GET requests other than inference, by `Control`."""
 
     def __init__(self, config):
         self.config = config
@@ -32,7 +32,7 @@ class Backend:
         limited to 64 KiB, so don't keep the answer in it."""
         raise NotImplementedError
 
-    # What the host calls, as it stands for most engines.
+    # Called by the host; these defaults suit most engines.
 
     @classmethod
     def open(cls, config):
@@ -84,11 +84,11 @@ class Events:
         self.all.append(api.Event(self.frame, meaning))
 
     def opened(self):
-        """The reply has begun; nothing of the answer yet."""
+        """The reply has begun, but contains nothing of the answer yet."""
         self._add(api.Meaning_Opened())
 
     def text(self, text, tokens=None):
-        """A piece of the answer, and how many tokens it stands for where the server says so."""
+        """A piece of the answer, and its number of tokens if the server reports it."""
         self._add(api.Meaning_Text(api.Output(well_formed(text), tokens)))
 
     def reasoning(self, text, tokens=None):
@@ -100,20 +100,20 @@ class Events:
         self._add(api.Meaning_ToolCall(api.Output(well_formed(text), tokens)))
 
     def usage(self, input_tokens=None, cached_input_tokens=None, output_tokens=None, reasoning_tokens=None):
-        """What the server counted. What is no count, such as null, is absent."""
+        """The server's token counts. A value that is not a count, such as null, is treated as absent."""
         counts = map(count, (input_tokens, cached_input_tokens, output_tokens, reasoning_tokens))
         self._add(api.Meaning_Usage(api.Usage(*counts)))
 
     def finish(self, reason):
-        """The server's own word for why it stopped."""
+        """The finish reason, in the server's own word."""
         self._add(api.Meaning_Finish(well_formed(reason)))
 
     def failure(self, error):
-        """The server reported an error inside a reply that began as a success; `error` is what it sent."""
+        """The server reported an error inside a reply with a success status; `error` is what it sent."""
         self._add(api.Meaning_Failure(api.Refusal(reason(None, message(error)), message(error))))
 
     def end(self):
-        """The end marker: the reply is whole."""
+        """The end marker: the reply is complete."""
         self._add(api.Meaning_End())
 
 
@@ -155,7 +155,7 @@ def post(path, body, headers=()):
 
 
 def extended(body, sample, settings):
-    """The body with the sample's own parameters over it, and the user's extra body over these."""
+    """Merges the sample's own parameters over the body, and the user's extra body over those."""
     for extra in (sample.parameters, settings.extra_body):
         if extra is not None:
             body = _merged(body, json.loads(extra))
@@ -169,17 +169,17 @@ def _merged(under, over):
 
 
 def model(sample, settings):
-    """The name to ask for: the sample's adapter, or the model."""
+    """The model name to send: the sample's adapter, or the model."""
     return sample.adapter or settings.model
 
 
 def output_tokens(sample, settings):
-    """How many tokens to ask for, or None where the server is to decide."""
+    """How many tokens to request, or None if the server decides."""
     return settings.output_tokens if sample.output_tokens is None else sample.output_tokens
 
 
 def sampling(settings):
-    """The sampling settings that are set, by the names that OpenAI's API and its extensions have for them."""
+    """The sampling settings that are set, by their names in OpenAI's API and its extensions."""
     chosen = {key: value for key, value in vars(settings.sampling).items() if value is not None}
     if not chosen["stop"]:
         del chosen["stop"]
@@ -187,7 +187,7 @@ def sampling(settings):
 
 
 def messages(prompt):
-    """The prompt as the OpenAI API's `messages`; a text becomes the message of a user."""
+    """The prompt as the OpenAI API's `messages`; a text becomes a user message."""
     match prompt:
         case types.Prompt_Text(text):
             return [{"role": "user", "content": text}]
@@ -215,11 +215,11 @@ def _part(part):
             data = base64.b64encode(media.bytes).decode()
             return {"type": "image_url", "image_url": {"url": f"data:{media.media_type};base64,{data}"}}
         case _:
-            raise invalid_input("a message holds a sound; this backend can send text and images")
+            raise invalid_input("a message contains audio; this backend can send text and images")
 
 
 def refusal(status, body):
-    """What a reply with an error status says, in any of the forms that engines and proxies give it."""
+    """The error in a reply with an error status, in any of the forms that engines and proxies use."""
     try:
         said = message(parsed(body))
     except ValueError:
@@ -228,7 +228,7 @@ def refusal(status, body):
 
 
 def message(error):
-    """The sentence in an error value, such as {"error": {"message": "…"}}."""
+    """The message in an error value, such as {"error": {"message": "…"}}."""
     for _ in range(8):
         if not isinstance(error, dict):
             break
@@ -241,7 +241,7 @@ def message(error):
 
 
 def reason(status, said):
-    """The kind of trouble, from the status, None where there is none, and from words that engines use."""
+    """The kind of error, from the status (None if there is none) and from words that engines use."""
     said = said.lower()
 
     def says(*words):

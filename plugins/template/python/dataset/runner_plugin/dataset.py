@@ -1,4 +1,4 @@
-"""What a dataset needs: a class to derive from, samples, and reading the files that the scenario names."""
+"""What a dataset needs: a base class, samples, and reading the files that the scenario names."""
 
 from componentize_py_types import Err
 from runner_plugin import configured, invalid_config, invalid_input, well_formed
@@ -10,10 +10,10 @@ class Dataset:
     """A sequence of samples. Derive a class `Generator` from it, set `Config`, and write `samples`."""
 
     Config = None
-    """The dataclass of what the user may set; an instance is in `self.config`."""
+    """The dataclass of the user's settings; an instance is in `self.config`."""
 
     def __init__(self, config, seed, count):
-        """`seed` is what all random choices come from; `count` is how many samples the run will measure, or None."""
+        """`seed` seeds all random choices; `count` is the number of samples that the run will measure, or None."""
         self.config = config
         self.seed = seed
         self.count = count
@@ -24,7 +24,7 @@ class Dataset:
         same samples, everywhere: draw random numbers from `random.Random(self.seed)` and from nothing else."""
         raise NotImplementedError
 
-    # What the host calls.
+    # Called by the host.
 
     @classmethod
     def open(cls, config, seed, count):
@@ -39,7 +39,7 @@ class Dataset:
 
 
 def sample(id, prompt, **fields):
-    """A sample: its id, unique within a run, and what is asked: a text, or one of the `Prompt_…` classes. Further
+    """A sample: its id, unique within a run, and its prompt: a text, or one of the `Prompt_…` classes. Further
     fields are those of `types.Sample`."""
     absent = dict.fromkeys(
         ("input_tokens", "output_tokens", "reference", "turn", "class_", "arrival", "adapter", "parameters")

@@ -1,4 +1,4 @@
-"""What a scorer needs: a class to derive from, and scores."""
+"""What a scorer needs: a base class, and scores."""
 
 import json
 
@@ -8,24 +8,24 @@ from wit_world.imports import tokenizer
 
 
 class Scorer:
-    """A judge of answers. Derive a class `Judge` from it, set `Config`, and write `judge`, and `whole` where there
-    is something to say of the run as a whole."""
+    """Scores answers. Derive a class `Judge` from it, set `Config`, and write `judge`, and also `whole` if there are
+    scores of the run as a whole."""
 
     Config = None
-    """The dataclass of what the user may set; an instance is in `self.config`."""
+    """The dataclass of the user's settings; an instance is in `self.config`."""
 
     def __init__(self, config):
         self.config = config
 
     def judge(self, exchange):
-        """The scores of one answer by name; an empty dict where it cannot be judged. The host gives their mean."""
+        """The scores of one answer by name; an empty dict if it cannot be scored. The host computes their means."""
         raise NotImplementedError
 
     def whole(self):
         """Scores of the run as a whole by name, for measures that are not a mean of `judge`'s."""
         return {}
 
-    # What the host calls.
+    # Called by the host.
 
     @classmethod
     def open(cls, config):
@@ -39,7 +39,7 @@ class Scorer:
 
 
 def reference(exchange):
-    """The sample's reference as a value, None where it has none."""
+    """The sample's reference as a value, None if it has none."""
     return None if exchange.reference is None else json.loads(exchange.reference)
 
 

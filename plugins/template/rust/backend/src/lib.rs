@@ -1,14 +1,14 @@
-//! {{name}}: an engine that answers conversations with an event stream, as the OpenAI API does. Change what yours
-//! does otherwise; `runner_plugin::Backend` says what each function is for and what more there is.
+//! {{name}}: an engine that answers conversations with an event stream, as the OpenAI API does. Change what your
+//! engine does differently; `runner_plugin::Backend` documents each function, and those that you can add.
 
 use runner_plugin::dialect::openai::{self, Route};
 use runner_plugin::{Backend, Control, Error, Frame, Meaning, Request, Sample, Settings};
 
-/// What a user may write under `[backend.config]`. The comments are the help that they get.
+/// What a user may write under `[backend.config]`. The comments become its help text.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Where the engine answers, below the target's URL.
+    /// The path of the engine's route, below the target's URL.
     path: String,
 }
 

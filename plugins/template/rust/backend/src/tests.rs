@@ -1,4 +1,4 @@
-//! What is quicker to try natively than with a case: `cargo test`.
+//! Unit tests, which run natively and so are quicker than cases: `cargo test`.
 
 use runner_plugin::{Backend, Frame, Meaning, Prompt, Sample, Sampling, Settings};
 

@@ -1,4 +1,4 @@
-//! {{name}}: the lines of a file, a prompt each. The scenario names the file:
+//! {{name}}: a prompt from each line of a file. The scenario names the file:
 //! `prompts = "FILE"` under `[dataset.files]`.
 
 use std::io::Read;
@@ -7,11 +7,11 @@ use std::vec::IntoIter;
 
 use runner_plugin::{Dataset, Error, Inputs, Prompt, Reader, Sample};
 
-/// What a user may write under `[dataset.config]`. The comments are the help that they get.
+/// What a user may write under `[dataset.config]`. The comments become its help text.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Tokens to ask for in each answer.
+    /// Output tokens to request for each sample.
     output_tokens: u32,
 }
 
@@ -21,7 +21,7 @@ impl Default for Config {
     }
 }
 
-/// The lines that are still to be asked, with their numbers.
+/// The lines that are left, with their numbers.
 pub struct Plugin {
     config: Config,
     lines: Enumerate<IntoIter<String>>,

@@ -1,4 +1,4 @@
-//! What is quicker to try natively than with a case: `cargo test`.
+//! Unit tests, which run natively and so are quicker than cases: `cargo test`.
 
 use runner_plugin::{Dataset, Error, Inputs};
 use runner_plugin_testing::files::Named;

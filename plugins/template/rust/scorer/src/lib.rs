@@ -1,12 +1,12 @@
-//! {{name}}: whether an answer holds the reference that its sample came with, a text or one of several.
+//! {{name}}: whether an answer contains the reference of its sample, a text or one of several.
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer, serde_json};
 
-/// What a user may write under `[scorers.config]`. The comments are the help that they get.
+/// What a user may write under `[scorers.config]`. The comments become its help text.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Whether capital letters count as small ones.
+    /// Whether to ignore the case of letters.
     ignore_case: bool,
 }
 
@@ -16,7 +16,7 @@ impl Default for Config {
     }
 }
 
-/// What an answer may be compared with.
+/// A reference that an answer is compared with.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
 enum Reference {

@@ -1,4 +1,4 @@
-//! The report of `runner plugin test` as JUnit's XML.
+//! The report of `runner plugin test` as JUnit XML.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use plugins::case::{SuiteReport, TimedReport};
 /// The whole report.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn xml(report: &SuiteReport) -> Result<String, SerializeError> {
     let mut suite = TestSuite::new(report.plugin.name.as_str());
     suite.set_time(Duration::from_secs_f64(report.seconds));

@@ -1,11 +1,11 @@
-//! The report of `runner plugin test` for people.
+//! The report of `runner plugin test` as text.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
 
 use plugins::case::{Checks, SuiteReport, TimedReport};
 
-/// Colours, where stdout is a terminal and nobody asked for none.
+/// Colours, used if stdout is a terminal and `NO_COLOR` is not set.
 #[derive(Clone, Copy)]
 enum Colour {
     Red = 31,
@@ -21,7 +21,7 @@ fn painted(text: &str, colour: Colour) -> String {
     }
 }
 
-/// What is tested.
+/// The heading: which plugin is tested.
 pub fn heading(report: &SuiteReport) -> String {
     format!(
         "{} {}, a {}: {}\n",
@@ -32,7 +32,7 @@ pub fn heading(report: &SuiteReport) -> String {
     )
 }
 
-/// A line about a case, and what does not hold of it.
+/// One line about a case, and its failures.
 pub fn case(case: &TimedReport, width: usize) -> String {
     let report = &case.report;
     let word = match report.holds() {
@@ -71,7 +71,7 @@ pub fn case(case: &TimedReport, width: usize) -> String {
     text
 }
 
-/// What came of all cases.
+/// The summary of all cases.
 pub fn summary(report: &SuiteReport) -> String {
     let all = report.cases.len();
     let cases = match all {
@@ -79,10 +79,10 @@ pub fn summary(report: &SuiteReport) -> String {
         _ => format!("{all} cases"),
     };
     let verdict = match (report.failed, all) {
-        (0, 1) => painted("it holds", Colour::Green),
-        (0, _) => painted("all hold", Colour::Green),
-        (1, 1) => painted("it does not hold", Colour::Red),
-        (failed, _) => painted(&format!("{failed} do not hold"), Colour::Red),
+        (0, 1) => painted("passed", Colour::Green),
+        (0, _) => painted("all passed", Colour::Green),
+        (1, 1) => painted("failed", Colour::Red),
+        (failed, _) => painted(&format!("{failed} failed"), Colour::Red),
     };
     format!(
         "{cases}: {verdict}; {}; {:.1} s\n",
@@ -107,7 +107,7 @@ fn counts(checks: &Checks) -> String {
     }
 }
 
-/// What a plugin wrote, without what would move the terminal's cursor.
+/// Text from a plugin, with control characters escaped so that they cannot move the terminal's cursor.
 fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
