@@ -229,7 +229,7 @@ impl Key {
     }
 
     /// Fills in what its table knows: the lines of its documentation, and its default.
-    pub(crate) fn told(mut self, lines: &[&str], default: Option<String>) -> Self {
+    pub(crate) fn documented(mut self, lines: &[&str], default: Option<String>) -> Self {
         let text: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
         self.about = text
             .split(|line| line.is_empty())
