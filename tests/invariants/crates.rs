@@ -61,7 +61,7 @@ const RESERVED: [(&str, &[&str]); 5] = [
     // `model` has it for its clock alone: on a runtime whose time is paused, the clock gives virtual time.
     ("tokio", &["load", "mock", "model", "runner", "session"]),
     ("hyper", &["load", "mock", "session"]),
-    ("clap", &["mock", "model", "reader", "report", "runner"]),
+    ("clap", &["runner"]),
     ("clap_complete", &["runner"]),
 ];
 

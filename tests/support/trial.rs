@@ -8,7 +8,7 @@ use std::time::Duration;
 use mock::{Engine, Truth};
 use model::exchange::{Exchange, FailureClass, Outcome, Phase};
 use model::units::Nanos;
-use reader::Said;
+use reader::Located;
 use report::environment::Environment;
 use report::folder::RunFolder;
 use report::text;
@@ -153,7 +153,7 @@ impl Trial {
             scenario = scenario.overlay(parse("flags", over));
         }
         if let Some(path) = &self.dataset_file {
-            let said = Said::flag("--dataset-path", path.clone());
+            let said = Located::flag("--dataset-path", path.clone());
             scenario.dataset.files.insert("data".to_owned(), said);
         }
         let source = Source {
@@ -162,7 +162,7 @@ impl Trial {
             plugins: self
                 .plugins
                 .iter()
-                .map(|name| Said::flag("--plugin", name.clone()))
+                .map(|name| Located::flag("--plugin", name.clone()))
                 .collect(),
             shipped: shipped::PLUGINS,
             variables: Variables::Given(

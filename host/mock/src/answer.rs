@@ -85,7 +85,7 @@ impl Answer {
     }
 
     /// The text of the reasoning.
-    pub fn reasoning_text(&self) -> &str {
+    pub(crate) fn reasoning_text(&self) -> &str {
         self.piece(0, self.reasoning)
     }
 

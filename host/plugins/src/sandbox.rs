@@ -120,7 +120,7 @@ pub struct Grants {
 }
 
 /// The host's side of one instance.
-pub struct Guest {
+pub(crate) struct Guest {
     plugin: String,
     grants: Grants,
     tally: Tally,
@@ -221,7 +221,7 @@ pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
 }
 
 /// Sets the limits of the next call.
-pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
+pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     let ticks = Duration::from_millis(limit_ms)
         .as_millis()
         .div_ceil(TICK.as_millis());
@@ -277,7 +277,7 @@ pub fn trapped(
 }
 
 /// For `add_to_linker`: the guest itself is the data.
-pub type GuestData = HasSelf<Guest>;
+pub(crate) type GuestData = HasSelf<Guest>;
 
 impl types::Host for Guest {}
 

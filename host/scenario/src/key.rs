@@ -92,11 +92,11 @@ pub mod heading {
     /// What is asked.
     pub const REQUESTS: &str = "Requests";
     /// How many requests, and when.
-    pub const LOAD: &str = "Load";
+    pub(crate) const LOAD: &str = "Load";
     /// Connections and timeouts.
     pub const CONNECTIONS: &str = "Connections";
     /// What is reported.
-    pub const RESULT: &str = "Result";
+    pub(crate) const RESULT: &str = "Result";
 }
 
 /// A key that goes there in the plan.

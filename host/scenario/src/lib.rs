@@ -5,7 +5,7 @@
 //! [`plan`]. It leaves making one to `session`: an absent value means that nothing was set. The configuration of
 //! plugins is carried in free form and compared with a plugin's own schema by [`check_config`].
 
-use reader::{Said, ScenarioError};
+use reader::{Located, ScenarioError};
 
 use comparability::{
     Fate::{May, Must},
@@ -34,7 +34,7 @@ mod target;
 mod tests;
 
 pub use about::About;
-pub use field::{Entry, Maybe as MaybeSaid};
+pub use field::{Entry, Maybe as MaybeLocated};
 pub use key::{Flag, Key, keys};
 pub use load::{Arrival, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
@@ -69,7 +69,7 @@ table! {
         /// The timeouts.
         timeouts: Timeouts;
         /// The scorers that judge the answers; if the list is empty, nothing judges them.
-        scorers: Option<Vec<Said<Scorer>>>;
+        scorers: Option<Vec<Located<Scorer>>>;
         /// What is reported.
         report: Report;
         /// SLOs that a good request meets: upper limits of metrics that are times, one value per request.

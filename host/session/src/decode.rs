@@ -53,7 +53,7 @@ impl FailureLimit {
     }
 
     /// The same, but for failures of another kind of call, which are counted separately.
-    pub fn with_own_count(&self) -> Self {
+    pub(crate) fn with_own_count(&self) -> Self {
         FailureLimit {
             in_a_row: Arc::default(),
             ..self.clone()
@@ -85,7 +85,7 @@ impl FailureLimit {
     }
 
     /// Why the run was ended, if it was. Returned once.
-    pub fn abort_reason(&self) -> Option<RunError> {
+    pub(crate) fn abort_reason(&self) -> Option<RunError> {
         self.abort_reason
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())

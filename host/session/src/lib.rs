@@ -22,7 +22,7 @@ pub mod draft;
 pub mod live;
 pub mod measure;
 pub mod preflight;
-pub mod prepare;
+pub(crate) mod prepare;
 pub mod resolve;
 pub mod run;
 

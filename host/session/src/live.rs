@@ -88,7 +88,7 @@ enum Due {
 
 impl Live {
     /// Of a run that is not begun, whose start is timed there.
-    pub fn timed_by(timings: &Arc<Timings>) -> Self {
+    pub(crate) fn timed_by(timings: &Arc<Timings>) -> Self {
         Live {
             timings: Arc::clone(timings),
             ..Live::default()

@@ -72,7 +72,7 @@ pub enum NotMeasured {
 }
 
 /// A run whose folder is there, and which can be watched and stopped.
-pub struct Begun<E> {
+pub(crate) struct Begun<E> {
     run: Checked,
     folder: RunFolder,
     started: String,
@@ -90,7 +90,7 @@ pub struct Loaded {
 }
 
 /// A run of which everything that was seen is in its folder.
-pub struct Kept {
+pub(crate) struct Kept {
     run: Checked,
     folder: RunFolder,
     ended: Result<(), RunError>,
@@ -101,7 +101,7 @@ pub struct Kept {
 }
 
 /// A run whose answers were counted and judged.
-pub struct Assessed {
+pub(crate) struct Assessed {
     plan: Plan,
     folder: RunFolder,
     ended: Result<(), RunError>,

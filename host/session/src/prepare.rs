@@ -62,7 +62,7 @@ pub enum Item {
 }
 
 /// Turns samples into requests.
-pub struct Preparation {
+pub(crate) struct Preparation {
     samples: Samples,
     writer: Writer,
     plan: Plan,
@@ -81,7 +81,7 @@ struct Writer {
 }
 
 /// Requests in waiting, in order.
-pub struct Feed {
+pub(crate) struct Feed {
     items: Receiver<Item>,
     stock: Arc<Stock>,
     thread: Option<JoinHandle<()>>,
@@ -346,7 +346,7 @@ impl Writer {
 ///
 /// # Errors
 /// If something in it is not allowed in HTTP.
-pub fn http_request(
+pub(crate) fn http_request(
     target: &Target,
     version: Version,
     secrets: &Secrets,

@@ -37,7 +37,7 @@ use plugins::load::{self, Plugin};
 use plugins::sandbox::{Grants, LogBook};
 use plugins::scorer::Scorer;
 use plugins::{Info, PluginError};
-use reader::{ConfigTable, Place, Problem, Said, ScenarioError};
+use reader::{ConfigTable, Located, Place, Problem, ScenarioError};
 use scenario::check_config;
 use scenario::plan::{PlannedPlugin, PlannedTokenizer};
 use tokenizer::{Tokenizer, TokenizerError};
@@ -298,7 +298,7 @@ impl<'s> Resolution<'s> {
         if chosen.dataset.is_none() {
             chosen.dataset = self.named(scenario.dataset.plugin.as_ref(), Kind::Dataset, failed);
         }
-        for Said { value: scorer, .. } in scenario.scorers.iter().flatten() {
+        for Located { value: scorer, .. } in scenario.scorers.iter().flatten() {
             if let Some((plugin, place)) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false) {
                 chosen.scorers.push((plugin, place, scorer.config.clone()));
             }
@@ -307,7 +307,7 @@ impl<'s> Resolution<'s> {
         chosen
     }
 
-    fn load(&mut self, said: &Said<String>) -> Option<Plugin> {
+    fn load(&mut self, said: &Located<String>) -> Option<Plugin> {
         let loaded = self.loaded.remove(&said.value).unwrap_or_else(|| {
             let search = ahead::search(self.source);
             load::load_within(&said.value, &search, &limits(&self.source.scenario))
@@ -327,7 +327,7 @@ impl<'s> Resolution<'s> {
     /// The plugin that the scenario names in a place, which must have the place's kind.
     fn named(
         &mut self,
-        said: Option<&'s Said<String>>,
+        said: Option<&'s Located<String>>,
         kind: Kind,
         may_be_missing: bool,
     ) -> Option<(Plugin, Option<&'s Place>)> {

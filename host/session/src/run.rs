@@ -112,7 +112,7 @@ pub struct Control {
 
 impl RunError {
     /// Whether the measurement never began, whatever may be recorded of a warm-up.
-    pub fn is_before_measurement(&self) -> bool {
+    pub(crate) fn is_before_measurement(&self) -> bool {
         matches!(self, RunError::Flush { .. } | RunError::Metrics { .. })
     }
 }
@@ -129,7 +129,7 @@ pub trait Executor {
 }
 
 /// An [`Executor`] that runs plans over connections of this kind.
-pub trait Execute<C>: Executor {
+pub(crate) trait Execute<C>: Executor {
     /// Runs a plan.
     fn execute(
         &self,
@@ -244,7 +244,7 @@ where
 ///
 /// # Errors
 /// As [`on_threads`].
-pub async fn on_paused_clock<C>(
+pub(crate) async fn on_paused_clock<C>(
     plan: &Plan,
     parts: &Parts,
     connect: &C,

@@ -26,7 +26,7 @@ pub struct Wire {
 
 /// The instants of one request.
 #[derive(Debug, Default)]
-pub struct Marks {
+pub(crate) struct Marks {
     /// When its first byte was handed to the socket.
     pub sent: Cell<Option<Nanos>>,
     /// When its last byte was.
@@ -63,7 +63,7 @@ impl Wire {
     }
 
     /// Notes for a reply that bytes of it arrived with the last read.
-    pub fn mark_read(&self, marks: &Marks) {
+    pub(crate) fn mark_read(&self, marks: &Marks) {
         if marks.first_byte.get().is_none() {
             marks.first_byte.set(Some(self.read_at.get()));
         }
@@ -73,12 +73,12 @@ impl Wire {
     }
 
     /// The next write carries this request.
-    pub fn await_write(&self, marks: &Rc<Marks>) {
+    pub(crate) fn await_write(&self, marks: &Rc<Marks>) {
         self.unsent.borrow_mut().push(Rc::clone(marks));
     }
 
     /// This request is not sent here after all.
-    pub fn forget(&self, marks: &Rc<Marks>) {
+    pub(crate) fn forget(&self, marks: &Rc<Marks>) {
         let mut unsent = self.unsent.borrow_mut();
         unsent.retain(|other| !Rc::ptr_eq(other, marks));
         marks.sent.set(None);

@@ -173,7 +173,7 @@ impl Template {
     }
 
     /// Whether it has a line end of its own.
-    pub fn has_line_end(&self) -> bool {
+    pub(crate) fn has_line_end(&self) -> bool {
         let breaks =
             |part: &Part| matches!(part, Part::Literal(text) if text.contains(['\n', '\r']));
         self.parts.iter().any(breaks)

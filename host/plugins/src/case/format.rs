@@ -131,7 +131,7 @@ pub fn error(error: &PluginError) -> Option<String> {
         PluginError::Config { said, .. } => ("invalid-config", said),
         PluginError::Input { said, .. } => ("invalid-input", said),
         PluginError::Protocol { said, .. } => ("protocol", said),
-        PluginError::Said { said, .. } => ("other", said),
+        PluginError::Located { said, .. } => ("other", said),
         _ => return None,
     };
     Some(format!("{kind}: {said}\n"))

@@ -74,7 +74,7 @@ pub enum Reply {
 }
 
 /// What a dataset is opened with.
-pub struct Draw {
+pub(crate) struct Draw {
     /// The run's seed.
     pub seed: u64,
     /// How many samples the run measures; absent if that is not known beforehand.
@@ -114,7 +114,7 @@ fn bytes() -> String {
 }
 
 /// The files with a plugin's expected output.
-pub fn expectations(kind: Kind) -> &'static [&'static str] {
+pub(crate) fn expectations(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Backend => &[
             "request.http",
@@ -142,7 +142,7 @@ pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
 pub(super) const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
 
 /// Whether a folder with such a file is a case, of any kind.
-pub fn tells_a_case(name: &str) -> bool {
+pub(crate) fn tells_a_case(name: &str) -> bool {
     const TELLING: [&str; 6] = [
         "config.toml",
         "sample.json",

@@ -11,7 +11,7 @@ use super::given::DrawFile;
 use model::plugin::Kind;
 
 /// The prose, with markers.
-pub const PROSE: &str = include_str!("reference.md");
+pub(crate) const PROSE: &str = include_str!("reference.md");
 
 /// What the page says of itself, below its title.
 const GENERATED: &str = "This page is generated; do not edit it. Its tables of keys come from the types that read \

@@ -34,7 +34,7 @@ pub enum Figure {
 
 impl Figure {
     /// Whether it only grows, so that the difference of two readings is the count between them.
-    pub fn is_count(self) -> bool {
+    pub(crate) fn is_count(self) -> bool {
         !matches!(
             self,
             Figure::RunningRequests | Figure::WaitingRequests | Figure::KvCacheUsage

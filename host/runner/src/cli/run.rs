@@ -34,7 +34,7 @@ const OTHER_DESCRIPTORS: u64 = 128;
 
 /// Measure an engine, described by scenarios, flags, or both (flags override)
 #[derive(Clone, Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<String>,
@@ -105,7 +105,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// If the first run cannot begin.
-pub fn measure_all(
+pub(crate) fn measure_all(
     runs: Vec<Resolved>,
     output: &Output,
     watch: &Watch,
@@ -281,7 +281,7 @@ fn print(
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub fn write_stdout(text: &str) -> Result<(), Failure> {
+pub(crate) fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.as_bytes())).map(drop)
 }
 
@@ -296,7 +296,7 @@ pub enum Reader {
 
 impl Reader {
     /// Whether it has gone away.
-    pub fn is_gone(self) -> bool {
+    pub(crate) fn is_gone(self) -> bool {
         self == Reader::Gone
     }
 }

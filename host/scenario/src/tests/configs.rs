@@ -141,7 +141,7 @@ fn right_configurations_are_left_alone() {
 #[test]
 fn a_configuration_by_flags_is_told_by_its_flag() {
     let mut config = ConfigTable::default();
-    config.set("input-len", Said::flag("--random-input-len", json!(0)));
+    config.set("input-len", Located::flag("--random-input-len", json!(0)));
     let error = ScenarioError::new(check_config(&knobs(), &config));
     assert_eq!(
         error.to_string(),
@@ -211,9 +211,9 @@ proptest! {
             json!({"kind": "file", "path": "p"}), json!({"normal": {"mean": 1, "deviation": 1}}),
             json!({"input": 1, "output": 0.5})];
         let mut config = ConfigTable::default();
-        config.set("input-len", Said::flag("--input", json!(64)));
+        config.set("input-len", Located::flag("--input", json!(64)));
         for (key, value) in entries {
-            config.set(KEYS[key], Said::flag("--flag", values[value].clone()));
+            config.set(KEYS[key], Located::flag("--flag", values[value].clone()));
         }
         let schema = knobs();
         let validator = jsonschema::validator_for(&schema).unwrap();

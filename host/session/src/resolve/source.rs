@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use reader::Said;
+use reader::Located;
 use scenario::Scenario;
 use scenario::plan::Slice;
 
@@ -17,7 +17,7 @@ pub struct Source {
     /// The folder that its relative paths start from, if it came from a file.
     pub folder: Option<PathBuf>,
     /// Plugins named on the command line; each replaces the scenario's own plugin of its kind.
-    pub plugins: Vec<Said<String>>,
+    pub plugins: Vec<Located<String>>,
     /// Folders to search for plugins.
     pub plugin_path: Vec<PathBuf>,
     /// The plugins that ship with the program.
