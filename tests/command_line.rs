@@ -10,6 +10,7 @@ mod help;
 mod judged;
 mod plugins;
 mod reports;
+mod scenarios;
 mod secrets;
 mod wrong_input;
 

@@ -54,7 +54,7 @@ pub trait World: Sized {
 
 /// A component that is ready to be instantiated, in the version of the contract that it was built for.
 #[derive(Clone)]
-pub enum Versions<A, B> {
+pub(crate) enum Versions<A, B> {
     /// Of 0.1.0.
     V0_1(A),
     /// Of 0.2.0.
@@ -104,11 +104,11 @@ macro_rules! of_each_version {
 pub(super) use of_each_version;
 
 /// The result of a call: the sandbox's result around the plugin's.
-pub(super) type Said<T> = wasmtime::Result<Result<T, types::Error>>;
+pub(super) type Located<T> = wasmtime::Result<Result<T, types::Error>>;
 
 /// A plugin of a kind with its configuration, from which instances are made. Everything that all instances
 /// share is done once, so that making one is cheap.
-pub struct Configured<W: World> {
+pub(crate) struct Configured<W: World> {
     pub(super) plugin: Plugin,
     pub(super) config: String,
     grants: Grants,
@@ -233,12 +233,12 @@ impl<W> Live<W> {
 }
 
 /// A world whose instances are opened with just their configuration, and so can be reopened at any time.
-pub trait Reopen: World {
+pub(crate) trait Reopen: World {
     /// Opens the resource for the other calls.
     ///
     /// # Errors
     /// If the plugin traps; the inner error, if it rejects the configuration.
-    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Said<ResourceAny>;
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny>;
 }
 
 /// An opened instance. A trap ends it; the next call gets a fresh one.

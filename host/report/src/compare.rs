@@ -63,7 +63,7 @@ pub struct Compared {
 /// What a side consists of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct SideFacts {
+pub(crate) struct SideFacts {
     /// Its letter.
     pub name: String,
     /// The folders of its runs, or the place of a claim.
@@ -212,7 +212,7 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
             name,
             sources: (runs.iter().map(|run| run.reported.folder.clone())).collect(),
             scenario: runs.first().map(|run| run.reported.plan.name.clone()),
-            model: (runs.first()).and_then(|run| run.reported.plan.target.model.clone()),
+            model: (runs.first()).map(|run| run.reported.plan.target.model.clone()),
             about: (runs.first())
                 .map_or_else(About::default, |run| run.reported.plan.about.clone()),
             verdict: runs.iter().map(|run| run.reported.summary.verdict).max(),
@@ -259,7 +259,7 @@ impl Compared {
     }
 
     /// Whether any condition holds that makes it fail.
-    pub fn is_failed(&self) -> bool {
+    pub(crate) fn is_failed(&self) -> bool {
         self.conditions.iter().any(|outcome| outcome.fails)
     }
 }

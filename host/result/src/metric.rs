@@ -115,9 +115,9 @@ pub const QUEUE: &str = "queue";
 /// How long a request waited for a connection that was opened for it.
 pub const CONNECTION_WAIT: &str = "connection-wait";
 /// How long bytes of a reply waited before they were read.
-pub const READ_LAG: &str = "read-lag";
+pub(crate) const READ_LAG: &str = "read-lag";
 /// The headline's speed of one user.
-pub const OUTPUT_SPEED: &str = "output-speed";
+pub(crate) const OUTPUT_SPEED: &str = "output-speed";
 
 use Measure::{One, Pooled};
 use Of::{Answered, Sent};

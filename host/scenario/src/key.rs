@@ -92,11 +92,11 @@ pub mod heading {
     /// What is asked.
     pub const REQUESTS: &str = "Requests";
     /// How many requests, and when.
-    pub const LOAD: &str = "Load";
+    pub(crate) const LOAD: &str = "Load";
     /// Connections and timeouts.
     pub const CONNECTIONS: &str = "Connections";
     /// What is reported.
-    pub const RESULT: &str = "Result";
+    pub(crate) const RESULT: &str = "Result";
 }
 
 /// A key that goes there in the plan.
@@ -229,7 +229,7 @@ impl Key {
     }
 
     /// Fills in what its table knows: the lines of its documentation, and its default.
-    pub(crate) fn told(mut self, lines: &[&str], default: Option<String>) -> Self {
+    pub(crate) fn documented(mut self, lines: &[&str], default: Option<String>) -> Self {
         let text: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
         self.about = text
             .split(|line| line.is_empty())

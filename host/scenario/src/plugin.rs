@@ -13,7 +13,7 @@ use crate::key::plan;
 use crate::table::table;
 use model::duration::Span;
 use model::plugin::Limits;
-use reader::{ConfigTable, Said, Size};
+use reader::{ConfigTable, Located, Size};
 
 table! {
     /// `[backend]`: a plugin and its configuration.
@@ -33,7 +33,7 @@ table! {
         /// Its configuration, in its own terms; `runner plugin info` prints what it can be.
         config: ConfigTable => plan("dataset.config", Must(Kind::Prompts));
         /// The files it may read, by the names that the plugin uses for them.
-        files: BTreeMap<String, Said<PathBuf>> => plan("dataset.files", Must(Kind::Prompts));
+        files: BTreeMap<String, Located<PathBuf>> => plan("dataset.files", Must(Kind::Prompts));
     }
 }
 
@@ -58,7 +58,7 @@ fn milliseconds(limit: u64) -> Span {
 
 table! {
     /// `[sandbox]`: the resource limits of plugins.
-    pub struct Sandbox {
+    pub(crate) struct Sandbox {
         /// Size of a component's file.
         component: Maybe<Size> = Size(usual().component_bytes) => plan("sandbox.component-bytes", Silent);
         /// Number of functions of a component.

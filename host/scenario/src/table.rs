@@ -64,7 +64,7 @@ macro_rules! table {
                         let value: <$Type as Field>::Value = $default;
                         default = Some($crate::field::Value::toml(&value));
                     )?
-                    own = own.told(&[$($doc),*], default);
+                    own = own.documented(&[$($doc),*], default);
                     own.path = below(&key.path, $crate::table::name!($field $($name)?));
                     <$Type as Field>::declare(own, keys);
                 })+

@@ -1,8 +1,8 @@
 //! Which Rust of this machine compiles plugins to WebAssembly, and the command that does.
 //!
 //! There are two: the active toolchain with the target installed, and the distribution's, which compiles the
-//! standard library from its sources. This crate finds and describes them; `componentize` makes components of what
-//! they write. The caller chooses by [`Wanted`] and prints the choice.
+//! standard library from its sources. This crate owns finding and describing them. It leaves making components of what
+//! they write to `componentize`. The caller chooses by [`Wanted`] and prints the choice.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -258,7 +258,7 @@ fn cargo_home() -> Option<PathBuf> {
 }
 
 /// Whether the toolchain that is active in a folder can compile for the target as it is.
-pub fn has_target(root: &Path, target: Target) -> bool {
+pub(crate) fn has_target(root: &Path, target: Target) -> bool {
     sysroot(root).is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target.name()).is_dir())
 }
 

@@ -5,7 +5,7 @@ use super::{Axis, Ticks};
 
 /// Where the values of an axis lie.
 #[derive(Clone, Debug)]
-pub struct Scale {
+pub(crate) struct Scale {
     low: f64,
     high: f64,
     from: f64,
@@ -15,7 +15,7 @@ pub struct Scale {
 
 /// A place on an axis that is written out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tick {
+pub(crate) struct Tick {
     /// The value.
     pub at: f64,
     /// In words.
@@ -76,7 +76,7 @@ pub fn step(span: f64, about: usize) -> f64 {
 }
 
 /// The end of an axis from zero that includes a value and ends at a round number.
-pub fn round_end(value: f64, about: usize) -> f64 {
+pub(crate) fn round_end(value: f64, about: usize) -> f64 {
     if !(value.is_finite() && value > 0.0) {
         return 1.0;
     }

@@ -21,7 +21,7 @@ pub use scenario::comparability::Kind;
 /// Something that must agree but does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Obstacle {
+pub(crate) struct Obstacle {
     /// Its kind.
     pub kind: Kind,
     /// What differs, and how.
@@ -31,7 +31,7 @@ pub struct Obstacle {
 /// A setting that differs between two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// The setting, as named in the plan.
     pub what: String,
     /// The letter of the side that is compared with the baseline.
@@ -59,7 +59,7 @@ impl Difference {
 
 /// How the settings of two sides compare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compatibility {
+pub(crate) struct Compatibility {
     /// What must agree, and does not.
     pub obstacles: Vec<Obstacle>,
     /// Differences in what people compare on purpose.
@@ -69,7 +69,7 @@ pub struct Compatibility {
 }
 
 /// How a side compares with the baseline. `names` are their letters.
-pub fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
+pub(crate) fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
     let mut found = Found::new(names);
     match (baseline, side) {
         (Side::Runs(a), Side::Runs(b)) => {

@@ -41,19 +41,19 @@ impl Prompts {
     }
 
     /// Whether both sent the same bytes, for the requests that both have.
-    pub fn same_requests(&self, other: &Prompts) -> Same {
+    pub(crate) fn same_requests(&self, other: &Prompts) -> Same {
         same(&self.requests, &other.requests)
     }
 
     /// Whether both sent the same samples, for the requests that both have.
-    pub fn same_samples(&self, other: &Prompts) -> Same {
+    pub(crate) fn same_samples(&self, other: &Prompts) -> Same {
         same(&self.samples, &other.samples)
     }
 }
 
 /// How two lists of requests compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Same {
+pub(crate) struct Same {
     /// Requests that both have.
     pub common: u64,
     /// Of these, those that differ.
@@ -64,7 +64,7 @@ pub struct Same {
 
 impl Same {
     /// Whether none differs.
-    pub fn is_all(self) -> bool {
+    pub(crate) fn is_all(self) -> bool {
         self.different == 0
     }
 }

@@ -7,7 +7,7 @@ use super::{AuthorError, Language, tool};
 use model::plugin::Kind;
 
 /// The manifest of a project in a language other than Rust.
-pub const MANIFEST: &str = "runner-plugin.toml";
+pub(crate) const MANIFEST: &str = "runner-plugin.toml";
 
 /// A plugin's project.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Project {
 
 /// A project's sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sources {
+pub(crate) enum Sources {
     /// A crate, by the name of its module.
     Crate {
         /// The module's file name, as cargo writes it.

@@ -10,7 +10,7 @@ use super::{AuthorError, template};
 
 /// When a compiler's output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Talk {
+pub(crate) enum Talk {
     /// Always: progress, warnings.
     Always,
     /// If it fails.
@@ -19,7 +19,7 @@ pub enum Talk {
 
 /// Runs a program to its end. The caller decides where the program's output goes; not to stdout, which carries the
 /// result.
-pub type Shell<'a> = &'a dyn Fn(&mut Command, Talk) -> io::Result<ExitStatus>;
+pub(crate) type Shell<'a> = &'a dyn Fn(&mut Command, Talk) -> io::Result<ExitStatus>;
 
 /// Variables that would make a compiler read modules from outside the project.
 const MISLEADING: [&str; 3] = ["PYTHONPATH", "PYTHONHOME", "NODE_OPTIONS"];
@@ -69,7 +69,7 @@ pub fn find(variable: &str, folder: &Path, local: &str, name: &str) -> Option<Pa
 }
 
 /// A program of the system's search path.
-pub fn on_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let name = format!("{name}{}", env::consts::EXE_SUFFIX);
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(&name))
@@ -77,7 +77,7 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
 }
 
 /// Creates a folder and its parents.
-pub fn make_folder(folder: &Path) -> Result<(), AuthorError> {
+pub(crate) fn make_folder(folder: &Path) -> Result<(), AuthorError> {
     std::fs::create_dir_all(folder).map_err(AuthorError::system("make", folder))
 }
 

@@ -8,7 +8,7 @@ use plugins::artifacts;
 
 /// Where compiled plugins are kept.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Artifacts {
+pub(crate) struct Artifacts {
     /// Folder for compiled plugins [default: runner in $XDG_CACHE_HOME, or in ~/.cache]
     #[arg(
         long,
@@ -24,7 +24,7 @@ pub struct Artifacts {
 
 impl Artifacts {
     /// Passes these settings to the sandbox, before it compiles anything.
-    pub fn apply(&self) {
+    pub(crate) fn apply(&self) {
         if self.no_plugin_cache {
             return;
         }

@@ -25,7 +25,7 @@ pub use screen::is_possible;
 const REDRAW: Duration = Duration::from_millis(250);
 
 /// Draws until dropped.
-pub struct Dashboard {
+pub(crate) struct Dashboard {
     finished: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }

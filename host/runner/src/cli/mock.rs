@@ -24,7 +24,7 @@ use model::duration::Span;
 /// the wire formats of other engines.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = include_str!("mock/routes.txt"))]
-pub struct Args {
+pub(crate) struct Args {
     /// TOML file with any of the settings below, including faults and routes
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_SCRIPT", value_hint = ValueHint::FilePath)]
     script: Option<PathBuf>,
@@ -267,7 +267,7 @@ pub enum Error {
 
 impl Error {
     /// The exit code: 3 for a wrong script, 2 for an address or a file that cannot be used, 1 for the rest.
-    pub fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Error::Script(_) => 3,
             Error::Listen { .. } | Error::Tls(_) | Error::Truth { .. } => 2,

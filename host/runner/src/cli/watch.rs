@@ -54,14 +54,14 @@ fn interval(text: &str) -> Result<Span, String> {
 }
 
 /// What is ready to watch runs, one after the other.
-pub struct Watching {
+pub(crate) struct Watching {
     listener: Option<Listener>,
     dashboard: bool,
     how: How,
 }
 
 /// Shows one run until dropped.
-pub enum Onlooker {
+pub(crate) enum Onlooker {
     /// In a line.
     Progress(Progress),
     /// On the whole terminal.
@@ -110,7 +110,7 @@ fn listen(address: &Address) -> Result<Listener, Failure> {
 
 impl Watching {
     /// Watches one run, which is named after its folder.
-    pub fn look_at(
+    pub(crate) fn look_at(
         &self,
         folder: &Path,
         plan: &Plan,

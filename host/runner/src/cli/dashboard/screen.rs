@@ -17,13 +17,13 @@ use ratatui::crossterm::terminal::{
 static UP: AtomicBool = AtomicBool::new(false);
 
 /// The alternate screen, until dropped.
-pub struct Screen {
+pub(crate) struct Screen {
     /// What is drawn on.
     pub terminal: Terminal<CrosstermBackend<Stderr>>,
 }
 
 /// Whether there is a terminal to draw on and to read keys from.
-pub fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     super::super::progress::can_be_drawn_on()
         && (io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok())
 }
@@ -56,7 +56,7 @@ impl Drop for Screen {
 }
 
 /// Whether the alternate screen is shown, so that nothing else may be printed.
-pub fn is_up() -> bool {
+pub(crate) fn is_up() -> bool {
     UP.load(Ordering::Acquire)
 }
 

@@ -22,7 +22,7 @@ const PANELS: (u16, u16) = (72, 22);
 
 /// Facts about the run, from its plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Subject {
+pub(crate) struct Subject {
     /// Its name.
     pub name: String,
     /// Engine, model and target. A plan's targets hold no credentials.
@@ -45,12 +45,7 @@ impl Subject {
             (None, _) => plan.backend.name.clone(),
         };
         let target = &plan.target;
-        let parts = [
-            Some(engine),
-            target.model.clone(),
-            Some(target.base_urls.join(", ")),
-        ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let parts = [engine, target.model.clone(), target.base_urls.join(", ")];
         Subject {
             name: plan.name.clone(),
             of: parts.join(" \u{b7} "),

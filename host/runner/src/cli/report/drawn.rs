@@ -14,7 +14,7 @@ use report::view::{View, grain};
 
 /// The format of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Picture {
+pub(crate) enum Picture {
     /// As a vector drawing.
     Svg,
     /// As pixels.

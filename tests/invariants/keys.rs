@@ -1,0 +1,168 @@
+//! Each key of a scenario changes the plan where its declaration says, and nowhere else: a comparison of two runs
+//! rests on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scenario::{Key, Scenario, keys};
+use serde_json::Value;
+use session::resolve::{Source, resolve};
+
+/// A run that says little.
+const PLAIN: [&str; 5] = [
+    "target.base-url=http://127.0.0.1:1",
+    "target.model=m",
+    "backend.plugin=backends/vllm.wasm",
+    "dataset.plugin=datasets/random.wasm",
+    "load.requests=10",
+];
+
+/// A file that is there.
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+/// A file with times of requests.
+const TRACE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/command_line/inputs/trace.jsonl"
+);
+
+/// What keys mean something beside, and what they are set to, where no value of their type would do.
+fn beside(key: &Key) -> (Vec<String>, Option<String>) {
+    let poisson = ["load.arrival=poisson", "load.rate=2"];
+    let ramp = [
+        "load.arrival=poisson",
+        "load.ramp.from=1",
+        "load.ramp.to=2",
+        "load.ramp.over=9s",
+    ];
+    let closed = [
+        "load.arrival=closed",
+        "load.concurrency=3",
+        "load.think-time=1s",
+    ];
+    let trace = format!("load.trace.file={TRACE}");
+    let exact = "scorers=[{plugin='scorers/exact-match.wasm'}]";
+    let scorer = "scorers=[{plugin='scorers/exact-match.wasm', config={trim=true}}]";
+    let stages = "load.stages=[{from=1, to=2, shape='exponential', for='9s'}]";
+    let (with, value): (&[&str], Option<String>) = match key.path.as_str() {
+        "target.base-url" => (&[], Some("http://127.0.0.1:2".into())),
+        "target.api-key-env" => (&[], Some("PATH".into())),
+        "target.headers.NAME" => (&[], Some("target.headers.x=7".into())),
+        "about.notes.NAME" => (&[], Some("about.notes.x=7".into())),
+        "backend.plugin" => (&[], Some("backends/openai.wasm".into())),
+        "backend.config" => (&[], Some("backend.config.route=chat".into())),
+        "dataset.plugin" => (&[], Some("datasets/sharegpt.wasm".into())),
+        "dataset.config" => (&[], Some("dataset.config.input-len=7".into())),
+        "dataset.files.NAME" => (&[], Some(format!("dataset.files.data={FILE}"))),
+        "request.extra-body" => (&[], Some("request.extra-body.a=1".into())),
+        "request.adapter-assignment" => (&["request.adapters=a"], None),
+        "goodput.METRIC" => (&[], Some("goodput.ttft=7".into())),
+        "thresholds.FIGURE" => (&[], Some("thresholds.ttft.p99=<= 7ms".into())),
+        "scorers[].plugin" => (&[], Some(exact.into())),
+        "scorers[].config" => (&[exact], Some(scorer.into())),
+        "load.duration" | "load.rate" | "load.normalise" => (&poisson, None),
+        "load.burstiness" => (&["load.burstiness=0.9", "load.rate=2"], None),
+        "load.trace.file" => (&[], Some(TRACE.into())),
+        "load.trace.time-scale" => (&[&trace], None),
+        "load.concurrency" | "load.think-time" | "load.think-spread" => (&closed, None),
+        path if path.starts_with("load.ramp.") => (&ramp, None),
+        path if path.starts_with("load.stages[].") => {
+            let (from, to) = match path {
+                "load.stages[].rate" => ("from=1, to=2, shape='exponential'", "rate=7"),
+                "load.stages[].from" => ("from=1", "from=7"),
+                "load.stages[].to" => ("to=2", "to=7"),
+                "load.stages[].shape" => ("exponential", "linear"),
+                _ => ("'9s'", "'7s'"),
+            };
+            let changed = stages.replace(from, to);
+            return (vec![poisson[0].into(), stages.into()], Some(changed));
+        }
+        _ => (&[], None),
+    };
+    (with.iter().map(|text| (*text).to_owned()).collect(), value)
+}
+
+/// The plan of these assignments, leaf by leaf; absent if they make none.
+fn plan(assignments: &[String], over: &[String]) -> Option<BTreeMap<String, String>> {
+    let assigned = |texts: &[String]| {
+        let (scenario, problems) = Scenario::assigned(texts);
+        problems.is_empty().then_some(scenario)
+    };
+    let source = Source {
+        scenario: assigned(assignments)?.overlay(assigned(over)?),
+        name: "plain".to_owned(),
+        ..Source::default()
+    };
+    let plan = resolve(&source).ok()?.plan;
+    let mut leaves = BTreeMap::new();
+    walk("", serde_json::to_value(plan).unwrap(), &mut leaves);
+    Some(leaves)
+}
+
+fn walk(path: &str, value: Value, leaves: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let below = format!("{path}.{name}");
+                walk(below.trim_start_matches('.'), value, leaves);
+            }
+        }
+        other => _ = leaves.insert(path.to_owned(), other.to_string()),
+    }
+}
+
+#[test]
+fn each_key_changes_the_plan_where_it_says() {
+    let any = [
+        "7",
+        "0.5",
+        "7s",
+        "7MiB",
+        "true",
+        "false",
+        "[7]",
+        "/dev/null",
+    ];
+    for key in keys() {
+        // Nothing in the repository is a tokenizer's file.
+        if key.path == "tokenizer.path" {
+            continue;
+        }
+        let (with, value) = beside(key);
+        let plain: Vec<String> = PLAIN
+            .iter()
+            .map(|text| (*text).to_owned())
+            .chain(with)
+            .collect();
+        let before = plan(&plain, &[]).unwrap_or_else(|| panic!("{plain:?} makes no plan"));
+        let words = key.words.iter().map(|(name, _)| *name);
+        let candidates: Vec<String> = match value {
+            Some(assignment) if assignment.contains('=') => vec![assignment],
+            Some(value) => vec![format!("{}={value}", key.path)],
+            None => words
+                .chain(any)
+                .map(|text| format!("{}={text}", key.path))
+                .collect(),
+        };
+        let mut made = candidates
+            .iter()
+            .filter_map(|over| plan(&plain, &[over.clone()]));
+        let Some((place, _)) = key.plan else {
+            assert_eq!(made.next().as_ref(), Some(&before), "{}", key.path);
+            continue;
+        };
+        let after = made.find(|after| *after != before);
+        let after = after.unwrap_or_else(|| panic!("`{}` changes nothing", key.path));
+        let leaves: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        for leaf in leaves
+            .into_iter()
+            .filter(|leaf| before.get(*leaf) != after.get(*leaf))
+        {
+            let rest = leaf.strip_prefix(place);
+            let below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            assert!(
+                below,
+                "`{}` changes `{leaf}`, which is not in `{place}`",
+                key.path
+            );
+        }
+    }
+}
