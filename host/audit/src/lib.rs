@@ -83,7 +83,7 @@ impl Finding {
 /// A claim and its findings.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Audited {
+pub struct Audited {
     /// The claim.
     pub claim: Claim,
     /// Whether it can be trusted.

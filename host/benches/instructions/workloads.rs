@@ -319,7 +319,7 @@ impl Connect for Chunks {
         Ok(Opened {
             io: Stamped::new(replies, &wire),
             wire,
-            facts: exchange::Connection::default(),
+            facts: model::exchange::Connection::default(),
         })
     }
 }

@@ -88,7 +88,7 @@ pub enum Report {
 /// How far the decoding of a reply is, for the reader that applies token timeouts. Times in nanoseconds; 0
 /// if there is none.
 #[derive(Debug, Default)]
-pub(crate) struct DecodeProgress {
+pub struct DecodeProgress {
     /// When the last decoded frame arrived.
     pub decoded: AtomicU64,
     /// When the last decoded output arrived.

@@ -83,7 +83,7 @@ pub trait Sink {
 
 /// Why there is no head of a reply.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
+pub enum Unanswered {
     /// What broke the connection, for people.
     Broke(String),
     /// The connection takes no more requests. Of this one nothing was sent.

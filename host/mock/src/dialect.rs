@@ -23,7 +23,7 @@ pub(super) use wire::Scripted;
 
 /// A route that a script defines. It takes precedence over the built-in routes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ScriptedRoute {
+pub struct ScriptedRoute {
     pub(super) method: Method,
     pub(super) path: String,
     /// Whether requests need the script's API key.

@@ -105,7 +105,7 @@ pub enum What {
 
 /// How a reply breaks off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Breakdown {
+pub enum Breakdown {
     /// An error inside a reply that began as a success, then the end marker.
     InBandError,
     /// The connection breaks.

@@ -67,6 +67,7 @@ pub enum End {
 
 impl Truth {
     /// Number of tokens that were sent.
+    #[cfg(test)]
     pub(crate) fn tokens_sent(&self) -> u32 {
         self.chunks.iter().map(|chunk| chunk.tokens).sum()
     }

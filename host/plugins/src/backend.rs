@@ -88,7 +88,7 @@ impl Refusal {
 }
 
 /// The events of a batch of frames.
-pub(crate) struct Decoded {
+pub struct Decoded {
     /// Index into the batch, and the meaning of the frame; in the order of the frames.
     pub events: Vec<(usize, Meaning)>,
     /// The state to pass to the next batch of the same reply.

@@ -1,10 +1,10 @@
 //! Rust types and traits generated from `wit/`, and in [`v0_1`] from the version before it. Several worlds
 //! share one set of types, those of the dataset world, which imports everything that a plugin can import.
 
-pub(crate) mod v0_1;
+pub mod v0_1;
 
 /// The dataset world, and with it every shared interface.
-pub(crate) mod dataset_world {
+pub mod dataset_world {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "dataset-plugin",
@@ -14,7 +14,7 @@ pub(crate) mod dataset_world {
 }
 
 /// The backend world.
-pub(crate) mod backend_world {
+pub mod backend_world {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "backend-plugin",
@@ -27,7 +27,7 @@ pub(crate) mod backend_world {
 }
 
 /// The scorer world.
-pub(crate) mod scorer_world {
+pub mod scorer_world {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "scorer-plugin",

@@ -30,7 +30,7 @@ pub struct Samples {
 }
 
 /// A dataset's instance, in the version of the contract that it was built for.
-pub(crate) enum DatasetWorld {
+pub enum DatasetWorld {
     /// Of 0.1.0.
     V0_1(v0_1::DatasetPlugin),
     /// Of 0.2.0.

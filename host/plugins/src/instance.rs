@@ -54,7 +54,7 @@ pub trait World: Sized {
 
 /// A component that is ready to be instantiated, in the version of the contract that it was built for.
 #[derive(Clone)]
-pub(crate) enum Versions<A, B> {
+pub enum Versions<A, B> {
     /// Of 0.1.0.
     V0_1(A),
     /// Of 0.2.0.
@@ -108,7 +108,7 @@ pub(super) type Located<T> = wasmtime::Result<Result<T, types::Error>>;
 
 /// A plugin of a kind with its configuration, from which instances are made. Everything that all instances
 /// share is done once, so that making one is cheap.
-pub(crate) struct Configured<W: World> {
+pub struct Configured<W: World> {
     pub(super) plugin: Plugin,
     pub(super) config: String,
     grants: Grants,
@@ -233,7 +233,7 @@ impl<W> Live<W> {
 }
 
 /// A world whose instances are opened with just their configuration, and so can be reopened at any time.
-pub(crate) trait Reopen: World {
+pub trait Reopen: World {
     /// Opens the resource for the other calls.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ pub struct Plugin {
 
 /// How a component was compiled, and what its user should know about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Loading {
+pub struct Loading {
     /// How long compiling took; absent if it had been compiled before.
     pub compiled_in: Option<Duration>,
     /// Whether the next process will find it compiled.

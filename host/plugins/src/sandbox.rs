@@ -120,7 +120,7 @@ pub struct Grants {
 }
 
 /// The host's side of one instance.
-pub(crate) struct Guest {
+pub struct Guest {
     plugin: String,
     grants: Grants,
     tally: Tally,
@@ -277,7 +277,7 @@ pub fn trapped(
 }
 
 /// For `add_to_linker`: the guest itself is the data.
-pub(crate) type GuestData = HasSelf<Guest>;
+pub type GuestData = HasSelf<Guest>;
 
 impl types::Host for Guest {}
 

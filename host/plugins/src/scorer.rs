@@ -24,7 +24,7 @@ pub type Scorer = Configured<ScorerWorld>;
 pub struct Judge(Opened<ScorerWorld>);
 
 /// A scorer's instance, in the version of the contract that it was built for.
-pub(crate) enum ScorerWorld {
+pub enum ScorerWorld {
     /// Of 0.1.0.
     V0_1(v0_1::ScorerPlugin),
     /// Of 0.2.0.

@@ -17,7 +17,8 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use draw::{Look, Width, escape, svg, swatch, thickness as phase_height};
+pub use draw::{Look, Width, svg};
+pub(crate) use draw::{swatch, thickness as phase_height};
 pub use palette::Theme;
 
 /// A chart.
@@ -56,7 +57,7 @@ pub enum Form {
 
 /// An axis and its ends.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Axis {
+pub struct Axis {
     /// Its label, with the unit: `TTFT (ms)`.
     pub title: String,
     /// Where it begins.
@@ -69,7 +70,7 @@ pub(crate) struct Axis {
 
 /// How an axis's ticks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ticks {
+pub enum Ticks {
     /// As numbers.
     Numbers,
     /// As numbers, of which only whole ones are meaningful.
@@ -82,7 +83,7 @@ pub(crate) enum Ticks {
 
 /// That an axis may be logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Log {
+pub struct Log {
     /// Which.
     pub side: Side,
     /// Where it begins then: more than zero. Smaller values are drawn at the edge.
@@ -102,7 +103,7 @@ pub enum Side {
 
 /// A part of a chart with a vertical axis of its own.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Panel {
+pub struct Panel {
     /// The vertical axis. Without ticks, it runs from top to bottom.
     pub y: Axis,
     /// Pixels from its top to its bottom.
@@ -128,7 +129,7 @@ pub struct Rule {
 
 /// A part of the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Band {
+pub struct Band {
     /// Where it begins.
     pub from: f64,
     /// Where it ends.
@@ -148,7 +149,7 @@ pub struct Key {
 
 /// A colour, with dashes or a height that distinguish it without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
     /// One of several series, by its number.
     Series(usize),
     /// A phase of a request, by its number.
@@ -193,7 +194,7 @@ pub enum Shape {
 
 /// A place in the axes' units.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Point {
+pub struct Point {
     /// From the left.
     pub x: f64,
     /// Where it ends, for what has a width; else `x`.
@@ -226,7 +227,7 @@ pub struct Rows {
 
 /// Which row is meant by a place in a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Snap {
+pub enum Snap {
     /// The one that is nearest from left to right.
     X,
     /// The one that is nearest from bottom to top.

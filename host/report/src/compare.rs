@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 
 pub use blocks::blocks;
 pub use choice::{Choice, figures, percentiles};
-pub use comparable::{Compatibility, Difference, Kind, Obstacle, compatibility};
+pub(crate) use comparable::compatibility;
+pub use comparable::{Compatibility, Difference, Kind, Obstacle};
 pub use condition::{Condition, Outcome};
 pub use row::{Ends, Judgement, NoInterval, Row};
 pub use side::{Measured, Side, Stated};
@@ -63,7 +64,7 @@ pub struct Compared {
 /// What a side consists of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct SideFacts {
+pub struct SideFacts {
     /// Its letter.
     pub name: String,
     /// The folders of its runs, or the place of a claim.
@@ -259,6 +260,7 @@ impl Compared {
     }
 
     /// Whether any condition holds that makes it fail.
+    #[cfg(test)]
     pub(crate) fn is_failed(&self) -> bool {
         self.conditions.iter().any(|outcome| outcome.fails)
     }

@@ -25,7 +25,7 @@ pub struct Repeat {
 /// The spread between repeats of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Repeats {
+pub struct Repeats {
     /// The scenario.
     pub scenario: String,
     /// How many repeats were measured.

@@ -65,7 +65,7 @@ pub struct View {
 
 /// A request as a point in a plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Dot {
+pub struct Dot {
     /// Seconds from the start of the measurement until it was sent.
     pub sent_s: f64,
     /// Its TTFT in milliseconds.

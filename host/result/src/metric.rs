@@ -124,7 +124,7 @@ use Of::{Answered, Sent};
 use Unit::{Milliseconds, Tokens, TokensPerEvent, TokensPerSecond};
 
 /// Every metric, in the order in which results list them.
-pub static CATALOGUE: [Metric; 40] = [
+pub static CATALOGUE: &[Metric] = &[
     Metric {
         name: TTFT,
         unit: Milliseconds,

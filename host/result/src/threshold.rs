@@ -27,7 +27,7 @@ pub enum Threshold {
 
 /// The relation of a figure to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub enum Relation {
     /// `<=`
     AtMost,
     /// `<`

@@ -32,7 +32,7 @@ pub use error::AuthorError;
     serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Language {
+pub enum Language {
     /// Rust, with the SDK
     Rust,
     /// Python, with componentize-py

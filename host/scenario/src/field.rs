@@ -19,7 +19,7 @@ use reader::words::list;
 use reader::{ConfigTable, Located, Place, Reader, Size, toml_text};
 
 /// A value that a scenario may leave out.
-pub(crate) type Maybe<T> = Option<Located<T>>;
+pub type Maybe<T> = Option<Located<T>>;
 
 /// What a scenario says at a path.
 #[derive(Clone, Debug)]

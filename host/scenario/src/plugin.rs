@@ -58,7 +58,7 @@ fn milliseconds(limit: u64) -> Span {
 
 table! {
     /// `[sandbox]`: the resource limits of plugins.
-    pub(crate) struct Sandbox {
+    pub struct Sandbox {
         /// Size of a component's file.
         component: Maybe<Size> = Size(usual().component_bytes) => plan("sandbox.component-bytes", Silent);
         /// Number of functions of a component.

@@ -59,7 +59,7 @@ pub struct Draft {
 
 /// Where requests go, as far as the scenario says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DraftTarget {
+pub struct DraftTarget {
     /// The engine's base URLs; requests go to them in turn.
     pub base_urls: Vec<String>,
     /// The model that the scenario names, if it names one.

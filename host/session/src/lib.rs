@@ -22,7 +22,7 @@ pub mod draft;
 pub mod live;
 pub mod measure;
 pub mod preflight;
-pub(crate) mod prepare;
+pub mod prepare;
 pub mod resolve;
 pub mod run;
 

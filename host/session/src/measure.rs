@@ -72,7 +72,7 @@ pub enum NotMeasured {
 }
 
 /// A run whose folder is there, and which can be watched and stopped.
-pub(crate) struct Begun<E> {
+pub struct Begun<E> {
     run: Checked,
     folder: RunFolder,
     started: String,
@@ -90,7 +90,7 @@ pub struct Loaded {
 }
 
 /// A run of which everything that was seen is in its folder.
-pub(crate) struct Kept {
+pub struct Kept {
     run: Checked,
     folder: RunFolder,
     ended: Result<(), RunError>,
@@ -101,7 +101,7 @@ pub(crate) struct Kept {
 }
 
 /// A run whose answers were counted and judged.
-pub(crate) struct Assessed {
+pub struct Assessed {
     plan: Plan,
     folder: RunFolder,
     ended: Result<(), RunError>,

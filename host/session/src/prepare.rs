@@ -62,7 +62,7 @@ pub enum Item {
 }
 
 /// Turns samples into requests.
-pub(crate) struct Preparation {
+pub struct Preparation {
     samples: Samples,
     writer: Writer,
     plan: Plan,
@@ -81,7 +81,7 @@ struct Writer {
 }
 
 /// Requests in waiting, in order.
-pub(crate) struct Feed {
+pub struct Feed {
     items: Receiver<Item>,
     stock: Arc<Stock>,
     thread: Option<JoinHandle<()>>,

@@ -129,7 +129,7 @@ pub trait Executor {
 }
 
 /// An [`Executor`] that runs plans over connections of this kind.
-pub(crate) trait Execute<C>: Executor {
+pub trait Execute<C>: Executor {
     /// Runs a plan.
     fn execute(
         &self,

@@ -258,7 +258,7 @@ fn cargo_home() -> Option<PathBuf> {
 }
 
 /// Whether the toolchain that is active in a folder can compile for the target as it is.
-pub(crate) fn has_target(root: &Path, target: Target) -> bool {
+pub fn has_target(root: &Path, target: Target) -> bool {
     sysroot(root).is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target.name()).is_dir())
 }
 

@@ -22,7 +22,7 @@ pub struct Document {
 /// sentence that compares.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Quote {
+pub struct Quote {
     /// The line, from 1.
     pub line: usize,
     /// The words around it, shortened.

@@ -3,7 +3,7 @@
 /// Why a file, or a part of it, is not a known kind of result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {what}; {expected}", .place.as_deref().map(|place| format!(", {place}")).unwrap_or_default())]
-pub(crate) struct ReadError {
+pub struct ReadError {
     /// The file as given.
     pub file: String,
     /// Where in it: `line 3`, `benchmarks[1].metrics`.

@@ -26,7 +26,7 @@ pub struct WorkerHandle {
 
 /// The thread that naps between orders.
 #[derive(Clone, Default)]
-pub(crate) struct Napper(Arc<OnceLock<Thread>>);
+pub struct Napper(Arc<OnceLock<Thread>>);
 
 impl WorkerHandle {
     /// A handle, and the other end for its worker.

@@ -24,7 +24,7 @@ pub enum Request {
 /// What HTTP does not allow in a request, in words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Unsendable(String);
+pub struct Unsendable(String);
 
 impl Request {
     /// Makes a request ready. `path` is the path and query at the server, `authority` its host and

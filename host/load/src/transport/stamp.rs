@@ -26,7 +26,7 @@ pub struct Wire {
 
 /// The instants of one request.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub struct Marks {
     /// When its first byte was handed to the socket.
     pub sent: Cell<Option<Nanos>>,
     /// When its last byte was.

@@ -14,7 +14,7 @@ use model::connection::Version;
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TrustError {
+pub enum TrustError {
     /// The file cannot be used.
     #[error(
         "`{path}` cannot be used as --ca-cert: {cause}; expected a file with certificates in PEM form"

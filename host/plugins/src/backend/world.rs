@@ -14,7 +14,7 @@ use model::plugin::Kind;
 use model::plugin::Limits;
 
 /// A backend's instance.
-pub(crate) enum BackendWorld {
+pub enum BackendWorld {
     /// Of 0.1.0.
     V0_1(v0_1::BackendPlugin),
     /// Of 0.2.0.

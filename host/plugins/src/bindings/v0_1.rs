@@ -1,7 +1,7 @@
 //! Rust types and traits generated from `wit/frozen/0.1.0`.
 
 /// The dataset world, and with it every shared interface.
-pub(crate) mod dataset_world {
+pub mod dataset_world {
     wasmtime::component::bindgen!({
         path: "../../wit/frozen/0.1.0",
         world: "dataset-plugin",
@@ -11,7 +11,7 @@ pub(crate) mod dataset_world {
 }
 
 /// The backend world.
-pub(crate) mod backend_world {
+pub mod backend_world {
     wasmtime::component::bindgen!({
         path: "../../wit/frozen/0.1.0",
         world: "backend-plugin",
@@ -24,7 +24,7 @@ pub(crate) mod backend_world {
 }
 
 /// The scorer world.
-pub(crate) mod scorer_world {
+pub mod scorer_world {
     wasmtime::component::bindgen!({
         path: "../../wit/frozen/0.1.0",
         world: "scorer-plugin",

@@ -3,7 +3,7 @@
 use model::random::SplitMix64;
 
 /// Draws numbers.
-pub(crate) struct Dice(SplitMix64);
+pub struct Dice(SplitMix64);
 
 impl Dice {
     /// From a seed.

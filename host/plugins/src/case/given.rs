@@ -74,7 +74,7 @@ pub enum Reply {
 }
 
 /// What a dataset is opened with.
-pub(crate) struct Draw {
+pub struct Draw {
     /// The run's seed.
     pub seed: u64,
     /// How many samples the run measures; absent if that is not known beforehand.

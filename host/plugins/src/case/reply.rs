@@ -34,7 +34,7 @@ impl Reading {
 
 /// A plugin's trap or breach of contract, and the frames that caused it.
 #[derive(Debug)]
-pub(crate) struct Misdeed {
+pub struct Misdeed {
     /// What happened.
     pub error: PluginError,
     /// Positions of the frames in the batch.

@@ -14,7 +14,7 @@ const BOLD: &[u8] = include_bytes!("font/DejaVuSans-Bold.subset.ttf");
 /// Why a picture could not be made of a drawing.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a picture of the chart: {0}")]
-pub(crate) struct PngError(String);
+pub struct PngError(String);
 
 static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
     let mut fonts = fontdb::Database::new();

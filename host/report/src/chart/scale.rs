@@ -5,7 +5,7 @@ use super::{Axis, Ticks};
 
 /// Where the values of an axis lie.
 #[derive(Clone, Debug)]
-pub(crate) struct Scale {
+pub struct Scale {
     low: f64,
     high: f64,
     from: f64,
@@ -15,7 +15,7 @@ pub(crate) struct Scale {
 
 /// A place on an axis that is written out.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tick {
+pub struct Tick {
     /// The value.
     pub at: f64,
     /// In words.

@@ -44,7 +44,7 @@ pub enum Taken {
 
 /// The samples of a metric by value and block.
 #[derive(Clone, Debug)]
-pub(crate) struct Ranks(Arc<Cells>);
+pub struct Ranks(Arc<Cells>);
 
 impl Taken {
     /// The figure of the mixture in which each block occurs as often as `weights` states.
@@ -83,7 +83,7 @@ impl Taken {
 
 /// The data of a run's blocks.
 #[derive(Debug)]
-pub(crate) struct Blocked {
+pub struct Blocked {
     metrics: Vec<(&'static str, Vec<[f64; 2]>, Ranks)>,
     requests: Vec<Counts>,
     flow: Vec<Flow>,
@@ -110,7 +110,7 @@ struct Flow {
 }
 
 /// Cuts a run as its exchanges are shown, in whatever order.
-pub(crate) struct Cutting<'a> {
+pub struct Cutting<'a> {
     facts: &'a RunFacts,
     blocks: usize,
     requests: u64,

@@ -21,7 +21,7 @@ pub use scenario::comparability::Kind;
 /// Something that must agree but does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Obstacle {
+pub struct Obstacle {
     /// Its kind.
     pub kind: Kind,
     /// What differs, and how.
@@ -31,7 +31,7 @@ pub(crate) struct Obstacle {
 /// A setting that differs between two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Difference {
+pub struct Difference {
     /// The setting, as named in the plan.
     pub what: String,
     /// The letter of the side that is compared with the baseline.
@@ -59,7 +59,7 @@ impl Difference {
 
 /// How the settings of two sides compare.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Compatibility {
+pub struct Compatibility {
     /// What must agree, and does not.
     pub obstacles: Vec<Obstacle>,
     /// Differences in what people compare on purpose.

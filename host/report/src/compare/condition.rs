@@ -32,7 +32,7 @@ pub struct Condition {
 
 /// How much worse is too much.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Limit {
+pub enum Limit {
     /// In percent of the baseline's figure.
     Percent(f64),
     /// In the figure's unit.

@@ -29,7 +29,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// How much two sides differ, and how certain that is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Estimate {
+pub struct Estimate {
     /// The 95 % confidence interval of the difference.
     pub interval: Interval,
     /// What a comparison of one side with itself would show, by its size.
@@ -42,7 +42,7 @@ pub(crate) struct Estimate {
 
 /// Which blocks the resamples contain, and how often, for runs of a given number of blocks.
 #[derive(Clone, Debug)]
-pub(crate) struct Draws {
+pub struct Draws {
     weights: Vec<Vec<u32>>,
     blocks: usize,
 }

@@ -53,7 +53,7 @@ impl Prompts {
 
 /// How two lists of requests compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Same {
+pub struct Same {
     /// Requests that both have.
     pub common: u64,
     /// Of these, those that differ.

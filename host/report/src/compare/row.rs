@@ -11,7 +11,7 @@ use result::stats::interval::Interval;
 /// One figure of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Row {
+pub struct Row {
     /// The figure's name.
     pub figure: String,
     /// Its unit; empty for a share or a number.
@@ -86,7 +86,7 @@ pub enum Judgement {
 /// Why a figure has no interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum NoInterval {
+pub enum NoInterval {
     /// One side does not have the figure.
     Absent,
     /// A side was published without samples.

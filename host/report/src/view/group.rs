@@ -14,7 +14,7 @@ const METRICS: [&str; 3] = [metric::TTFT, metric::TPOT, metric::E2E];
 
 /// The groups of a run. A list is empty if samples do not state the kind.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Groups {
+pub struct Groups {
     /// By the turn's number in its conversation, from 1.
     pub turns: Vec<Group>,
     /// By the class of sample.
@@ -25,7 +25,7 @@ pub(crate) struct Groups {
 
 /// The requests of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Group {
+pub struct Group {
     /// Its name; absent for the merged group.
     pub name: Option<String>,
     /// Its requests.

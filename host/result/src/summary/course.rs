@@ -40,7 +40,7 @@ const LEAST_FINE: usize = 32;
 /// How a figure changed from the beginning to the end of the steady window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Drift {
+pub struct Drift {
     /// By how much it changed from the beginning to the end, as a share of its median: Theil and Sen's
     /// slope over 32 slices of the window.
     pub change: f64,
@@ -52,7 +52,7 @@ pub(crate) struct Drift {
 /// How throughput oscillated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Swing {
+pub struct Swing {
     /// Length of the period in seconds.
     pub period_s: f64,
     /// Standard deviation of the throughput of slices, as a share of its mean.

@@ -17,7 +17,7 @@ pub use super::tool::{Shell, Talk};
 /// A component that was built.
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Built {
+pub struct Built {
     /// The plugin's name.
     pub name: String,
     /// Its language; absent if only its module was given.

@@ -7,7 +7,7 @@ use toolchain::ToolchainError;
 
 /// Why a project cannot be created or built.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AuthorError {
+pub enum AuthorError {
     /// The project's folder is not empty.
     #[error(
         "`{}` already exists and is not empty; choose another name, or another folder with --path",

@@ -22,7 +22,7 @@ pub struct Project {
 
 /// A project's sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sources {
+pub enum Sources {
     /// A crate, by the name of its module.
     Crate {
         /// The module's file name, as cargo writes it.

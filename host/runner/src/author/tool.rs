@@ -10,7 +10,7 @@ use super::{AuthorError, template};
 
 /// When a compiler's output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Talk {
+pub enum Talk {
     /// Always: progress, warnings.
     Always,
     /// If it fails.
@@ -19,7 +19,7 @@ pub(crate) enum Talk {
 
 /// Runs a program to its end. The caller decides where the program's output goes; not to stdout, which carries the
 /// result.
-pub(crate) type Shell<'a> = &'a dyn Fn(&mut Command, Talk) -> io::Result<ExitStatus>;
+pub type Shell<'a> = &'a dyn Fn(&mut Command, Talk) -> io::Result<ExitStatus>;
 
 /// Variables that would make a compiler read modules from outside the project.
 const MISLEADING: [&str; 3] = ["PYTHONPATH", "PYTHONHOME", "NODE_OPTIONS"];

@@ -8,7 +8,7 @@ use plugins::artifacts;
 
 /// Where compiled plugins are kept.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Artifacts {
+pub struct Artifacts {
     /// Folder for compiled plugins [default: runner in $XDG_CACHE_HOME, or in ~/.cache]
     #[arg(
         long,

@@ -26,7 +26,7 @@ use audit::{Report, github, text};
         requested work. It is suspect if a figure is not what its name says. Otherwise it is valid; notes do not \
         change that.\n\n\
         Exit codes: 0 done, 3 a file cannot be read or holds no result, 7 a result is invalid (with --strict)")]
-pub(crate) struct Args {
+pub struct Args {
     /// Files with results, - for standard input, or published:PATTERN
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,

@@ -29,7 +29,7 @@ use result::figure::Figure;
         its interval excludes zero and it is above the noise. Chance alone fails nothing. Without an interval, \
         the difference alone decides. A figure that a side does not have is an error (3).\n\n\
         Exit codes: 0 done, 3 not comparable or not readable, 6 a condition of --fail-if holds")]
-pub(crate) struct Args {
+pub struct Args {
     /// The baseline, then the sides to compare with it
     #[arg(value_name = "SIDE", required = true)]
     sides: Vec<String>,

@@ -9,7 +9,7 @@ use super::run::write_stdout;
 
 /// Print shell completions
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// Shell to print completions for
     shell: clap_complete::Shell,
 }

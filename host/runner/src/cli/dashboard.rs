@@ -19,13 +19,13 @@ use screen::Screen;
 use session::live::{History, Live, Snapshot};
 use view::{Subject, View};
 
-pub use screen::is_possible;
+pub(crate) use screen::is_possible;
 
 /// How often it is drawn: four times a second.
 const REDRAW: Duration = Duration::from_millis(250);
 
 /// Draws until dropped.
-pub(crate) struct Dashboard {
+pub struct Dashboard {
     finished: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }

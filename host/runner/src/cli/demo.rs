@@ -19,7 +19,7 @@ const SCENARIO: &str = "scenarios/quickstart.toml";
 
 /// Measure the built-in mock engine: every stage is real except the model
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]

@@ -18,7 +18,7 @@ use keys::Keys;
 
 /// Flags that describe the run. Each overrides the scenario file.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Flags {
+pub struct Flags {
     /// A plugin (backend, dataset or scorer; detected from the component); repeatable
     ///
     /// A path, or the name of a built-in plugin: backends/{openai,vllm,sglang,lmdeploy}.wasm,

@@ -13,7 +13,7 @@ use crate::guide::pages::{PAGES, page};
         runner guide                 list the pages\n  \
         runner guide load | less     how to choose the load\n  \
         runner guide scenario-keys   every key of a scenario")]
-pub(crate) struct Args {
+pub struct Args {
     /// The page to print; without it, the list of pages
     #[arg(value_name = "PAGE")]
     page: Option<String>,

@@ -24,7 +24,7 @@ use model::duration::Span;
 /// the wire formats of other engines.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = include_str!("mock/routes.txt"))]
-pub(crate) struct Args {
+pub struct Args {
     /// TOML file with any of the settings below, including faults and routes
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_SCRIPT", value_hint = ValueHint::FilePath)]
     script: Option<PathBuf>,

@@ -45,7 +45,7 @@ pub(crate) fn can_be_drawn_on() -> bool {
 }
 
 /// Shows progress until dropped.
-pub(crate) struct Progress {
+pub struct Progress {
     finished: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }

@@ -19,7 +19,7 @@ use report::{csv, json, markdown, text};
 
 /// Render results again from the records of runs
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// Folders of runs, or folders that contain runs, which are taken in the order in which
     /// they began
     #[arg(value_name = "RUN", required = true)]

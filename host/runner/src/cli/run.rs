@@ -34,7 +34,7 @@ const OTHER_DESCRIPTORS: u64 = 128;
 
 /// Measure an engine, described by scenarios, flags, or both (flags override)
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<String>,

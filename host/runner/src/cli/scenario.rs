@@ -19,7 +19,7 @@ use super::sources;
         runner scenario keys load                       the keys of [load], with their flags\n  \
         runner scenario check mine.toml                 every mistake at once; exit code 3 if there is one\n  \
         runner scenario show mine.toml --set load.seed=7   what a run with that flag would use, and why")]
-pub(crate) struct Args {
+pub struct Args {
     #[command(subcommand)]
     command: Command,
 }

@@ -8,7 +8,7 @@ use report::schema::{NAMES, schema};
 
 /// Print the JSON Schema of a result file
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// Which file: summary.json, or a line of records.jsonl.zst
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
     name: String,

@@ -54,14 +54,14 @@ fn interval(text: &str) -> Result<Span, String> {
 }
 
 /// What is ready to watch runs, one after the other.
-pub(crate) struct Watching {
+pub struct Watching {
     listener: Option<Listener>,
     dashboard: bool,
     how: How,
 }
 
 /// Shows one run until dropped.
-pub(crate) enum Onlooker {
+pub enum Onlooker {
     /// In a line.
     Progress(Progress),
     /// On the whole terminal.

@@ -47,7 +47,7 @@ pub struct Address {
 #[error(
     "`{text}` is not an address to listen on: expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or :PORT for loopback"
 )]
-pub(crate) struct NoAddress {
+pub struct NoAddress {
     text: String,
 }
 

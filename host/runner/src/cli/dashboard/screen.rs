@@ -17,7 +17,7 @@ use ratatui::crossterm::terminal::{
 static UP: AtomicBool = AtomicBool::new(false);
 
 /// The alternate screen, until dropped.
-pub(crate) struct Screen {
+pub struct Screen {
     /// What is drawn on.
     pub terminal: Terminal<CrosstermBackend<Stderr>>,
 }

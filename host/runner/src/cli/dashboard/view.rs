@@ -22,7 +22,7 @@ const PANELS: (u16, u16) = (72, 22);
 
 /// Facts about the run, from its plan.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Subject {
+pub struct Subject {
     /// Its name.
     pub name: String,
     /// Engine, model and target. A plan's targets hold no credentials.

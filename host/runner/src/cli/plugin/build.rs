@@ -24,7 +24,7 @@ use crate::cli::failure::{Exit, Failure};
         runner plugin build engine.core.wasm                   a core module from another tool\n\n\
         RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the Rust toolchain; by default the\n\
         first one that can compile for WebAssembly.")]
-pub(crate) struct Args {
+pub struct Args {
     /// The project folder, or a core module
     #[arg(value_name = "DIR|MODULE", default_value = ".")]
     from: PathBuf,

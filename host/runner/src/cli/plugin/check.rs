@@ -25,7 +25,7 @@ use plugins::load::{self, Plugin};
         runner plugin check backends/vllm.wasm          one that ships with the runner\n  \
         runner plugin check stranger.wasm --json        includes the full JSON Schema\n\n\
         Exit codes: 0 the component loads, 4 it does not load")]
-pub(crate) struct Args {
+pub struct Args {
     /// A component file, or the name of a plugin that ships with the runner
     #[arg(value_name = "FILE")]
     plugin: String,

@@ -12,7 +12,7 @@ use crate::guide::Page;
         runner plugin guide                        where to start\n  \
         runner plugin guide backend | less         from scratch to a measured engine\n  \
         runner plugin guide engine > engine.toml   the engine of that exercise, for runner mock")]
-pub(crate) struct Args {
+pub struct Args {
     /// Page to print
     #[arg(value_name = "PAGE", value_enum, default_value_t = Page::Start)]
     page: Page,

@@ -17,7 +17,7 @@ use plugins::{examine, load};
         runner plugin info vllm                      one that ships with the runner, by its short name\n  \
         runner plugin info ./my-engine.wasm          a component file\n  \
         runner plugin info sglang --json             with the JSON Schema of its configuration")]
-pub(crate) struct Args {
+pub struct Args {
     /// A component file, or the name of a plugin that ships with the runner
     #[arg(value_name = "PLUGIN")]
     plugin: String,

@@ -20,7 +20,7 @@ const SHORT: usize = 12;
 #[command(after_help = "Examples:\n  \
         runner plugin list\n  \
         runner plugin list --plugin-path ./plugins:../more --json")]
-pub(crate) struct Args {
+pub struct Args {
     #[command(flatten)]
     folders: Folders,
     #[command(flatten)]

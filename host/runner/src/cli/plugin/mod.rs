@@ -33,7 +33,7 @@ use plugins::load::SearchPath;
         runner plugin info vllm                the keys of [backend.config]\n  \
         runner plugin guide backend            how to write a backend\n\n\
         Exit codes: 0 success, 2 command line, 3 project or input, 4 plugin or compiler")]
-pub(crate) struct Args {
+pub struct Args {
     #[command(subcommand)]
     command: Command,
 }

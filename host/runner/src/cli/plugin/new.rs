@@ -22,7 +22,7 @@ use model::plugin::Kind;
         runner plugin new dataset my-prompts --path ./prompts  in another folder\n\n\
         Kinds: a backend writes the requests to an engine and reads its replies, a dataset\n\
         generates samples, a scorer scores answers after the run.")]
-pub(crate) struct Args {
+pub struct Args {
     /// Kind of plugin
     #[arg(value_name = "KIND", value_enum)]
     kind: Kinds,

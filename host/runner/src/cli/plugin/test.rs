@@ -28,7 +28,7 @@ use plugins::load::{SearchPath, load};
     after_help = "Exit codes: 0 all cases pass, 4 a case fails or the plugin cannot be loaded,\n  \
         3 a case's folder is invalid or there are no cases, 2 command line"
 )]
-pub(crate) struct Args {
+pub struct Args {
     /// A plugin project (with its cases in cases/), a folder of cases, or a single case
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,

@@ -14,7 +14,7 @@ use report::view::{View, grain};
 
 /// The format of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Picture {
+pub enum Picture {
     /// As a vector drawing.
     Svg,
     /// As pixels.

@@ -12,7 +12,7 @@ use scenario::comparability::Fate;
 
 /// List the keys of scenarios: type, default, flag, variable, documentation
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// Only the keys that begin with this, such as load or load.ramp
     #[arg(value_name = "PREFIX")]
     prefix: Option<String>,
