@@ -86,46 +86,31 @@ pub struct Source {
     pub url: Option<String>,
 }
 
-/// The tool that wrote a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tool {
-    /// This program's own text block.
-    Runner,
-    /// LMDeploy's `profile_restful_api.py`, and the suite built on it.
-    Lmdeploy,
-    /// SGLang's `bench_serving`.
-    Sglang,
-    /// `vllm bench serve`, and its native client.
-    Vllm,
-    /// GPUStack's benchmark-runner, which wraps guidellm.
-    Gpustack,
-    /// guidellm.
-    Guidellm,
-    /// NVIDIA's AIPerf.
-    Aiperf,
-    /// NVIDIA's GenAI-Perf.
-    GenaiPerf,
-    /// A block of that family that none of these tools writes.
-    Unknown,
+model::words! {
+    /// The tool that wrote a claim.
+    pub enum Tool {
+        /// This program's own text block.
+        Runner = "runner",
+        /// LMDeploy's `profile_restful_api.py`, and the suite built on it.
+        Lmdeploy = "lmdeploy",
+        /// SGLang's `bench_serving`.
+        Sglang = "sglang",
+        /// `vllm bench serve`, and its native client.
+        Vllm = "vllm",
+        /// GPUStack's benchmark-runner, which wraps guidellm.
+        Gpustack = "gpustack",
+        /// guidellm.
+        Guidellm = "guidellm",
+        /// NVIDIA's AIPerf.
+        Aiperf = "aiperf",
+        /// NVIDIA's GenAI-Perf.
+        GenaiPerf = "genai-perf",
+        /// A block of that family that none of these tools writes.
+        Unknown = "unknown",
+    }
 }
 
 impl Tool {
-    /// The name used in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Tool::Runner => "runner",
-            Tool::Lmdeploy => "lmdeploy",
-            Tool::Sglang => "sglang",
-            Tool::Vllm => "vllm",
-            Tool::Gpustack => "gpustack",
-            Tool::Guidellm => "guidellm",
-            Tool::Aiperf => "aiperf",
-            Tool::GenaiPerf => "genai-perf",
-            Tool::Unknown => "unknown",
-        }
-    }
-
     /// What people call it.
     pub fn label(self) -> &'static str {
         match self {

@@ -88,64 +88,68 @@ pub enum Says {
     Text(String),
 }
 
-/// The name of the field that holds reasoning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum ReasoningField {
-    /// `reasoning`, as in vLLM.
-    #[default]
-    Reasoning,
-    /// `reasoning_content`, as in SGLang, LMDeploy and llama.cpp.
-    ReasoningContent,
+model::names! {
+    /// The name of the field that holds reasoning.
+    pub enum ReasoningField {
+        /// `reasoning`, as in vLLM.
+        Reasoning = "reasoning",
+        /// `reasoning_content`, as in SGLang, LMDeploy and llama.cpp.
+        ReasoningContent = "reasoning_content",
+    }
+    default Reasoning
 }
 
-/// When the chunk that has a role but no text is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum RoleChunk {
-    /// Just before the first token, as vLLM and SGLang do.
-    #[default]
-    FirstToken,
-    /// As soon as the request is complete, long before the first token.
-    AtOnce,
-    /// Never.
-    None,
+model::names! {
+    /// When the chunk that has a role but no text is sent.
+    pub enum RoleChunk {
+        /// Just before the first token, as vLLM and SGLang do.
+        FirstToken = "first-token",
+        /// As soon as the request is complete, long before the first token.
+        AtOnce = "at-once",
+        /// Never.
+        None = "none",
+    }
+    default FirstToken
 }
 
-/// Where the OpenAI routes report token counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum UsageIn {
-    /// In an event after the last choice if the request sets `stream_options.include_usage`, as vLLM
-    /// does; whole replies always include it.
-    #[default]
-    Final,
-    /// The same, whether requested or not.
-    Always,
-    /// In the last event that holds a choice, whether requested or not.
-    LastChunk,
-    /// In every event, whether requested or not.
-    Continuous,
-    /// Nowhere, not even in whole replies.
-    None,
+model::names! {
+    /// Where the OpenAI routes report token counts.
+    pub enum UsageIn {
+        /// In an event after the last choice if the request sets `stream_options.include_usage`, as vLLM
+        /// does; whole replies always include it.
+        Final = "final",
+        /// The same, whether requested or not.
+        Always = "always",
+        /// In the last event that holds a choice, whether requested or not.
+        LastChunk = "last-chunk",
+        /// In every event, whether requested or not.
+        Continuous = "continuous",
+        /// Nowhere, not even in whole replies.
+        None = "none",
+    }
+    default Final
 }
 
-/// Which engine's `/generate` to serve.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Generate {
-    /// SGLang's.
-    #[default]
-    Sglang,
-    /// LMDeploy's.
-    Lmdeploy,
+model::names! {
+    /// Which engine's `/generate` to serve.
+    pub enum Generate {
+        /// SGLang's.
+        Sglang = "sglang",
+        /// LMDeploy's.
+        Lmdeploy = "lmdeploy",
+    }
+    default Sglang
 }
 
-/// When a stream's HTTP headers are sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Headers {
-    /// As soon as the request is complete, as vLLM does.
-    #[default]
-    AtOnce,
-    /// With the first token.
-    FirstToken,
+model::names! {
+    /// When a stream's HTTP headers are sent.
+    pub enum Headers {
+        /// As soon as the request is complete, as vLLM does.
+        AtOnce = "at-once",
+        /// With the first token.
+        FirstToken = "first-token",
+    }
+    default AtOnce
 }
 
 impl Default for Script {

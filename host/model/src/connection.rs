@@ -9,35 +9,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// The version of HTTP.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
-)]
-pub enum Version {
-    /// HTTP/1.1: a request at a time on each connection.
-    #[default]
-    #[serde(rename = "1.1")]
-    #[value(name = "1.1")]
-    Http1,
-    /// HTTP/2: many requests share a connection. Without TLS, the client uses it without negotiation.
-    #[serde(rename = "2")]
-    #[value(name = "2")]
-    Http2,
+crate::words! {
+    /// The version of HTTP.
+    pub enum Version {
+        /// HTTP/1.1: a request at a time on each connection.
+        Http1 = "1.1",
+        /// HTTP/2: many requests share a connection. Without TLS, the client uses it without negotiation.
+        Http2 = "2",
+    }
+    default Http1
 }
 
-/// Which connection a request takes.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reuse {
-    /// Any that is free.
-    #[default]
-    KeepAlive,
-    /// One that has carried no request before.
-    Never,
-    /// The one that carried the last request of the same conversation.
-    Session,
+crate::words! {
+    /// Which connection a request takes.
+    pub enum Reuse {
+        /// Any that is free.
+        KeepAlive = "keep-alive",
+        /// One that has carried no request before.
+        Never = "never",
+        /// The one that carried the last request of the same conversation.
+        Session = "session",
+    }
+    default KeepAlive
 }
 
 /// The timeouts.
@@ -56,18 +49,16 @@ pub struct Timeouts {
     pub request: Nanos,
 }
 
-/// Which receive timestamps to use.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Timestamps {
-    /// The kernel's: when the network gave the bytes to the socket, however late they were read. Where
-    /// the system has no such stamps, as [`Timestamps::User`].
-    #[default]
-    Kernel,
-    /// This program's: when they were read.
-    User,
+crate::words! {
+    /// Which receive timestamps to use.
+    pub enum Timestamps {
+        /// The kernel's: when the network gave the bytes to the socket, however late they were read. Where
+        /// the system has no such stamps, as user.
+        Kernel = "kernel",
+        /// This program's: when they were read.
+        User = "user",
+    }
+    default Kernel
 }
 
 /// Which certificates to trust.

@@ -315,98 +315,57 @@ pub enum Outcome {
     },
 }
 
-/// The kinds of failure. Each is counted and printed separately.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureClass {
-    /// It was due, but the run ended before the cap on requests in flight released it.
-    NotSent,
-    /// No connection could be made.
-    Connect,
-    /// The connection broke before the reply's headers.
-    Send,
-    /// The server answered with an HTTP status that is not a success.
-    HttpStatus,
-    /// The server reported an error inside a reply that began as a success.
-    InBandError,
-    /// The reply ended before its end marker.
-    CutOff,
-    /// The reply was complete but held no answer.
-    Empty,
-    /// No connection within the timeout.
-    ConnectTimeout,
-    /// Nothing of the answer within the first-token timeout.
-    FirstTokenTimeout,
-    /// No more of the answer within the token-gap timeout.
-    TokenGapTimeout,
-    /// The answer was not complete within the request timeout.
-    RequestTimeout,
-    /// The reply is not in the backend's dialect.
-    Protocol,
-    /// The plugin trapped, ran too long or broke its contract.
-    Plugin,
-    /// The run was stopped while the request was in flight.
-    Interrupted,
-}
-
-/// Why a server did not answer, in terms that all engines share; the backend reads the reason from the reply.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// It is overloaded: a full queue, a limit on the request rate.
-    Overloaded,
-    /// It is not ready yet, or no longer ready.
-    Unavailable,
-    /// Prompt and answer are longer than the model's context.
-    TooLong,
-    /// It does not serve this model or adapter.
-    UnknownModel,
-    /// The key is missing or wrong, or does not permit this.
-    Unauthorised,
-    /// The request is wrong in another way.
-    Invalid,
-    /// The server failed.
-    Internal,
-}
-
-impl Reason {
-    /// The name used in results and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Overloaded => "overloaded",
-            Reason::Unavailable => "unavailable",
-            Reason::TooLong => "too-long",
-            Reason::UnknownModel => "unknown-model",
-            Reason::Unauthorised => "unauthorised",
-            Reason::Invalid => "invalid",
-            Reason::Internal => "internal",
-        }
+crate::words! {
+    /// The kinds of failure. Each is counted and printed separately.
+    pub enum FailureClass {
+        /// It was due, but the run ended before the cap on requests in flight released it.
+        NotSent = "not-sent",
+        /// No connection could be made.
+        Connect = "connect",
+        /// The connection broke before the reply's headers.
+        Send = "send",
+        /// The server answered with an HTTP status that is not a success.
+        HttpStatus = "http-status",
+        /// The server reported an error inside a reply that began as a success.
+        InBandError = "in-band-error",
+        /// The reply ended before its end marker.
+        CutOff = "cut-off",
+        /// The reply was complete but held no answer.
+        Empty = "empty",
+        /// No connection within the timeout.
+        ConnectTimeout = "connect-timeout",
+        /// Nothing of the answer within the first-token timeout.
+        FirstTokenTimeout = "first-token-timeout",
+        /// No more of the answer within the token-gap timeout.
+        TokenGapTimeout = "token-gap-timeout",
+        /// The answer was not complete within the request timeout.
+        RequestTimeout = "request-timeout",
+        /// The reply is not in the backend's dialect.
+        Protocol = "protocol",
+        /// The plugin trapped, ran too long or broke its contract.
+        Plugin = "plugin",
+        /// The run was stopped while the request was in flight.
+        Interrupted = "interrupted",
     }
 }
 
-impl FailureClass {
-    /// The name used in results and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            FailureClass::NotSent => "not-sent",
-            FailureClass::Connect => "connect",
-            FailureClass::Send => "send",
-            FailureClass::HttpStatus => "http-status",
-            FailureClass::InBandError => "in-band-error",
-            FailureClass::CutOff => "cut-off",
-            FailureClass::Empty => "empty",
-            FailureClass::ConnectTimeout => "connect-timeout",
-            FailureClass::FirstTokenTimeout => "first-token-timeout",
-            FailureClass::TokenGapTimeout => "token-gap-timeout",
-            FailureClass::RequestTimeout => "request-timeout",
-            FailureClass::Protocol => "protocol",
-            FailureClass::Plugin => "plugin",
-            FailureClass::Interrupted => "interrupted",
-        }
+crate::words! {
+    /// Why a server did not answer, in terms that all engines share; the backend reads the reason from the reply.
+    pub enum Reason {
+        /// It is overloaded: a full queue, a limit on the request rate.
+        Overloaded = "overloaded",
+        /// It is not ready yet, or no longer ready.
+        Unavailable = "unavailable",
+        /// Prompt and answer are longer than the model's context.
+        TooLong = "too-long",
+        /// It does not serve this model or adapter.
+        UnknownModel = "unknown-model",
+        /// The key is missing or wrong, or does not permit this.
+        Unauthorised = "unauthorised",
+        /// The request is wrong in another way.
+        Invalid = "invalid",
+        /// The server failed.
+        Internal = "internal",
     }
 }
 

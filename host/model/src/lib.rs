@@ -22,6 +22,7 @@ pub mod redact;
 pub mod target;
 pub mod timings;
 pub mod units;
+pub mod words;
 
 pub use hex::hex;
 pub use nearest::nearest;

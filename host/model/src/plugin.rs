@@ -1,37 +1,18 @@
 //! The kinds of plugins, and the limits on the resources that they may use.
 
-/// What a plugin does.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Generates samples.
-    Dataset,
-    /// Writes requests and reads replies.
-    Backend,
-    /// Scores answers.
-    Scorer,
+crate::words! {
+    /// What a plugin does.
+    pub enum Kind {
+        /// Generates samples.
+        Dataset = "dataset",
+        /// Writes requests and reads replies.
+        Backend = "backend",
+        /// Scores answers.
+        Scorer = "scorer",
+    }
 }
 
 impl Kind {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Dataset => "dataset",
-            Kind::Backend => "backend",
-            Kind::Scorer => "scorer",
-        }
-    }
-
     /// The folder such plugins ship in.
     pub fn folder(self) -> &'static str {
         match self {
@@ -40,9 +21,6 @@ impl Kind {
             Kind::Scorer => "scorers",
         }
     }
-
-    /// All kinds.
-    pub const ALL: [Kind; 3] = [Kind::Dataset, Kind::Backend, Kind::Scorer];
 }
 
 /// What a plugin may use.

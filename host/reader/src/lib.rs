@@ -12,6 +12,7 @@ mod reading;
 mod said;
 mod size;
 mod table;
+pub mod toml_text;
 mod value;
 pub mod words;
 
@@ -21,4 +22,4 @@ pub use reader::Reader;
 pub use reading::Reading;
 pub use said::{Place, Said, Source};
 pub use size::Size;
-pub use table::parse_table;
+pub use table::{parse_assignment, parse_table};

@@ -14,6 +14,7 @@ use crate::said::{Place, Said};
 use crate::value::{config_table, deserialized, integer, number, take_value};
 use crate::words::list;
 use model::duration;
+use model::words::{self, Word};
 
 /// One table while it is read into a scenario. Ask for every key it may have; the others are unknown.
 pub struct Reader<'a, 'i> {
@@ -114,14 +115,11 @@ impl<'a, 'i> Reader<'a, 'i> {
         })
     }
 
-    /// One of the words for a type's values.
-    pub fn word<T: clap::ValueEnum>(&mut self, key: &'static str) -> Option<Said<T>> {
-        let words: Vec<String> = (T::value_variants().iter())
-            .filter_map(|value| Some(value.to_possible_value()?.get_name().to_owned()))
-            .collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        self.parsed(key, &format!("one of {}", list(&words)), |text| {
-            T::from_str(text, false).map_err(|_| format!("found {text:?}"))
+    /// One of the names that an enum has for its values.
+    pub fn word<T: Word>(&mut self, key: &'static str) -> Option<Said<T>> {
+        let names: Vec<&str> = words::all::<T>().collect();
+        self.parsed(key, &format!("one of {}", list(&names)), |text| {
+            T::named(text).ok_or_else(|| format!("found {text:?}"))
         })
     }
 

@@ -13,12 +13,20 @@ use model::nearest;
 
 /// What all readers of one text share: the text, and the problems found so far.
 pub struct Reading {
-    source: Source,
+    origin: Origin,
     problems: RefCell<Vec<Problem>>,
     /// Every key that was asked for, with its table's path, so that a message can say where a misplaced key belongs.
     asked: RefCell<Vec<(String, &'static str)>>,
     unknown: RefCell<Vec<Unknown>>,
     sections: RefCell<BTreeMap<String, Place>>,
+}
+
+/// Where a text comes from.
+pub enum Origin {
+    /// A file, so that places are parts of its text.
+    Text(Source),
+    /// A flag, which is the place of everything in it.
+    Flag(String),
 }
 
 struct Unknown {
@@ -29,9 +37,9 @@ struct Unknown {
 
 impl Reading {
     /// Nothing read yet.
-    pub fn new(source: Source) -> Self {
+    pub fn new(origin: Origin) -> Self {
         Reading {
-            source,
+            origin,
             problems: RefCell::default(),
             asked: RefCell::default(),
             unknown: RefCell::default(),
@@ -41,9 +49,12 @@ impl Reading {
 
     /// The place of a part of the text.
     pub fn place(&self, span: std::ops::Range<usize>) -> Place {
-        Place::Text {
-            source: self.source.clone(),
-            span: span.into(),
+        match &self.origin {
+            Origin::Text(source) => Place::Text {
+                source: source.clone(),
+                span: span.into(),
+            },
+            Origin::Flag(flag) => Place::Flag(flag.clone()),
         }
     }
 

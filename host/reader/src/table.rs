@@ -7,8 +7,9 @@ use toml::de::DeTable;
 
 use crate::problem::Problem;
 use crate::reader::Reader;
-use crate::reading::Reading;
-use crate::said::Source;
+use crate::reading::{Origin, Reading};
+use crate::said::{Place, Source};
+use crate::toml_text;
 
 /// Reads a text's table key by key, and tells everything that is wrong with it; nothing is read where its syntax
 /// is broken. `aliases` are names that other tools use, with ours.
@@ -19,7 +20,49 @@ pub fn parse_table<T>(
     read: impl FnOnce(&mut Reader<'_, '_>, &Reading) -> T,
 ) -> (Option<T>, Vec<Problem>) {
     let source: Source = Arc::new(NamedSource::new(name, text.to_owned()).with_language("TOML"));
-    let reading = Reading::new(source);
+    parse(Origin::Text(source), text, aliases, read)
+}
+
+/// Reads `key = value` as a flag gives it, key by key as [`parse_table`] does. The value is TOML; what is not TOML, or
+/// what the key does not take, is read as a string.
+pub fn parse_assignment<T>(
+    flag: &str,
+    [key, value]: [&str; 2],
+    aliases: &[(&str, &str)],
+    read: impl Fn(&mut Reader<'_, '_>, &Reading) -> T,
+) -> (Option<T>, Vec<Problem>) {
+    // Neither part may bring further lines into the text.
+    let alone = |text: &str| DeTable::parse(text).is_ok_and(|table| table.get_ref().len() == 1);
+    if key.contains(['\n', '\r', '#']) || !alone(&format!("{key} = 0")) {
+        let problem = Problem::new(format!("`{key}` is not the name of a key"))
+            .at(Place::Flag(flag.to_owned()), "here")
+            .help("write its table, a dot and its name, as in load.requests");
+        return (None, vec![problem]);
+    }
+    let as_read = |value: &str| {
+        let text = format!("{key} = {value}");
+        parse(Origin::Flag(flag.to_owned()), &text, aliases, &read)
+    };
+    let written = alone(&format!("x = {value}")).then(|| as_read(value));
+    match written {
+        Some((read, problems)) if problems.is_empty() => (read, problems),
+        written => {
+            let text = as_read(&toml_text::string(value));
+            match (written, text.1.is_empty()) {
+                (Some(written), false) => written,
+                _ => text,
+            }
+        }
+    }
+}
+
+fn parse<T>(
+    origin: Origin,
+    text: &str,
+    aliases: &[(&str, &str)],
+    read: impl FnOnce(&mut Reader<'_, '_>, &Reading) -> T,
+) -> (Option<T>, Vec<Problem>) {
+    let reading = Reading::new(origin);
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         let mut told = None;

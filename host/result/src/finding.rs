@@ -17,155 +17,95 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::Summary;
 
-/// How serious a finding is.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Worth knowing when reading the figures; the figures are correct.
-    Note,
-    /// Some figures may not be what they seem.
-    Suspect,
-    /// The run did not measure what it was meant to measure.
-    Invalid,
-}
-
-impl Severity {
-    /// The name used in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Suspect => "suspect",
-            Severity::Invalid => "invalid",
-        }
+model::words! {
+    /// How serious a finding is.
+    pub enum Severity {
+        /// Worth knowing when reading the figures; the figures are correct.
+        Note = "note",
+        /// Some figures may not be what they seem.
+        Suspect = "suspect",
+        /// The run did not measure what it was meant to measure.
+        Invalid = "invalid",
     }
 }
 
-/// What was found. The names are stable.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Id {
-    /// No request was answered.
-    NothingAnswered,
-    /// Requests failed.
-    Failures,
-    /// Requests were due but never sent.
-    NotSent,
-    /// The run was stopped before it completed its plan.
-    Interrupted,
-    /// TLS certificates were not checked.
-    Insecure,
-    /// Requests left later than they were due.
-    SendLag,
-    /// The cap on requests in flight held back requests of a run that offers a rate.
-    CapReached,
-    /// Answers are shorter than requested, although the server was told to ignore the end of the text.
-    ShortAnswers,
-    /// The output tokens of some answers are unknown.
-    TokensUnknown,
-    /// Token counts come from a tokenizer that is not the model's.
-    ApproximateTokens,
-    /// The server and the dataset count different numbers of prompt tokens.
-    InputTokensDisagree,
-    /// The counted output tokens differ from those of the retokenized text.
-    OutputTokensDisagree,
-    /// The server's total of an answer's tokens differs from the sum it states for the events.
-    EventTokensDisagree,
-    /// An event of a reply carries several tokens, or part of one.
-    TokensPerEvent,
-    /// The dataset had fewer samples than the plan has requests.
-    ShortDataset,
-    /// Replies waited in the socket before this client read them.
-    ReadLag,
-    /// Requests waited for a connection to be opened.
-    ConnectionWaits,
-    /// Chunks of replies that were generated one after the other arrived together.
-    BufferedReplies,
-    /// It is unknown whether some requests met an objective.
-    ObjectiveUnknown,
-    /// A thread that sends or reads did not get enough processor time.
-    ClientSaturated,
-    /// This process was paused.
-    ClientPaused,
-    /// A hypervisor took time from this machine's cores.
-    StolenTime,
-    /// Replies were decoded long after they were read.
-    DecodeBehind,
-    /// Other processes kept this machine's cores busy.
-    SharedMachine,
-    /// The server's totals differ from this client's.
-    ServerCountsDisagree,
-    /// Requests were sent at a lower rate than planned.
-    RateNotReached,
-    /// The server answered at a lower rate than requests were offered.
-    Overloaded,
-    /// This machine ran out of file descriptors or ports.
-    ClientLimits,
-    /// The server had prompt tokens in its prefix cache.
-    WarmCache,
-    /// There is no steady state.
-    NotSteady,
-    /// A figure drifted over the steady window.
-    Drift,
-    /// Throughput oscillated with a period.
-    Swing,
-    /// The system clock was stepped during the measurement.
-    ClockStep,
-    /// A CPU quota kept this process from running.
-    Throttled,
-    /// A plugin failed.
-    PluginErrors,
-    /// A percentile rests on too few samples.
-    FewSamples,
-    /// A mean is known only roughly.
-    WideInterval,
-}
-
-impl Id {
-    /// The name used in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Id::NothingAnswered => "nothing-answered",
-            Id::Failures => "failures",
-            Id::NotSent => "not-sent",
-            Id::Interrupted => "interrupted",
-            Id::Insecure => "insecure",
-            Id::SendLag => "send-lag",
-            Id::CapReached => "cap-reached",
-            Id::ShortAnswers => "short-answers",
-            Id::TokensUnknown => "tokens-unknown",
-            Id::ApproximateTokens => "approximate-tokens",
-            Id::InputTokensDisagree => "input-tokens-disagree",
-            Id::OutputTokensDisagree => "output-tokens-disagree",
-            Id::EventTokensDisagree => "event-tokens-disagree",
-            Id::TokensPerEvent => "tokens-per-event",
-            Id::ShortDataset => "short-dataset",
-            Id::ReadLag => "read-lag",
-            Id::ConnectionWaits => "connection-waits",
-            Id::BufferedReplies => "buffered-replies",
-            Id::ObjectiveUnknown => "objective-unknown",
-            Id::ClientSaturated => "client-saturated",
-            Id::ClientPaused => "client-paused",
-            Id::StolenTime => "stolen-time",
-            Id::DecodeBehind => "decode-behind",
-            Id::SharedMachine => "shared-machine",
-            Id::ServerCountsDisagree => "server-counts-disagree",
-            Id::RateNotReached => "rate-not-reached",
-            Id::Overloaded => "overloaded",
-            Id::ClientLimits => "client-limits",
-            Id::WarmCache => "warm-cache",
-            Id::NotSteady => "not-steady",
-            Id::Drift => "drift",
-            Id::Swing => "swing",
-            Id::ClockStep => "clock-step",
-            Id::Throttled => "throttled",
-            Id::PluginErrors => "plugin-errors",
-            Id::FewSamples => "few-samples",
-            Id::WideInterval => "wide-interval",
-        }
+model::words! {
+    /// What was found. The names are stable.
+    pub enum Id {
+        /// No request was answered.
+        NothingAnswered = "nothing-answered",
+        /// Requests failed.
+        Failures = "failures",
+        /// Requests were due but never sent.
+        NotSent = "not-sent",
+        /// The run was stopped before it completed its plan.
+        Interrupted = "interrupted",
+        /// TLS certificates were not checked.
+        Insecure = "insecure",
+        /// Requests left later than they were due.
+        SendLag = "send-lag",
+        /// The cap on requests in flight held back requests of a run that offers a rate.
+        CapReached = "cap-reached",
+        /// Answers are shorter than requested, although the server was told to ignore the end of the text.
+        ShortAnswers = "short-answers",
+        /// The output tokens of some answers are unknown.
+        TokensUnknown = "tokens-unknown",
+        /// Token counts come from a tokenizer that is not the model's.
+        ApproximateTokens = "approximate-tokens",
+        /// The server and the dataset count different numbers of prompt tokens.
+        InputTokensDisagree = "input-tokens-disagree",
+        /// The counted output tokens differ from those of the retokenized text.
+        OutputTokensDisagree = "output-tokens-disagree",
+        /// The server's total of an answer's tokens differs from the sum it states for the events.
+        EventTokensDisagree = "event-tokens-disagree",
+        /// An event of a reply carries several tokens, or part of one.
+        TokensPerEvent = "tokens-per-event",
+        /// The dataset had fewer samples than the plan has requests.
+        ShortDataset = "short-dataset",
+        /// Replies waited in the socket before this client read them.
+        ReadLag = "read-lag",
+        /// Requests waited for a connection to be opened.
+        ConnectionWaits = "connection-waits",
+        /// Chunks of replies that were generated one after the other arrived together.
+        BufferedReplies = "buffered-replies",
+        /// It is unknown whether some requests met an objective.
+        ObjectiveUnknown = "objective-unknown",
+        /// A thread that sends or reads did not get enough processor time.
+        ClientSaturated = "client-saturated",
+        /// This process was paused.
+        ClientPaused = "client-paused",
+        /// A hypervisor took time from this machine's cores.
+        StolenTime = "stolen-time",
+        /// Replies were decoded long after they were read.
+        DecodeBehind = "decode-behind",
+        /// Other processes kept this machine's cores busy.
+        SharedMachine = "shared-machine",
+        /// The server's totals differ from this client's.
+        ServerCountsDisagree = "server-counts-disagree",
+        /// Requests were sent at a lower rate than planned.
+        RateNotReached = "rate-not-reached",
+        /// The server answered at a lower rate than requests were offered.
+        Overloaded = "overloaded",
+        /// This machine ran out of file descriptors or ports.
+        ClientLimits = "client-limits",
+        /// The server had prompt tokens in its prefix cache.
+        WarmCache = "warm-cache",
+        /// There is no steady state.
+        NotSteady = "not-steady",
+        /// A figure drifted over the steady window.
+        Drift = "drift",
+        /// Throughput oscillated with a period.
+        Swing = "swing",
+        /// The system clock was stepped during the measurement.
+        ClockStep = "clock-step",
+        /// A CPU quota kept this process from running.
+        Throttled = "throttled",
+        /// A plugin failed.
+        PluginErrors = "plugin-errors",
+        /// A percentile rests on too few samples.
+        FewSamples = "few-samples",
+        /// A mean is known only roughly.
+        WideInterval = "wide-interval",
     }
 }
 
@@ -185,18 +125,16 @@ pub struct Finding {
     pub advice: String,
 }
 
-/// Whether a measurement can be trusted.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// No check found a reason to doubt it.
-    Valid,
-    /// Some figures may not be what they seem.
-    Suspect,
-    /// It did not measure what it was meant to measure.
-    Invalid,
+model::words! {
+    /// Whether a measurement can be trusted.
+    pub enum Verdict {
+        /// No check found a reason to doubt it.
+        Valid = "valid",
+        /// Some figures may not be what they seem.
+        Suspect = "suspect",
+        /// It did not measure what it was meant to measure.
+        Invalid = "invalid",
+    }
 }
 
 impl Verdict {
@@ -206,15 +144,6 @@ impl Verdict {
             None | Some(Severity::Note) => Verdict::Valid,
             Some(Severity::Suspect) => Verdict::Suspect,
             Some(Severity::Invalid) => Verdict::Invalid,
-        }
-    }
-
-    /// The name used in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Valid => "valid",
-            Verdict::Suspect => "suspect",
-            Verdict::Invalid => "invalid",
         }
     }
 }

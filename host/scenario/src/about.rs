@@ -1,72 +1,37 @@
-//! `[about]`: what was measured, in its author's words.
+//! `[about]`: what the run measures, in its author's words.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
+use crate::comparability::Fate::Silent;
+use crate::field::Maybe;
+use crate::key::{heading::RESULT, plan};
+use crate::table::table;
 use model::about;
-use reader::Reader;
-use reader::{Place, Said};
+use reader::Said;
 
-/// `[about]`: engine, hardware and how the server was started. None of it is checked.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct About {
-    /// The engine under test.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub engine: Option<Said<String>>,
-    /// Its version.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub engine_version: Option<Said<String>>,
-    /// The hardware it runs on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hardware: Option<Said<String>>,
-    /// The command that started it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub launch_command: Option<Said<String>>,
-    /// Anything else worth knowing, by name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub notes: BTreeMap<String, Said<String>>,
+table! {
+    /// `[about]`: engine, hardware and how the server was started. None of it is checked.
+    pub struct About {
+        /// Name of the engine under test, for the report, such as vllm.
+        engine: Maybe<String> => plan("about.engine", Silent).flag("engine", "NAME", RESULT);
+        /// Version of the engine, for the report.
+        engine_version: Maybe<String>
+            => plan("about.engine-version", Silent).flag("engine-version", "VERSION", RESULT);
+        /// Hardware that the engine runs on, for the report, such as "8x H800".
+        hardware: Maybe<String> => plan("about.hardware", Silent).flag("hardware", "WORDS", RESULT);
+        /// Command that started the engine, for the report; leave keys out of it.
+        launch_command: Maybe<String>
+            => plan("about.launch-command", Silent).flag("launch-command", "COMMAND", RESULT);
+        /// Anything else for the report, by names of your choice; repeatable.
+        notes: BTreeMap<String, Said<String>>
+            => plan("about.notes", Silent).flag("metadata", "KEY=VALUE", RESULT);
+    }
 }
 
 impl About {
-    pub(super) fn read(t: &mut Reader<'_, '_>) -> Self {
-        About {
-            engine: t.string("engine"),
-            engine_version: t.string("engine-version"),
-            hardware: t.string("hardware"),
-            launch_command: t.string("launch-command"),
-            notes: t.strings("notes", |text| Ok(text.to_owned())).collect(),
-        }
-    }
-
-    pub(super) fn overlay(self, over: About) -> About {
-        let mut notes = self.notes;
-        notes.extend(over.notes);
-        About {
-            engine: over.engine.or(self.engine),
-            engine_version: over.engine_version.or(self.engine_version),
-            hardware: over.hardware.or(self.hardware),
-            launch_command: over.launch_command.or(self.launch_command),
-            notes,
-        }
-    }
-
-    pub(super) fn place_of(&self, within: &[&str]) -> Option<&Place> {
-        let said = match within {
-            ["engine"] => &self.engine,
-            ["engine-version"] => &self.engine_version,
-            ["hardware"] => &self.hardware,
-            ["launch-command"] => &self.launch_command,
-            ["notes", name] => return Some(&self.notes.get(*name)?.place),
-            _ => return None,
-        };
-        said.as_ref().map(|said| &said.place)
-    }
-
     /// The values, without their places.
     pub fn said(&self) -> about::About {
-        let plain = |said: &Option<Said<String>>| said.as_ref().map(|said| said.value.clone());
+        let plain = |said: &Maybe<String>| said.as_ref().map(|said| said.value.clone());
         let notes = self.notes.iter();
         about::About {
             engine: plain(&self.engine),

@@ -61,14 +61,14 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
         check(unless(name, number, "a number above zero", above_zero));
     }
 
-    for (metric, most) in &scenario.goodput {
+    for (metric, most) in scenario.goodput.iter() {
         if let Err(reason) = Objective::new(metric, most.value) {
             let problem = Problem::new(format!("`goodput.{metric}`: {reason}"));
             check(Some(problem.at(most.place.clone(), "not an objective")));
         }
     }
 
-    for Said { value, place } in &scenario.thresholds {
+    for Said { value, place } in scenario.thresholds.iter() {
         if let Err(reason) = value.parse::<Threshold>() {
             let problem = Problem::new(format!("`thresholds`: {reason}"));
             check(Some(problem.at(place.clone(), "not a threshold")));
@@ -130,7 +130,7 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
             );
         }
     }
-    for (name, Said { value, place }) in &target.headers {
+    for (name, Said { value, place }) in target.headers.iter() {
         let key = format!("target.headers.{name}");
         let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
             Problem::new(format!("`{key}`: {name:?} is not a valid header name"))

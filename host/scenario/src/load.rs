@@ -2,191 +2,161 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
-
+use crate::comparability::{Fate::Must, Kind};
+use crate::field::Maybe;
+use crate::key::{heading::LOAD, plan};
+use crate::table::table;
 use model::arrival::{Shape, ThinkSpread};
 use model::duration::Span;
 use reader::{Place, Said};
 
-/// `[load]`: how many requests, and when.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Load {
-    /// How many requests are measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub requests: Option<Said<u64>>,
-    /// How long requests are sent, instead of how many.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration: Option<Said<Span>>,
-    /// When requests are due.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arrival: Option<Said<Arrival>>,
-    /// Requests per second. Infinite is another way to write [`Arrival::Inf`].
-    /// Set by a flag without an arrival, it means [`Arrival::Poisson`], as with the tools that have the flag.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rate")]
-    pub rate: Option<Said<f64>>,
-    /// Shape of the gamma distribution of the gaps; alone it means [`Arrival::Gamma`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub burstiness: Option<Said<f64>>,
-    /// Whether random gaps are scaled so that the last of n requests is due at n/rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub normalise: Option<Said<bool>>,
-    /// A rate that changes once, instead of a constant one.
-    #[serde(skip_serializing_if = "Ramp::is_unsaid")]
-    pub ramp: Ramp,
-    /// Rates one after the other, instead of a constant one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stages: Option<Vec<Stage>>,
-    /// A file with the times when requests are due; alone it means [`Arrival::Trace`].
-    #[serde(skip_serializing_if = "Trace::is_unsaid")]
-    pub trace: Trace,
-    /// How many requests a closed loop keeps in flight; alone it means [`Arrival::Closed`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<Said<u64>>,
-    /// How long a user in a closed loop waits after an answer, on average.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub think_time: Option<Said<Span>>,
-    /// How the think time varies.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub think_spread: Option<Said<ThinkSpread>>,
-    /// The maximum number of requests in flight of an open-loop arrival.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_in_flight: Option<Said<u64>>,
-    /// How many requests are sent before the measurement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warmup: Option<Said<u64>>,
-    /// Whether the server clears its prefix cache between the warmup and the measurement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flush_cache: Option<Said<bool>>,
-    /// Random seed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<Said<u64>>,
-}
-
-/// JSON has no infinity; this uses TOML's word for it.
-fn rate<S: serde::Serializer>(rate: &Option<Said<f64>>, serializer: S) -> Result<S::Ok, S::Error> {
-    match rate {
-        Some(rate) if rate.value.is_infinite() => serializer.serialize_str("inf"),
-        rate => rate.serialize(serializer),
+table! {
+    /// `[load]`: how many requests, and when.
+    pub struct Load {
+        /// Number of requests to measure.
+        requests: Maybe<u64> = 1000 => plan("load.amount", Must(Kind::Count))
+            .flag("num-prompts", "N", LOAD)
+            .conflicts("duration")
+            .otherwise("1000, or as many as the trace has")
+            .theirs(&["num-prompts", "num-requests", "total-requests"]);
+        /// How long to measure, such as 60s, instead of how many requests.
+        duration: Maybe<Span> => plan("load.amount", Must(Kind::Count))
+            .flag("duration", "TIME", LOAD);
+        /// How requests arrive.
+        ///
+        /// It can be left out where another key says it: `concurrency` and `think-time` mean closed, `burstiness`
+        /// means gamma, `trace` means trace, and an infinite rate means inf. By a flag, a rate means poisson.
+        arrival: Maybe<Arrival> = Arrival::Inf => plan("load.arrival", Must(Kind::Load))
+            .flag("arrival", "ARRIVAL", LOAD)
+            .conflicts("use-trace-timestamps");
+        /// Requests per second; `inf` sends all at once.
+        rate: Maybe<f64> => plan("load.arrival", Must(Kind::Load))
+            .flag("request-rate", "RATE", LOAD)
+            .expects(RATE)
+            .theirs(&["request-rate"]);
+        /// Shape of the gamma-distributed gaps: 1 is Poisson, less is burstier, more is more even.
+        burstiness: Maybe<f64> => plan("load.arrival", Must(Kind::Load))
+            .flag("burstiness", "SHAPE", LOAD);
+        /// Scale random gaps so that the last of n requests is due at n/rate, as vLLM's client does.
+        normalise: Maybe<bool> = false => plan("load.arrival", Must(Kind::Load))
+            .switch("normalise", LOAD)
+            .alias("normalize")
+            .theirs(&["normalize"]);
+        /// A rate that changes once, instead of a constant one.
+        ramp: Ramp;
+        /// Rates one after the other, instead of a constant one.
+        stages: Option<Vec<Said<Stage>>>;
+        /// A file with the times when requests are due; alone it means `arrival` = "trace".
+        trace: Trace;
+        /// Users in a closed loop; each sends its next request when the last one is answered.
+        concurrency: Maybe<u64> => plan("load.arrival", Must(Kind::Load))
+            .flag("concurrency", "USERS", LOAD);
+        /// How long a user in a closed loop waits after each answer, such as 2s.
+        think_time: Maybe<Span> => plan("load.arrival", Must(Kind::Load))
+            .flag("think-time", "TIME", LOAD)
+            .otherwise("not at all");
+        /// How the think time varies.
+        think_spread: Maybe<ThinkSpread> = ThinkSpread::Constant => plan("load.arrival", Must(Kind::Load))
+            .flag("think-spread", "SPREAD", LOAD)
+            .theirs(&["think-time-spread"]);
+        /// Maximum number of requests in flight; the wait for a free slot is recorded as queueing.
+        max_in_flight: Maybe<u64> => plan("load.max-in-flight", Must(Kind::Load))
+            .flag("max-concurrency", "N", LOAD)
+            .theirs(&["max-concurrency"]);
+        /// Number of requests to send before the measurement; their prompts are never measured.
+        warmup: Maybe<u64> = 1 => plan("load.warmup", Must(Kind::Load))
+            .flag("warmup-requests", "N", LOAD)
+            .theirs(&["num-warmups", "warmup-requests"]);
+        /// Make the server clear its prefix cache between the warmup and the measurement.
+        flush_cache: Maybe<bool> = false => plan("control.flush-cache", Must(Kind::Load))
+            .switch("flush-cache", LOAD);
+        /// Random seed.
+        seed: Maybe<u64> = 1 => plan("load.seed", Must(Kind::Prompts)).flag("seed", "SEED", LOAD);
     }
 }
 
-/// `[load.ramp]`: a rate that goes from one value to another and stays there.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Ramp {
-    /// The shape of the change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shape: Option<Said<Shape>>,
-    /// Requests per second at the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<Said<f64>>,
-    /// Requests per second at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<Said<f64>>,
-    /// How long it takes; without it, the whole run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub over: Option<Said<Span>>,
+/// What messages say that a rate is.
+const RATE: &str = "a number of requests per second";
+
+table! {
+    /// `[load.ramp]`: a rate that goes from one value to another and stays there.
+    pub struct Ramp {
+        /// Change the rate over time, by as much or by the same factor in every second.
+        ///
+        /// The rate is a function of time, and the area under it determines when requests are due.
+        /// In vLLM's client, the rate is a function of the request's number.
+        shape: Maybe<Shape> = Shape::Linear => plan("load.arrival", Must(Kind::Load))
+            .flag("ramp-up-strategy", "SHAPE", LOAD);
+        /// Requests per second at the start of the ramp.
+        from: Maybe<f64> => plan("load.arrival", Must(Kind::Load))
+            .flag("ramp-up-start-rps", "RATE", LOAD)
+            .expects(RATE);
+        /// Requests per second at the end of the ramp and after it.
+        to: Maybe<f64> => plan("load.arrival", Must(Kind::Load))
+            .flag("ramp-up-end-rps", "RATE", LOAD)
+            .expects(RATE);
+        /// How long the ramp takes.
+        over: Maybe<Span> => plan("load.arrival", Must(Kind::Load))
+            .flag("ramp-up-over", "TIME", LOAD)
+            .otherwise("the whole run");
+    }
 }
 
-/// One of `[[load.stages]]`: a rate, or a ramp to one, for a while.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Stage {
-    /// A constant number of requests per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Said<f64>>,
-    /// Requests per second at the start; without it, the rate at the end of the stage before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<Said<f64>>,
-    /// Requests per second at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<Said<f64>>,
-    /// The shape of the change between them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shape: Option<Said<Shape>>,
-    /// How long the stage takes.
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
-    pub length: Option<Said<Span>>,
-    /// The place of the stage.
-    #[serde(skip)]
-    pub place: Place,
+table! {
+    /// One of `[[load.stages]]`: a rate, or a ramp to one, for a while.
+    pub struct Stage {
+        /// A constant number of requests per second.
+        rate: Maybe<f64> => plan("load.arrival", Must(Kind::Load)).expects(RATE);
+        /// Requests per second at the start.
+        from: Maybe<f64> => plan("load.arrival", Must(Kind::Load))
+            .expects(RATE)
+            .otherwise("the rate at the end of the stage before");
+        /// Requests per second at the end.
+        to: Maybe<f64> => plan("load.arrival", Must(Kind::Load)).expects(RATE);
+        /// The shape of the change between them.
+        shape: Maybe<Shape> = Shape::Linear => plan("load.arrival", Must(Kind::Load));
+        /// How long the stage takes.
+        length as "for": Maybe<Span> => plan("load.arrival", Must(Kind::Load));
+    }
 }
 
-/// `[load.trace]`: a file with the times when requests are due.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Trace {
-    /// The file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<Said<PathBuf>>,
-    /// How many times as fast it is played.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time_scale: Option<Said<f64>>,
+table! {
+    /// `[load.trace]`: a file with the times when requests are due.
+    pub struct Trace {
+        /// Send at the times in a file: JSON lines with a `timestamp` in milliseconds, or numbers of seconds.
+        file: Maybe<PathBuf> => plan("load.arrival", Must(Kind::Load)).flag("trace", "FILE", LOAD);
+        /// Play the trace or the dataset this many times as fast.
+        time_scale: Maybe<f64> = 1.0 => plan("load.arrival", Must(Kind::Load))
+            .flag("time-scale", "FACTOR", LOAD);
+    }
 }
 
-/// When requests are due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrival {
-    /// All at once.
-    Inf,
-    /// At equal gaps.
-    Constant,
-    /// At exponentially distributed gaps.
-    Poisson,
-    /// At gamma-distributed gaps.
-    Gamma,
-    /// At the times in a file.
-    Trace,
-    /// At the times in the dataset's samples.
-    Dataset,
-    /// Each when an earlier one is answered: a closed loop.
-    Closed,
+model::words! {
+    /// When requests are due.
+    pub enum Arrival {
+        /// All at once.
+        Inf = "inf",
+        /// At equal gaps.
+        Constant = "constant",
+        /// At exponentially distributed gaps.
+        Poisson = "poisson",
+        /// At gamma-distributed gaps.
+        Gamma = "gamma",
+        /// At the times in a file.
+        Trace = "trace",
+        /// At the times in the dataset's samples.
+        Dataset = "dataset",
+        /// Each when an earlier one is answered: a closed loop.
+        Closed = "closed",
+    }
 }
 
 impl Arrival {
-    /// Every arrival, in the order in which messages list them.
-    pub const ALL: [Arrival; 7] = [
-        Arrival::Inf,
-        Arrival::Constant,
-        Arrival::Poisson,
-        Arrival::Gamma,
-        Arrival::Trace,
-        Arrival::Dataset,
-        Arrival::Closed,
-    ];
-
-    /// Its name in a scenario.
-    pub fn name(self) -> &'static str {
-        match self {
-            Arrival::Inf => "inf",
-            Arrival::Constant => "constant",
-            Arrival::Poisson => "poisson",
-            Arrival::Gamma => "gamma",
-            Arrival::Trace => "trace",
-            Arrival::Dataset => "dataset",
-            Arrival::Closed => "closed",
-        }
-    }
-
     /// Whether due times of this arrival follow a rate.
     pub fn has_rate(self) -> bool {
         matches!(self, Arrival::Constant | Arrival::Poisson | Arrival::Gamma)
     }
 }
-
-/// Names of the ways in which a rate goes from one value to another.
-pub const SHAPES: [(&str, Shape); 2] = [
-    ("linear", Shape::Linear),
-    ("exponential", Shape::Exponential),
-];
-
-/// Names of the ways in which the users' think time varies.
-pub const THINK_SPREADS: [(&str, ThinkSpread); 2] = [
-    ("constant", ThinkSpread::Constant),
-    ("exponential", ThinkSpread::Exponential),
-];
 
 fn at<T>(said: &Option<Said<T>>) -> Option<&Place> {
     said.as_ref().map(|said| &said.place)
@@ -200,20 +170,12 @@ impl Ramp {
             .or(at(&self.shape))
             .or(at(&self.over))
     }
-
-    fn is_unsaid(&self) -> bool {
-        self.place().is_none()
-    }
 }
 
 impl Trace {
     /// The first place where it is set, if it is.
     pub fn place(&self) -> Option<&Place> {
         at(&self.file).or(at(&self.time_scale))
-    }
-
-    fn is_unsaid(&self) -> bool {
-        self.place().is_none()
     }
 }
 

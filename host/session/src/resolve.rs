@@ -312,7 +312,7 @@ impl<'s> Resolution<'s> {
         if chosen.dataset.is_none() {
             chosen.dataset = self.named(scenario.dataset.plugin.as_ref(), Kind::Dataset, failed);
         }
-        for scorer in scenario.scorers.iter().flatten() {
+        for Said { value: scorer, .. } in scenario.scorers.iter().flatten() {
             if let Some((plugin, place)) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false) {
                 chosen.scorers.push((plugin, place, scorer.config.clone()));
             }

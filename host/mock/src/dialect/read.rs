@@ -15,13 +15,14 @@ const JSON: &str = "application/json";
 /// The error message if the script sets none.
 const ERROR: &str = r#"{"error":{"message":{message}}}"#;
 
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Cut {
-    Lines,
-    EventStream,
-    LengthPrefixed,
-    Raw,
-    Whole,
+model::names! {
+    enum Cut {
+        Lines = "lines",
+        EventStream = "event-stream",
+        LengthPrefixed = "length-prefixed",
+        Raw = "raw",
+        Whole = "whole",
+    }
 }
 
 /// The `[[route]]` tables of a script.

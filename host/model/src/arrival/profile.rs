@@ -13,14 +13,14 @@ use crate::units::Nanos;
 /// rounded.
 const SLACK: (f64, f64) = (1e-9, 1e-12);
 
-/// How a rate goes from one value to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Shape {
-    /// By the same amount in every second.
-    Linear,
-    /// By the same factor in every second.
-    Exponential,
+crate::words! {
+    /// How a rate goes from one value to another.
+    pub enum Shape {
+        /// By the same amount in every second.
+        Linear = "linear",
+        /// By the same factor in every second.
+        Exponential = "exponential",
+    }
 }
 
 /// A rate, constant or changing, for a while.

@@ -16,14 +16,14 @@ pub struct Think {
     pub spread: ThinkSpread,
 }
 
-/// How the time that users think varies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ThinkSpread {
-    /// It does not.
-    Constant,
-    /// Exponentially distributed.
-    Exponential,
+crate::words! {
+    /// How the time that users think varies.
+    pub enum ThinkSpread {
+        /// It does not.
+        Constant = "constant",
+        /// Exponentially distributed.
+        Exponential = "exponential",
+    }
 }
 
 impl Think {

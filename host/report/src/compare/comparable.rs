@@ -16,62 +16,7 @@ use super::side::Side;
 use model::about::About;
 use result::finding::{Severity, Verdict};
 
-/// What must agree, under the names that `--allow` takes.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    clap::ValueEnum,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// The prompts: dataset, its settings and files, the seed, the requests themselves.
-    Prompts,
-    /// The requested token counts.
-    Lengths,
-    /// The number of requests, or the duration.
-    Count,
-    /// When requests were sent: arrival, rate, cap, warm-up, cache.
-    Load,
-    /// Options of every request: streaming, ignore-eos, sampling.
-    Request,
-    /// The model.
-    Model,
-    /// The tokenizer of the client.
-    Tokenizer,
-    /// The definition of a figure.
-    Definition,
-    /// How this client measured: connections, time stamps, timeouts.
-    Client,
-    /// An invalid run.
-    Verdict,
-}
-
-impl Kind {
-    /// The name that `--allow` takes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Prompts => "prompts",
-            Kind::Lengths => "lengths",
-            Kind::Count => "count",
-            Kind::Load => "load",
-            Kind::Request => "request",
-            Kind::Model => "model",
-            Kind::Tokenizer => "tokenizer",
-            Kind::Definition => "definition",
-            Kind::Client => "client",
-            Kind::Verdict => "verdict",
-        }
-    }
-}
+pub use scenario::comparability::Kind;
 
 /// Something that must agree but does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -299,7 +299,7 @@ pub(crate) fn any() -> serde_json::Value {
         Side::Claim(Box::new(Stated::new(claim(), vec!["doubt".into()], None))),
     ];
     let mut asked = asked(named(&FIGURES), 600);
-    asked.allowed = <Kind as clap::ValueEnum>::value_variants().to_vec();
+    asked.allowed = Kind::ALL.to_vec();
     asked.conditions = vec![
         "ttft.mean +5%".parse().unwrap(),
         "queue.mean +1%".parse().unwrap(),

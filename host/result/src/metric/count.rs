@@ -1,39 +1,21 @@
 //! Input and output tokens of an exchange, and the source of each count. Sources are tried in a fixed
 //! order; if none has the count, it is unknown and never guessed.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use model::exchange::Exchange;
 
-/// Where a token count comes from.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// The server's usage.
-    Usage,
-    /// The sum of what the server stated for each chunk.
-    Pieces,
-    /// The requested number, and the server stated that it stopped for length.
-    Length,
-    /// The text, tokenized by this program.
-    Retokenized,
-    /// The dataset's count of the prompt.
-    Dataset,
-}
-
-impl Source {
-    /// The name used in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Source::Usage => "usage",
-            Source::Pieces => "pieces",
-            Source::Length => "length",
-            Source::Retokenized => "retokenized",
-            Source::Dataset => "dataset",
-        }
+model::words! {
+    /// Where a token count comes from.
+    pub enum Source {
+        /// The server's usage.
+        Usage = "usage",
+        /// The sum of what the server stated for each chunk.
+        Pieces = "pieces",
+        /// The requested number, and the server stated that it stopped for length.
+        Length = "length",
+        /// The text, tokenized by this program.
+        Retokenized = "retokenized",
+        /// The dataset's count of the prompt.
+        Dataset = "dataset",
     }
 }
 

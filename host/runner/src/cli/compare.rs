@@ -8,6 +8,7 @@ use clap::builder::FalseyValueParser;
 
 use super::failure::{Exit, Failure};
 use super::run::write_stdout;
+use super::words::one_of;
 use report::compare::{Asked, Choice, Compared, Condition, Kind, compare};
 use report::compared;
 use result::figure::Figure;
@@ -62,7 +63,7 @@ pub struct Args {
         value_name = "KIND",
         env = "RUNNER_ALLOW",
         value_delimiter = ',',
-        value_enum,
+        value_parser = one_of::<Kind>(),
         help_heading = "Comparability"
     )]
     allow: Vec<Kind>,
@@ -100,7 +101,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         figures: read.figures,
         conditions: args.fail_if.clone(),
         allowed: match args.force {
-            true => <Kind as clap::ValueEnum>::value_variants().to_vec(),
+            true => Kind::ALL.to_vec(),
             false => args.allow.clone(),
         },
         blocks: read.blocks,

@@ -18,9 +18,11 @@ pub mod published;
 pub mod repeat;
 pub mod report;
 pub mod run;
+pub mod scenario;
 pub mod schema;
 pub mod sources;
 pub mod watch;
+mod words;
 
 use std::process::ExitCode;
 
@@ -68,6 +70,7 @@ enum Command {
     Mock(Box<mock::Args>),
     Plugin(plugin::Args),
     Guide(guide::Args),
+    Scenario(Box<scenario::Args>),
     Schema(schema::Args),
     Completions(completions::Args),
 }
@@ -105,6 +108,7 @@ impl Cli {
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
             Some(Command::Plugin(args)) => plugin::exec(&args),
             Some(Command::Guide(args)) => guide::exec(&args),
+            Some(Command::Scenario(args)) => scenario::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),
             Some(Command::Completions(args)) => completions::exec(&args),
         }

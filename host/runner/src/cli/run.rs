@@ -45,7 +45,7 @@ const OTHER_DESCRIPTORS: u64 = 128;
 /// Measure an engine, described by scenarios, flags, or both (flags override)
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Scenario files or folders, or built-in scenarios such as scenarios/lmdeploy
+    /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<String>,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub struct Output {
 /// # Errors
 /// If a run cannot begin, or ends early.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    if args.scenarios.is_empty() && args.flags.named_plugins().is_empty() {
+    if args.scenarios.is_empty() && !args.flags.describe_a_run() {
         return Err(Failure::new(
             Exit::CommandLine,
             "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, and `runner --help` lists all flags",

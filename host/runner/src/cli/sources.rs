@@ -8,6 +8,9 @@ use reader::ScenarioError;
 use scenario::Scenario;
 use session::resolve::{Faults, Source};
 
+/// What messages call a scenario that comes from stdin.
+const STDIN: &str = "<stdin>";
+
 /// A scenario's text and its location.
 struct Text {
     name: String,
@@ -23,19 +26,20 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
     let over = flags
         .scenario()
         .map_err(|what| Failure::new(Exit::CommandLine, what))?;
+    let (assigned, wrong) = flags.assigned();
     let source = |scenario: Scenario, name: String, folder: Option<PathBuf>| Source {
-        scenario: scenario.overlay(over.clone()),
+        scenario: scenario.overlay(over.clone()).overlay(assigned.clone()),
         name,
         folder,
         plugins: flags.named_plugins(),
         plugin_path: flags.plugin_folders(),
     };
-    if named.is_empty() {
-        return Ok(vec![source(Scenario::default(), "flags".to_owned(), None)]);
-    }
     let mut sources = Vec::new();
     let mut faults = Faults::default();
-    for name in named {
+    if named.is_empty() {
+        sources.push(source(Scenario::default(), "flags".to_owned(), None));
+    }
+    for name in once(named)? {
         let mut group = Vec::new();
         for Text { name, folder, text } in texts(name)? {
             match Scenario::parse(&name, &text) {
@@ -49,13 +53,14 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
         });
         for (scenario, name, folder) in group {
             let stem = Path::new(&name).file_stem().unwrap_or_default();
-            sources.push(source(
-                scenario,
-                stem.to_string_lossy().into_owned(),
-                folder,
-            ));
+            let stem = match name == STDIN {
+                true => "stdin".to_owned(),
+                false => stem.to_string_lossy().into_owned(),
+            };
+            sources.push(source(scenario, stem, folder));
         }
     }
+    faults.scenario.extend(wrong);
     if faults.scenario.is_empty() {
         Ok(sources)
     } else {
@@ -63,12 +68,57 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
     }
 }
 
+/// The names, of which `-` may be one only once: stdin can be read but once.
+fn once(named: &[String]) -> Result<&[String], Failure> {
+    match named.iter().filter(|name| *name == "-").count() {
+        0 | 1 => Ok(named),
+        _ => Err(Failure::new(
+            Exit::CommandLine,
+            "`-` is given twice, but stdin holds one scenario",
+        )),
+    }
+}
+
+/// Reads every named scenario and reports every mistake in it, without flags. Gives the names of the scenarios.
+///
+/// # Errors
+/// What cannot be found or read, and every mistake in every scenario.
+pub fn check(named: &[String]) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    let mut faults = Faults::default();
+    for name in once(named)? {
+        for Text { name, text, .. } in texts(name)? {
+            let checked = Scenario::parse(&name, &text).and_then(|scenario| scenario.validate());
+            if let Err(error) = checked {
+                faults.scenario.extend(problems(&error));
+            }
+            names.push(name);
+        }
+    }
+    match faults.scenario.is_empty() {
+        true => Ok(names),
+        false => Err(faults.into()),
+    }
+}
+
 fn problems(error: &ScenarioError) -> impl Iterator<Item = reader::Problem> + '_ {
     error.problems().iter().cloned()
 }
 
-/// The files that a name stands for: a file, the TOML files of a folder, or built-in ones.
+/// The texts that a name stands for: stdin, a file, the TOML files of a folder, or built-in ones.
 fn texts(name: &str) -> Result<Vec<Text>, Failure> {
+    if name == "-" {
+        let text = std::io::read_to_string(std::io::stdin()).map_err(|cause| {
+            Failure::new(
+                Exit::Input,
+                format!("cannot read the scenario from stdin: {cause}"),
+            )
+        })?;
+        let name = STDIN.to_owned();
+        // Relative paths start at the working directory.
+        let folder = None;
+        return Ok(vec![Text { name, folder, text }]);
+    }
     let path = Path::new(name);
     let unreadable = |path: &Path, cause: std::io::Error| {
         Failure::new(

@@ -53,7 +53,7 @@ pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     check(unless("load.ramp.to", &ramp.to, RATE, usable));
     check(climb("load.ramp", &ramp.shape, [&ramp.from, &ramp.to]));
     let mut before = None;
-    for stage in load.stages.iter().flatten() {
+    for Said { value: stage, .. } in load.stages.iter().flatten() {
         for (name, rate) in [
             ("load.stages.rate", &stage.rate),
             ("load.stages.from", &stage.from),
@@ -314,13 +314,14 @@ fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
 fn stages(load: &Load, problems: &mut Vec<Problem>) {
     let Some(stages) = &load.stages else { return };
     let mut ends = None;
-    for stage in stages {
-        problems.extend(ways_of(stage, ends.is_some()));
+    for said in stages {
+        problems.extend(ways_of(said, ends.is_some()));
+        let stage = &said.value;
         ends = stage.to.as_ref().or(stage.rate.as_ref());
         if stage.length.is_none() {
             problems.push(
                 Problem::new("a stage has no duration")
-                    .at(stage.place.clone(), "without `for`")
+                    .at(said.place.clone(), "without `for`")
                     .help("add for instance `for = \"30s\"`"),
             );
         }
@@ -333,7 +334,7 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
             .any(|rate| rate.value > 0.0 || rate.value.is_nan())
     };
     if let Some(first) = stages.first()
-        && !stages.iter().any(loads)
+        && !stages.iter().any(|said| loads(&said.value))
     {
         problems.push(
             Problem::new("no stage has a rate above 0")
@@ -349,7 +350,7 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
     }
     let lengths: Option<std::time::Duration> = stages
         .iter()
-        .map(|stage| Some(stage.length.as_ref()?.value.0))
+        .map(|stage| Some(stage.value.length.as_ref()?.value.0))
         .sum();
     if let (Some(duration), Some(whole)) = (&load.duration, lengths)
         && duration.value.0 > whole
@@ -368,8 +369,9 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
 }
 
 /// A stage has a constant rate, or ramps to one.
-fn ways_of(stage: &Stage, follows: bool) -> Option<Problem> {
-    let at = || stage.place.clone();
+fn ways_of(said: &Said<Stage>, follows: bool) -> Option<Problem> {
+    let stage = &said.value;
+    let at = || said.place.clone();
     let ramp: Vec<String> = [
         ("from", place(&stage.from)),
         ("to", place(&stage.to)),

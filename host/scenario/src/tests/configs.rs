@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 
 use super::*;
+use reader::ConfigTable;
 
 /// A configuration with everything that plugins are likely to have.
 #[derive(JsonSchema)]

@@ -29,7 +29,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
     let of_scenario = [&scenario.backend.plugin, &scenario.dataset.plugin];
     let names: BTreeSet<&str> = (source.plugins.iter())
         .chain(of_scenario.into_iter().flatten())
-        .chain(scorers.filter_map(|scorer| scorer.plugin.as_ref()))
+        .chain(scorers.filter_map(|scorer| scorer.value.plugin.as_ref()))
         .map(|said| said.value.as_str())
         .collect();
     let search = search(source);

@@ -2,19 +2,17 @@
 //! does not set.
 
 use super::config_json;
-use model::arrival::{self, Shape, Spread, Think, ThinkSpread, Trace, length_for};
+use model::arrival::{self, Spread, Think, Trace, length_for};
 use model::connection::Timeouts;
+use model::duration::Span;
 use model::file::PlannedFile;
 use model::plugin::Limits;
 use model::units::Nanos;
-use reader::{Said, Size};
+use reader::Said;
 use result::metric::Objective;
 use result::threshold::Threshold;
 use scenario::plan::{Amount, Controls, Load, RequestOptions};
 use scenario::{Arrival, Ramp, Scenario, Stage};
-
-/// The default number of requests, as in `vllm bench serve` and SGLang's client.
-const REQUESTS: u64 = 1000;
 
 /// How many requests, and when: by default all at once, after one to warm up. Stages and
 /// traces determine their own length.
@@ -27,7 +25,7 @@ pub fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>) -> Loa
                 .fold(Nanos::ZERO, |sum, stage| sum + stage.length),
         ),
         (None, Some((_, trace))) => Amount::Requests(trace.len() as u64),
-        (None, None) => Amount::Requests(REQUESTS),
+        (None, None) => Amount::Requests(load.requests()),
     };
     let amount = match (&load.duration, &load.requests) {
         (Some(duration), _) => Amount::Duration(duration.value.0.into()),
@@ -38,8 +36,8 @@ pub fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>) -> Loa
         amount,
         arrival: arrival_of(load, amount, trace),
         max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
-        warmup: load.warmup.as_ref().map_or(1, |said| narrow(said.value)),
-        seed: load.seed.as_ref().map_or(1, |said| said.value),
+        warmup: narrow(load.warmup()),
+        seed: load.seed(),
     }
 }
 
@@ -54,8 +52,8 @@ fn arrival_of(
     };
     let rate = value(&load.rate, f64::INFINITY);
     let burstiness = value(&load.burstiness, 1.0);
-    let normalise = load.normalise.as_ref().is_some_and(|said| said.value);
-    let meant = load.meant_arrival().unwrap_or(Arrival::Inf);
+    let normalise = load.normalise();
+    let meant = load.meant_arrival().unwrap_or_else(|| load.arrival());
     let spread = match meant {
         Arrival::Constant => Spread::Constant,
         Arrival::Gamma => Spread::Gamma { burstiness },
@@ -84,15 +82,12 @@ fn arrival_of(
                 .map_or(1, |said| narrow(said.value)),
             think: load.think_time.as_ref().map(|time| Think {
                 time: time.value.0.into(),
-                spread: load
-                    .think_spread
-                    .as_ref()
-                    .map_or(ThinkSpread::Constant, |said| said.value),
+                spread: load.think_spread(),
             }),
         },
         // Without its file, the scenario is refused.
         Arrival::Trace => trace.map_or(arrival::Arrival::Inf, |(file, trace)| {
-            let time_scale = value(&load.trace.time_scale, 1.0);
+            let time_scale = load.trace.time_scale();
             arrival::Arrival::Trace {
                 file: file.clone(),
                 time_scale,
@@ -103,7 +98,7 @@ fn arrival_of(
         }),
         // Its samples are read when everything else is known: see `Resolution::planned_arrivals`.
         Arrival::Dataset => arrival::Arrival::Dataset {
-            time_scale: value(&load.trace.time_scale, 1.0),
+            time_scale: load.trace.time_scale(),
             timestamps: 0,
             first: Nanos::ZERO,
             length: 0.0,
@@ -118,7 +113,7 @@ fn arrival_of(
 fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
     let end = |said: &Option<Said<f64>>| said.as_ref().map_or(0.0, |said| said.value);
     let (from, to) = (end(&ramp.from), end(&ramp.to));
-    let shape = shape(&ramp.shape);
+    let shape = ramp.shape();
     arrival::Stage {
         from,
         to,
@@ -132,17 +127,17 @@ fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
 }
 
 /// Stages with their start rates; one that is not set is the end rate of the stage before.
-fn planned(stages: &[Stage]) -> Vec<arrival::Stage> {
+fn planned(stages: &[Said<Stage>]) -> Vec<arrival::Stage> {
     let mut before = 0.0;
     let said = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
-    let one = |stage: &Stage| {
+    let one = |Said { value: stage, .. }: &Said<Stage>| {
         let to = said(&stage.rate).or(said(&stage.to)).unwrap_or(before);
         let from = said(&stage.rate).or(said(&stage.from)).unwrap_or(before);
         before = to;
         arrival::Stage {
             from,
             to,
-            shape: shape(&stage.shape),
+            shape: stage.shape(),
             length: stage
                 .length
                 .as_ref()
@@ -150,10 +145,6 @@ fn planned(stages: &[Stage]) -> Vec<arrival::Stage> {
         }
     };
     stages.iter().map(one).collect()
-}
-
-fn shape(said: &Option<Said<Shape>>) -> Shape {
-    said.as_ref().map_or(Shape::Linear, |said| said.value)
 }
 
 fn narrow(number: u64) -> u32 {
@@ -166,8 +157,8 @@ pub fn request_options(scenario: &Scenario) -> RequestOptions {
     let value = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
     let whole = |said: &Option<Said<u64>>| said.as_ref().map(|said| narrow(said.value));
     RequestOptions {
-        stream: request.stream.as_ref().is_none_or(|said| said.value),
-        ignore_eos: request.ignore_eos.as_ref().is_none_or(|said| said.value),
+        stream: request.stream(),
+        ignore_eos: request.ignore_eos(),
         output_tokens: whole(&request.output_tokens),
         min_output_tokens: whole(&request.min_output_tokens),
         temperature: value(&request.temperature),
@@ -180,8 +171,7 @@ pub fn request_options(scenario: &Scenario) -> RequestOptions {
         sampling_seed: request.sampling_seed.as_ref().map(|said| said.value),
         stop: texts(&request.stop),
         adapters: texts(&request.adapters),
-        adapter_assignment: (request.adapter_assignment.as_ref())
-            .map_or_else(Default::default, |said| said.value),
+        adapter_assignment: request.adapter_assignment(),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
     }
 }
@@ -193,37 +183,30 @@ fn texts(said: &Option<Said<Vec<Said<String>>>>) -> Vec<String> {
 
 /// The timeouts.
 pub fn timeouts(scenario: &Scenario) -> Timeouts {
-    let said = &scenario.timeouts;
-    let or = |span: &Option<Said<model::duration::Span>>, seconds: u64| {
-        span.as_ref()
-            .map_or(Nanos(seconds * 1_000_000_000), |said| said.value.0.into())
-    };
+    let timeouts = &scenario.timeouts;
     Timeouts {
-        connect: or(&said.connect, 10),
-        first_token: said.first_token.as_ref().map(|said| said.value.0.into()),
-        token_gap: or(&said.token_gap, 600),
-        request: or(&said.request, 6 * 3600),
+        connect: timeouts.connect().0.into(),
+        first_token: (timeouts.first_token.as_ref()).map(|said| said.value.0.into()),
+        token_gap: timeouts.token_gap().0.into(),
+        request: timeouts.request().0.into(),
     }
 }
 
 /// What targets are asked in addition to the measured requests: nothing by default.
 pub fn controls(scenario: &Scenario) -> Controls {
-    let yes = |said: &Option<Said<bool>>| said.as_ref().is_some_and(|said| said.value);
     Controls {
         wait_ready: (scenario.target.wait_ready.as_ref())
             .map(|said| said.value.0.into())
             .filter(|limit| *limit > Nanos::ZERO),
-        flush_cache: yes(&scenario.load.flush_cache),
-        server_metrics: yes(&scenario.report.server_metrics),
+        flush_cache: scenario.load.flush_cache(),
+        server_metrics: scenario.report.server_metrics(),
     }
 }
 
 /// The percentiles to report, in percent.
 pub fn percentiles(scenario: &Scenario) -> Vec<f64> {
-    match &scenario.report.percentiles {
-        Some(said) => said.value.iter().map(|said| said.value).collect(),
-        None => vec![90.0, 95.0, 99.0],
-    }
+    let percentiles = scenario.report.percentiles().into_iter();
+    percentiles.map(|said| said.value).collect()
 }
 
 /// The SLOs that a good request meets.
@@ -244,29 +227,18 @@ pub fn thresholds(scenario: &Scenario) -> Vec<Threshold> {
 
 /// The resource limits of plugins.
 pub fn limits(scenario: &Scenario) -> Limits {
-    let said = &scenario.sandbox;
-    let default = Limits::default();
-    let span = |span: &Option<Said<model::duration::Span>>, default: u64| {
-        span.as_ref().map_or(default, |said| {
-            u64::try_from(said.value.0.as_millis()).unwrap_or(u64::MAX)
-        })
-    };
-    let size = |size: &Option<Said<Size>>, default: u64| {
-        size.as_ref().map_or(default, |said| said.value.0)
-    };
-    let number = |number: &Option<Said<u64>>, default: u64| {
-        number.as_ref().map_or(default, |said| said.value)
-    };
+    let sandbox = &scenario.sandbox;
+    let millis = |span: Span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
     Limits {
-        component_bytes: size(&said.component, default.component_bytes),
-        functions: number(&said.functions, default.functions),
-        table_elements: number(&said.table, default.table_elements),
-        nesting: number(&said.nesting, default.nesting),
-        compile_ms: span(&said.compile, default.compile_ms),
-        memory_bytes: size(&said.memory, default.memory_bytes),
-        returned_bytes: size(&said.returned, default.returned_bytes),
-        backend_call_ms: span(&said.backend_call, default.backend_call_ms),
-        dataset_call_ms: span(&said.dataset_call, default.dataset_call_ms),
-        scorer_call_ms: span(&said.scorer_call, default.scorer_call_ms),
+        component_bytes: sandbox.component().0,
+        functions: sandbox.functions(),
+        table_elements: sandbox.table(),
+        nesting: sandbox.nesting(),
+        compile_ms: millis(sandbox.compile()),
+        memory_bytes: sandbox.memory().0,
+        returned_bytes: sandbox.returned().0,
+        backend_call_ms: millis(sandbox.backend_call()),
+        dataset_call_ms: millis(sandbox.dataset_call()),
+        scorer_call_ms: millis(sandbox.scorer_call()),
     }
 }

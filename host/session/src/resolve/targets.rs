@@ -8,16 +8,11 @@ use plugins::backend::{Backend, Control};
 use reader::{Place, Problem};
 use scenario::plan::Wiring;
 
-/// The variable that holds the API key by default.
-const API_KEY_ENV: &str = "OPENAI_API_KEY";
-
 impl Resolution<'_> {
     pub(super) fn secrets(&mut self) -> (Secrets, Vec<String>) {
         let target = &self.source.scenario.target;
-        let variable = target
-            .api_key_env
-            .as_ref()
-            .map_or(API_KEY_ENV, |said| said.value.as_str());
+        let variable = target.api_key_env();
+        let variable = variable.as_str();
         let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
         // Text that is no variable's name may be the key itself; the scenario's check has refused it already.
         let is_name = variable
@@ -108,21 +103,15 @@ impl Resolution<'_> {
 
     /// How to connect to the targets.
     pub(super) fn wiring(&self) -> Wiring {
-        let said = &self.source.scenario.connection;
+        let connection = &self.source.scenario.connection;
         Wiring {
-            http: said
-                .http
-                .as_ref()
-                .map_or_else(Default::default, |said| said.value),
-            reuse: said
-                .reuse
-                .as_ref()
-                .map_or_else(Default::default, |said| said.value),
+            http: connection.http(),
+            reuse: connection.reuse(),
             trust: Trust {
-                ca_cert: said.ca_cert.as_ref().map(|said| seen(self.source, said)),
-                insecure: said.insecure.as_ref().is_some_and(|said| said.value),
+                ca_cert: (connection.ca_cert.as_ref()).map(|said| seen(self.source, said)),
+                insecure: connection.insecure(),
             },
-            timestamps: (said.timestamps.as_ref()).map_or_else(Default::default, |said| said.value),
+            timestamps: connection.timestamps(),
         }
     }
 }

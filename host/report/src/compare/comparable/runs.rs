@@ -8,60 +8,24 @@ use serde_json::Value;
 use super::{Found, Kind};
 use crate::compare::side::Measured;
 use model::duration;
+use scenario::comparability::Fate::{self, May, Must, Silent};
 use scenario::plan::Plan;
 
-/// How to treat a key of the plan that differs between two runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// It must agree.
-    Must(Kind),
-    /// It may differ: people compare it, or it is good to know.
-    May,
-    /// It does not affect the measurement, or another key covers it.
-    Silent,
+/// The keys of a plan by their prefix; the longest match counts. How to treat what a scenario's key decides is declared
+/// with that key; these are what the plan says of plugins beside their configuration, settings of the random dataset,
+/// and what no scenario says.
+fn fates() -> impl Iterator<Item = (&'static str, Fate)> {
+    let own = [
+        ("backend.plugin", Silent),
+        ("dataset.plugin", Silent),
+        ("dataset.config.input-len", Must(Kind::Lengths)),
+        ("dataset.config.output-len", Must(Kind::Lengths)),
+        ("dataset.config.range-ratio", Must(Kind::Lengths)),
+        ("slice", Must(Kind::Count)),
+    ];
+    let declared = scenario::keys().iter().filter_map(|key| key.plan);
+    declared.chain(own)
 }
-
-use Fate::{May, Must, Silent};
-
-/// The keys of a plan by their prefix; the longest match counts.
-const FATES: [(&str, Fate); 36] = [
-    ("", May),
-    ("about", Silent),
-    ("target.api-key", Silent),
-    ("target.headers", Silent),
-    ("target.model", Must(Kind::Model)),
-    ("backend.plugin", Silent),
-    ("dataset.plugin", Silent),
-    ("dataset.name", Must(Kind::Prompts)),
-    ("dataset.version", Must(Kind::Prompts)),
-    ("dataset.digest", Must(Kind::Prompts)),
-    ("dataset.config", Must(Kind::Prompts)),
-    ("dataset.config.input-len", Must(Kind::Lengths)),
-    ("dataset.config.output-len", Must(Kind::Lengths)),
-    ("dataset.config.range-ratio", Must(Kind::Lengths)),
-    ("dataset.files", Must(Kind::Prompts)),
-    ("scorers", Silent),
-    ("tokenizer", Must(Kind::Tokenizer)),
-    ("load.amount", Must(Kind::Count)),
-    ("load.arrival", Must(Kind::Load)),
-    ("load.max-in-flight", Must(Kind::Load)),
-    ("load.warmup", Must(Kind::Load)),
-    ("load.seed", Must(Kind::Prompts)),
-    ("request", Must(Kind::Request)),
-    ("request.output-tokens", Must(Kind::Lengths)),
-    ("request.min-output-tokens", Must(Kind::Lengths)),
-    ("connection.http", Must(Kind::Client)),
-    ("connection.reuse", Must(Kind::Client)),
-    ("connection.timestamps", Must(Kind::Client)),
-    ("connection.trust", Must(Kind::Client)),
-    ("timeouts", Must(Kind::Client)),
-    ("control", Silent),
-    ("control.flush-cache", Must(Kind::Load)),
-    ("percentiles", Silent),
-    ("goodput", Must(Kind::Definition)),
-    ("sandbox", Silent),
-    ("slice", Must(Kind::Count)),
-];
 
 fn fate(key: &str) -> Fate {
     // A file is what its digest says, wherever it lies.
@@ -70,11 +34,12 @@ fn fate(key: &str) -> Fate {
     }
     let of = |prefix: &str| {
         let rest = key.strip_prefix(prefix);
-        prefix.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    let fates = FATES.iter().filter(|(prefix, _)| of(prefix));
-    let longest = fates.max_by_key(|(prefix, _)| prefix.len());
-    longest.map_or(May, |(_, fate)| *fate)
+    let longest = fates()
+        .filter(|(prefix, _)| of(prefix))
+        .max_by_key(|(prefix, _)| prefix.len());
+    longest.map_or(May, |(_, fate)| fate)
 }
 
 /// What must agree between two runs but does not.

@@ -1,0 +1,143 @@
+//! The flags that each stand for one key of a scenario, made from the keys' declarations.
+
+use std::sync::LazyLock;
+
+use clap::builder::{FalseyValueParser, PossibleValuesParser};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::super::words;
+use scenario::{Flag, Key, Scenario};
+
+/// The given ones of these flags, and what they were given.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(Vec<(&'static Flagged, Vec<String>)>);
+
+/// A key that has a flag, with the texts of its flag.
+#[derive(Debug)]
+struct Flagged {
+    key: &'static Key,
+    flag: &'static Flag,
+    variable: String,
+    help: String,
+    long_help: Option<String>,
+}
+
+static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
+    let flagged = |key: &'static Key| {
+        let flag = key.flag.as_ref()?;
+        let (first, others) = key.about.split_first()?;
+        let first = flag.inverted.unwrap_or(first.trim_end_matches('.'));
+        let default = key.absent().filter(|_| !key.switch);
+        let default = default.map(|value| format!(" [default: {value}]"));
+        let help = format!("{first}{}", default.unwrap_or_default());
+        let long_help = [&[help.clone()], others].concat().join("\n\n");
+        Some(Flagged {
+            key,
+            flag,
+            variable: flag.variable(),
+            long_help: (!others.is_empty()).then_some(long_help),
+            help,
+        })
+    };
+    scenario::keys().iter().filter_map(flagged).collect()
+});
+
+impl Keys {
+    /// The scenario that they describe.
+    ///
+    /// # Errors
+    /// A message that says what is wrong with a flag's value.
+    pub fn scenario(&self) -> Result<Scenario, String> {
+        let mut scenario = Scenario::default();
+        for (Flagged { key, flag, .. }, texts) in &self.0 {
+            scenario.say(&key.path, &format!("--{}", flag.long), texts)?;
+        }
+        Ok(scenario)
+    }
+}
+
+impl Flagged {
+    fn arg(&'static self) -> Arg {
+        let Flagged { key, flag, .. } = self;
+        let mut arg = Arg::new(flag.long)
+            .long(flag.long)
+            .env(self.variable.as_str())
+            .help(self.help.as_str())
+            .help_heading(flag.heading)
+            .hide_env_values(flag.secret);
+        if let Some(long) = &self.long_help {
+            arg = arg.long_help(long.as_str());
+        }
+        if let Some(alias) = flag.alias {
+            arg = arg.alias(alias);
+        }
+        if let Some(other) = flag.conflicts {
+            arg = arg.conflicts_with(other);
+        }
+        if key.switch {
+            return arg
+                .action(ArgAction::SetTrue)
+                .value_parser(FalseyValueParser::new());
+        }
+        arg = arg
+            .value_name(flag.value_name)
+            .allow_negative_numbers(flag.negative)
+            .action(match key.many {
+                true => ArgAction::Append,
+                false => ArgAction::Set,
+            });
+        if let Some(delimiter) = flag.delimiter {
+            arg = arg.value_delimiter(delimiter);
+        }
+        if flag.words {
+            arg = arg.num_args(1..);
+        }
+        if !key.words.is_empty() {
+            let values = key.words.iter();
+            let values = values.map(|(name, about)| words::value(name, about));
+            return arg.value_parser(PossibleValuesParser::new(values));
+        }
+        arg.value_parser(|text: &str| -> Result<String, String> {
+            let text = flag.spelled(text);
+            (key.check)(&text).map(|()| text)
+        })
+    }
+
+    /// What it was given, if it was.
+    fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
+        if self.key.switch {
+            let said = self.flag.inverted.is_none();
+            return matches
+                .get_flag(self.flag.long)
+                .then(|| vec![said.to_string()]);
+        }
+        let texts = matches.get_many::<String>(self.flag.long)?;
+        Some(texts.cloned().collect())
+    }
+}
+
+impl clap::Args for Keys {
+    fn augment_args(command: Command) -> Command {
+        command.args(FLAGGED.iter().map(Flagged::arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Keys {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = FLAGGED.iter();
+        Ok(Keys(
+            given
+                .filter_map(|flagged| Some((flagged, flagged.given(matches)?)))
+                .collect(),
+        ))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

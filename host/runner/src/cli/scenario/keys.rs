@@ -1,0 +1,124 @@
+//! `runner scenario keys`: lists the keys of scenarios.
+
+use std::process::ExitCode;
+
+use clap::builder::FalseyValueParser;
+use serde::Serialize;
+
+use super::super::failure::{Exit, Failure};
+use super::super::run::write_stdout;
+use scenario::Key;
+use scenario::comparability::Fate;
+
+/// List the keys of scenarios: type, default, flag, variable, documentation
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Only the keys that begin with this, such as load or load.ramp
+    #[arg(value_name = "PREFIX")]
+    prefix: Option<String>,
+    /// Print JSON
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
+    json: bool,
+}
+
+/// A key as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Listed<'k> {
+    key: &'k str,
+    #[serde(rename = "type")]
+    expected: &'k str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    values: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<&'k str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variable: Option<String>,
+    documentation: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    must_agree: Option<&'static str>,
+}
+
+impl<'k> Listed<'k> {
+    fn of(key: &'k Key) -> Self {
+        let flag = key.flag.as_ref();
+        Listed {
+            key: &key.path,
+            expected: &key.expected,
+            values: key.words.iter().map(|(name, _)| *name).collect(),
+            default: key.absent(),
+            flag: flag.map(|flag| format!("--{}", flag.long)),
+            variable: flag.map(scenario::Flag::variable),
+            documentation: key.about.join("\n\n"),
+            must_agree: match key.plan {
+                Some((_, Fate::Must(kind))) => Some(kind.name()),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If no key begins so.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let prefix = args.prefix.as_deref().unwrap_or_default();
+    let prefix = prefix.trim_end_matches('.');
+    let begins = |key: &&Key| {
+        let rest = key.path.strip_prefix(prefix);
+        prefix.is_empty()
+            || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let keys: Vec<&Key> = scenario::keys().iter().filter(begins).collect();
+    if keys.is_empty() {
+        return Err(Failure::new(Exit::CommandLine, unknown(prefix)));
+    }
+    let text = match args.json {
+        true => {
+            let listed: Vec<Listed<'_>> = keys.into_iter().map(Listed::of).collect();
+            let json = serde_json::to_string_pretty(&listed).map_err(|cause| {
+                Failure::new(Exit::Bug, format!("cannot write the keys: {cause}"))
+            })?;
+            json + "\n"
+        }
+        false => keys.into_iter().map(block).collect::<Vec<_>>().join("\n"),
+    };
+    write_stdout(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(prefix: &str) -> String {
+    let paths = scenario::keys().iter().map(|key| key.path.as_str());
+    let tables = scenario::keys().iter().map(Key::table);
+    match model::nearest(prefix, paths.chain(tables)) {
+        Some(near) => format!("no key begins with `{prefix}`; did you mean `{near}`?"),
+        None => {
+            format!("no key begins with `{prefix}`; `runner scenario keys` lists all")
+        }
+    }
+}
+
+/// A key as lines of text.
+fn block(key: &Key) -> String {
+    let listed = Listed::of(key);
+    let mut lines = vec![listed.key.to_owned()];
+    let mut line = |text: &str| lines.push(format!("    {text}"));
+    for paragraph in &key.about {
+        line(paragraph);
+    }
+    let default = listed.default.map(|value| format!("; default: {value}"));
+    line(&format!(
+        "{}{}",
+        listed.expected,
+        default.unwrap_or_default()
+    ));
+    if let (Some(flag), Some(variable)) = (&listed.flag, &listed.variable) {
+        let means = key.flag.as_ref().and_then(|flag| flag.inverted);
+        let means = means.map(|_| " (sets it to false)").unwrap_or_default();
+        line(&format!("{flag}{means}, {variable}"));
+    }
+    lines.join("\n") + "\n"
+}

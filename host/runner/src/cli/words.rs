@@ -1,0 +1,16 @@
+//! Enums whose values have names, as the values of flags.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use model::words::Word;
+
+/// Reads one of an enum's names; help and errors list them.
+pub fn one_of<T: Word + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let values = T::ALL.iter().map(|word| value(word.name(), word.about()));
+    PossibleValuesParser::new(values).try_map(|name| T::named(&name).ok_or("an unknown name"))
+}
+
+/// A name and its documentation, as help lists them.
+pub fn value(name: &'static str, about: &'static str) -> PossibleValue {
+    PossibleValue::new(name).help(about.trim_end_matches('.'))
+}

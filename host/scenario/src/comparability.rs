@@ -1,0 +1,38 @@
+//! How a difference between two runs affects their comparison.
+
+model::words! {
+    /// What must agree, under the names that `--allow` takes.
+    pub enum Kind {
+        /// The prompts: dataset, its settings and files, the seed, the requests themselves.
+        Prompts = "prompts",
+        /// The requested token counts.
+        Lengths = "lengths",
+        /// The number of requests, or the duration.
+        Count = "count",
+        /// When requests were sent: arrival, rate, cap, warm-up, cache.
+        Load = "load",
+        /// Options of every request: streaming, ignore-eos, sampling.
+        Request = "request",
+        /// The model.
+        Model = "model",
+        /// The tokenizer of the client.
+        Tokenizer = "tokenizer",
+        /// The definition of a figure.
+        Definition = "definition",
+        /// How this client measured: connections, time stamps, timeouts.
+        Client = "client",
+        /// An invalid run.
+        Verdict = "verdict",
+    }
+}
+
+/// How to treat a key of the plan that differs between two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It must agree: without `--allow` of its kind, the runs are not compared.
+    Must(Kind),
+    /// It may differ: people compare it, or it is good to know.
+    May,
+    /// It does not affect the measurement, or another key covers it.
+    Silent,
+}

@@ -1,0 +1,279 @@
+//! What is known of each key of a scenario besides its type: documentation, flag, default, plan, comparability.
+//!
+//! A key is declared once, in its [`table!`](crate::table); everything else reads [`keys`].
+
+use std::sync::LazyLock;
+
+use crate::Scenario;
+use crate::comparability::Fate;
+use crate::field::Field;
+
+/// One key of a scenario.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Its full name: `timeouts.connect`. Names that the user chooses are in capitals: `target.headers.NAME`.
+    pub path: String,
+    /// Its documentation, in paragraphs; the first is one sentence.
+    pub about: Vec<String>,
+    /// What its value is: `a duration such as "30s"`.
+    pub expected: String,
+    /// The names that it can be, where it is one of several, each with its documentation.
+    pub words: Vec<(&'static str, &'static str)>,
+    /// The value that holds where it is absent, as TOML.
+    pub default: Option<String>,
+    /// What holds where it is absent, in words, where that is no one value.
+    pub otherwise: Option<&'static str>,
+    /// Its flag.
+    pub flag: Option<Flag>,
+    /// Names that other tools have for it.
+    pub theirs: &'static [&'static str],
+    /// Where its value goes in the plan, and what becomes of comparisons where two plans differ there. Absent
+    /// where it goes nowhere.
+    pub plan: Option<(&'static str, Fate)>,
+    /// Whether it is declared to go nowhere.
+    pub unplanned: bool,
+    /// What messages say that is expected, where the type does not say it well.
+    pub(crate) expects: Option<&'static str>,
+    /// Whether it is `true` or `false`, so that its flag takes no value.
+    pub switch: bool,
+    /// Whether its flag can be repeated.
+    pub many: bool,
+    /// Whether a value can be read from a flag's text.
+    pub check: fn(&str) -> Result<(), String>,
+}
+
+/// A key's flag.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// Its name, without the dashes.
+    pub long: &'static str,
+    /// What help calls its value.
+    pub value_name: &'static str,
+    /// The heading that help puts it below.
+    pub heading: &'static str,
+    /// Another name for it, as a tool has it.
+    pub alias: Option<&'static str>,
+    /// What separates several values in one word.
+    pub delimiter: Option<char>,
+    /// Whether it takes every word that follows it.
+    pub words: bool,
+    /// Whether its value may begin with a minus sign.
+    pub negative: bool,
+    /// Whether its value is kept out of help and messages.
+    pub secret: bool,
+    /// The flag that cannot be given together with it.
+    pub conflicts: Option<&'static str>,
+    /// For a switch: it says `false`, and this is what help says of it.
+    pub inverted: Option<&'static str>,
+    /// The unit of a number that has none.
+    pub unit: Option<&'static str>,
+}
+
+impl Flag {
+    /// The environment variable that stands for it.
+    pub fn variable(&self) -> String {
+        let name = self.long.replace('-', "_").to_uppercase();
+        format!("RUNNER_{name}")
+    }
+
+    /// A value as it was written, with its unit.
+    pub fn spelled(&self, text: &str) -> String {
+        match self.unit {
+            Some(unit) if text.parse::<f64>().is_ok() => format!("{text}{unit}"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// Headings of help.
+pub mod heading {
+    /// The server under test.
+    pub const TARGET: &str = "Target";
+    /// What is asked.
+    pub const REQUESTS: &str = "Requests";
+    /// How many requests, and when.
+    pub const LOAD: &str = "Load";
+    /// Connections and timeouts.
+    pub const CONNECTIONS: &str = "Connections";
+    /// What is reported.
+    pub const RESULT: &str = "Result";
+}
+
+/// A key that goes there in the plan.
+pub(crate) fn plan(path: &'static str, fate: Fate) -> Key {
+    Key {
+        plan: Some((path, fate)),
+        ..Key::default()
+    }
+}
+
+/// A key that the plan does not have.
+pub(crate) fn unplanned() -> Key {
+    Key {
+        unplanned: true,
+        ..Key::default()
+    }
+}
+
+impl Default for Key {
+    fn default() -> Self {
+        Key {
+            path: String::new(),
+            about: Vec::new(),
+            expected: String::new(),
+            words: Vec::new(),
+            default: None,
+            otherwise: None,
+            flag: None,
+            theirs: &[],
+            plan: None,
+            unplanned: false,
+            expects: None,
+            switch: false,
+            many: false,
+            check: |_| Ok(()),
+        }
+    }
+}
+
+impl Key {
+    /// Gives it a flag.
+    pub(crate) fn flag(
+        mut self,
+        long: &'static str,
+        value_name: &'static str,
+        heading: &'static str,
+    ) -> Self {
+        self.flag = Some(Flag {
+            long,
+            value_name,
+            heading,
+            alias: None,
+            delimiter: None,
+            words: false,
+            negative: false,
+            secret: false,
+            conflicts: None,
+            inverted: None,
+            unit: None,
+        });
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Flag)) -> Self {
+        self.flag.as_mut().map(change);
+        self
+    }
+
+    /// Gives it a flag without a value, which says `true`.
+    pub(crate) fn switch(self, long: &'static str, heading: &'static str) -> Self {
+        self.flag(long, "", heading)
+    }
+
+    /// Its flag says `false`; `about` is the flag's own documentation.
+    pub(crate) fn inverted(self, about: &'static str) -> Self {
+        self.with(|flag| flag.inverted = Some(about))
+    }
+
+    /// Its flag has another name too.
+    pub(crate) fn alias(self, alias: &'static str) -> Self {
+        self.with(|flag| flag.alias = Some(alias))
+    }
+
+    /// Its flag takes several values in one word.
+    pub(crate) fn delimiter(self, delimiter: char) -> Self {
+        self.with(|flag| flag.delimiter = Some(delimiter))
+    }
+
+    /// Its flag takes every word that follows it.
+    pub(crate) fn words(self) -> Self {
+        self.with(|flag| flag.words = true)
+    }
+
+    /// Its flag's value may begin with a minus sign.
+    pub(crate) fn negative(self) -> Self {
+        self.with(|flag| flag.negative = true)
+    }
+
+    /// Its flag's value is kept out of help and messages.
+    pub(crate) fn secret(self) -> Self {
+        self.with(|flag| flag.secret = true)
+    }
+
+    /// Its flag cannot be given together with another.
+    pub(crate) fn conflicts(self, other: &'static str) -> Self {
+        self.with(|flag| flag.conflicts = Some(other))
+    }
+
+    /// The unit of a number that its flag gives without one.
+    pub(crate) fn unit(self, unit: &'static str) -> Self {
+        self.with(|flag| flag.unit = Some(unit))
+    }
+
+    /// What holds where it is absent, in words.
+    pub(crate) fn otherwise(mut self, words: &'static str) -> Self {
+        self.otherwise = Some(words);
+        self
+    }
+
+    /// Names that other tools have for it.
+    pub(crate) fn theirs(mut self, names: &'static [&'static str]) -> Self {
+        self.theirs = names;
+        self
+    }
+
+    /// What messages say that is expected.
+    pub(crate) fn expects(mut self, expected: &'static str) -> Self {
+        self.expects = Some(expected);
+        self
+    }
+
+    /// Fills in what its table knows: the lines of its documentation, and its default.
+    pub(crate) fn told(mut self, lines: &[&str], default: Option<String>) -> Self {
+        let text: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
+        self.about = text
+            .split(|line| line.is_empty())
+            .map(|paragraph| paragraph.join(" "))
+            .filter(|paragraph| !paragraph.is_empty())
+            .collect();
+        self.default = default;
+        self
+    }
+
+    /// Its last name: `connect`.
+    pub fn name(&self) -> &str {
+        self.path
+            .rsplit_once('.')
+            .map_or(self.path.as_str(), |(_, name)| name)
+    }
+
+    /// The table it belongs to: `timeouts`; empty for a key at the top.
+    pub fn table(&self) -> &str {
+        self.path.split_once('.').map_or("", |(table, _)| table)
+    }
+
+    /// What holds where it is absent: its default without quotes, or words.
+    pub fn absent(&self) -> Option<&str> {
+        let value = self.default.as_deref();
+        self.otherwise
+            .or(value.map(|value| value.trim_matches('"')))
+    }
+}
+
+static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let mut keys = Vec::new();
+    Scenario::declare(Key::default(), &mut keys);
+    keys
+});
+
+/// Every key of a scenario, in the order of its tables.
+pub fn keys() -> &'static [Key] {
+    &KEYS
+}
+
+/// Names that other tools give to keys, each with ours.
+pub(crate) fn aliases() -> Vec<(&'static str, &'static str)> {
+    let keys = keys().iter();
+    keys.flat_map(|key| key.theirs.iter().map(|theirs| (*theirs, key.name())))
+        .collect()
+}

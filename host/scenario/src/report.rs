@@ -1,0 +1,210 @@
+//! `[report]`, `[goodput]` and `[thresholds]`: what is reported, and what the run is held against.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::comparability::Fate::Silent;
+use crate::field::{Entry, Field, Maybe, Value as _, below};
+use crate::key::{Key, heading::RESULT, plan};
+use crate::table::table;
+use reader::{Config, ConfigTable, ConfigValue, Reader, Said, toml_text};
+use result::metric;
+use result::metric::objective::{self, Objective};
+use result::threshold::Threshold;
+
+table! {
+    /// `[report]`: what is reported.
+    pub struct Report {
+        /// Percentiles to report, each above 0 and at most 100; the flag takes them as in 50,90,99.9.
+        percentiles: Maybe<Vec<Said<f64>>> = usual_percentiles() => plan("percentiles", Silent)
+            .flag("metric-percentiles", "LIST", RESULT)
+            .delimiter(',');
+        /// Compare the results with the server's own metrics.
+        server_metrics: Maybe<bool> = false
+            => plan("control.server-metrics", Silent).switch("server-metrics", RESULT);
+    }
+}
+
+fn usual_percentiles() -> Vec<Said<f64>> {
+    let usual = [90.0, 95.0, 99.0].into_iter();
+    usual
+        .map(|percent| Said::flag("default", percent))
+        .collect()
+}
+
+/// `[goodput]`: SLOs, the upper limits of request metrics in milliseconds, by the names of the metrics.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Goodput(BTreeMap<String, Said<f64>>);
+
+impl Deref for Goodput {
+    type Target = BTreeMap<String, Said<f64>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Field for Goodput {
+    type Value = Goodput;
+
+    fn declare(mut key: Key, keys: &mut Vec<Key>) {
+        key.path = below(&key.path, "METRIC");
+        key.expected = "a time such as \"200ms\", or a number of milliseconds".to_owned();
+        key.many = true;
+        key.check = |text| {
+            objective::parse(text)
+                .map(drop)
+                .map_err(|cause| cause.to_string())
+        };
+        keys.push(key);
+    }
+
+    /// Objectives by our names for their metrics, under these or those of `vllm bench serve`.
+    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Self {
+        t.table(key, |t| {
+            let ours = objective::metrics().map(|name| (name, name));
+            // ITL is included too, so that whoever asks for it sees why it is not supported.
+            Goodput(
+                ours.chain(objective::ALIASES)
+                    .chain([(metric::ITL, metric::ITL)])
+                    .filter_map(|(key, name)| Some((name.to_owned(), t.milliseconds(key)?)))
+                    .collect(),
+            )
+        })
+    }
+
+    fn merged(mut self, over: Self) -> Self {
+        self.0.extend(over.0);
+        self
+    }
+
+    fn is_unsaid(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
+        for text in texts {
+            let objectives = objective::parse(text).map_err(|cause| format!("{flag}: {cause}"))?;
+            for Objective { metric, at_most_ms } in objectives {
+                self.0.insert(metric, Said::flag(flag, at_most_ms));
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
+        entries.extend(self.0.iter().map(|(metric, most)| Entry {
+            path: below(path, metric),
+            value: most.value.toml(),
+            place: most.place.clone(),
+            secret: false,
+        }));
+    }
+}
+
+/// `[thresholds]`: what must hold of the run, such as `ttft.p99 <= 200ms`; see [`result::threshold`].
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Thresholds(Vec<Said<String>>);
+
+impl Deref for Thresholds {
+    type Target = [Said<String>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Field for Thresholds {
+    type Value = Thresholds;
+
+    fn declare(mut key: Key, keys: &mut Vec<Key>) {
+        key.path = below(&key.path, "FIGURE");
+        key.expected = "a condition such as \"<= 200ms\", or a list of several".to_owned();
+        key.many = true;
+        keys.push(key);
+    }
+
+    /// Thresholds by the figures they are on: `ttft.p99 = "<= 200ms"`, or a list of several.
+    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Self {
+        let mut found = Thresholds::default();
+        found.gather_all("", &t.config(key));
+        found
+    }
+
+    /// All of both; for a figure that `over` has a threshold for, only its own.
+    fn merged(self, over: Self) -> Self {
+        let subject = |said: &Said<String>| {
+            let threshold = said.value.parse::<Threshold>().ok();
+            threshold.map(|threshold| threshold.subject())
+        };
+        let replaced: Vec<_> = over.iter().filter_map(subject).collect();
+        let kept = self
+            .0
+            .into_iter()
+            .filter(|said| subject(said).is_none_or(|own| !replaced.contains(&own)));
+        Thresholds(kept.chain(over.0).collect())
+    }
+
+    fn is_unsaid(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
+        let texts = texts.iter();
+        self.0
+            .extend(texts.map(|text| Said::flag(flag, text.clone())));
+        Ok(())
+    }
+
+    fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
+        let parts = |said: &Said<String>| {
+            let (figure, condition) = said.value.split_once(' ').unwrap_or((&said.value, ""));
+            (below(path, figure), toml_text::string(condition))
+        };
+        let mut done = Vec::new();
+        for said in &self.0 {
+            let (path, _) = parts(said);
+            if done.contains(&path) {
+                continue;
+            }
+            let all = self.0.iter().map(parts);
+            let own: Vec<String> = all
+                .filter_map(|(other, condition)| (other == path).then_some(condition))
+                .collect();
+            entries.push(Entry {
+                path: path.clone(),
+                value: match own.as_slice() {
+                    [only] => only.clone(),
+                    several => format!("[{}]", several.join(", ")),
+                },
+                place: said.place.clone(),
+                secret: false,
+            });
+            done.push(path);
+        }
+    }
+}
+
+impl Thresholds {
+    fn gather_all(&mut self, path: &str, table: &ConfigTable) {
+        for entry in table.iter() {
+            self.gather(&below(path, &entry.key.value), &entry.value);
+        }
+    }
+
+    fn gather(&mut self, figure: &str, value: &ConfigValue) {
+        let condition = match &value.value {
+            Config::Table(table) => return self.gather_all(figure, table),
+            Config::List(several) => {
+                return several.iter().for_each(|one| self.gather(figure, one));
+            }
+            Config::Scalar(Value::String(condition)) => condition.clone(),
+            Config::Scalar(other) => other.to_string(),
+        };
+        let threshold = format!("{figure} {condition}");
+        self.0.push(Said::new(threshold, value.place.clone()));
+    }
+}

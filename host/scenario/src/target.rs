@@ -1,0 +1,169 @@
+//! `[target]` and `[tokenizer]`, `[connection]` and `[timeouts]`: the server under test, and how to connect to it.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::comparability::{
+    Fate::{May, Must, Silent},
+    Kind,
+};
+use crate::field::{Entry, Field, Maybe};
+use crate::key::{
+    Key,
+    heading::{CONNECTIONS, REQUESTS, TARGET},
+    plan,
+};
+use crate::table::table;
+use model::connection::{Reuse, Timestamps, Version};
+use model::duration::Span;
+use reader::{Reader, Said};
+
+table! {
+    /// `[target]`: the server under test.
+    pub struct Target {
+        /// Base URL of the engine, such as http://127.0.0.1:8000; if there are several, requests go to each in turn.
+        base_url: Maybe<Vec<Said<String>>> => plan("target.base-urls", May)
+            .flag("base-url", "URL", TARGET)
+            .delimiter(',')
+            .otherwise("where the backend's engine listens")
+            .theirs(&["url"]);
+        /// Model name, as the server knows it.
+        model: Maybe<String> => plan("target.model", Must(Kind::Model))
+            .flag("model", "MODEL", TARGET)
+            .otherwise("the only one the server lists");
+        /// Environment variable that holds the API key.
+        ///
+        /// The key itself does not belong in a scenario.
+        api_key_env: Maybe<String> = "OPENAI_API_KEY".to_owned() => plan("target.api-key", Silent)
+            .flag("api-key-env", "VARIABLE", TARGET)
+            .otherwise("OPENAI_API_KEY, if it is set")
+            .theirs(&["api-key"]);
+        /// How long to wait for a server that is not ready yet; the flag takes a number of seconds too.
+        wait_ready: Maybe<Span> => plan("control.wait-ready", Silent)
+            .flag("ready-check-timeout-sec", "SECONDS", TARGET)
+            .unit("s")
+            .otherwise("not at all")
+            .theirs(&["ready-check-timeout-sec"]);
+        /// Header to send with every request; the flag takes `Name: value` or `Name=value`, and is repeatable.
+        ///
+        /// Values never appear in results or logs.
+        headers: Headers => plan("target.headers", Silent).flag("header", "FIELD", TARGET).secret();
+    }
+}
+
+table! {
+    /// `[tokenizer]`: the model's tokenizer.
+    pub struct Tokenizer {
+        /// The model's tokenizer: a tokenizer.json, or a folder that holds one.
+        path: Maybe<PathBuf> => plan("tokenizer", Must(Kind::Tokenizer))
+            .flag("tokenizer", "PATH", REQUESTS)
+            .otherwise("a stand-in that counts bytes");
+    }
+}
+
+table! {
+    /// `[connection]`: how to connect to the server.
+    pub struct Connection {
+        /// HTTP version.
+        http: Maybe<Version> = Version::default()
+            => plan("connection.http", Must(Kind::Client)).flag("http", "VERSION", CONNECTIONS);
+        /// Which connection a request uses.
+        reuse: Maybe<Reuse> = Reuse::default()
+            => plan("connection.reuse", Must(Kind::Client)).flag("connections", "WHICH", CONNECTIONS);
+        /// Certificates to trust in addition to the system's (PEM).
+        ca_cert: Maybe<PathBuf>
+            => plan("connection.trust.ca-cert", Must(Kind::Client)).flag("ca-cert", "FILE", CONNECTIONS);
+        /// Accept any certificate; every result will say so.
+        insecure: Maybe<bool> = false
+            => plan("connection.trust.insecure", Must(Kind::Client)).switch("insecure", CONNECTIONS);
+        /// Which receive timestamps to use.
+        timestamps: Maybe<Timestamps> = Timestamps::default()
+            => plan("connection.timestamps", Must(Kind::Client)).flag("timestamps", "WHOSE", CONNECTIONS);
+    }
+}
+
+table! {
+    /// `[timeouts]`: when to give up.
+    pub struct Timeouts {
+        /// Timeout for opening a connection.
+        connect: Maybe<Span> = Span(Duration::from_secs(10))
+            => plan("timeouts.connect", Must(Kind::Client)).flag("connect-timeout", "TIME", CONNECTIONS);
+        /// Timeout for the first token of an answer, from when its request was sent.
+        first_token: Maybe<Span> => plan("timeouts.first-token", Must(Kind::Client))
+            .flag("first-token-timeout", "TIME", CONNECTIONS)
+            .otherwise("the request timeout");
+        /// Timeout for each next token.
+        token_gap: Maybe<Span> = Span(Duration::from_secs(600))
+            => plan("timeouts.token-gap", Must(Kind::Client)).flag("token-gap-timeout", "TIME", CONNECTIONS);
+        /// Timeout for a whole answer.
+        request: Maybe<Span> = Span(Duration::from_secs(6 * 3600))
+            => plan("timeouts.request", Must(Kind::Client)).flag("request-timeout", "TIME", CONNECTIONS);
+    }
+}
+
+/// `[target.headers]`: header fields by their names in lower case.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Headers(BTreeMap<String, Said<String>>);
+
+impl Headers {
+    /// Sets a field, whatever the case of its name.
+    pub fn insert(&mut self, name: &str, value: Said<String>) {
+        self.0.insert(name.to_ascii_lowercase(), value);
+    }
+}
+
+impl Deref for Headers {
+    type Target = BTreeMap<String, Said<String>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Field for Headers {
+    type Value = Headers;
+
+    fn declare(key: Key, keys: &mut Vec<Key>) {
+        BTreeMap::<String, Said<String>>::declare(key, keys);
+    }
+
+    fn read(t: &mut Reader<'_, '_>, key: &'static str, expected: Option<&'static str>) -> Self {
+        let mut headers = Headers::default();
+        for (name, value) in BTreeMap::<String, Said<String>>::read(t, key, expected) {
+            headers.insert(&name, value);
+        }
+        headers
+    }
+
+    fn merged(self, over: Self) -> Self {
+        Headers(self.0.merged(over.0))
+    }
+
+    fn is_unsaid(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
+        for text in texts {
+            let (name, value) = text
+                .split_once(':')
+                .or_else(|| text.split_once('='))
+                .filter(|(name, _)| !name.trim().is_empty())
+                .ok_or_else(|| format!("{flag} takes `Name: value` or `Name=value`"))?;
+            self.insert(name.trim(), Said::flag(flag, value.trim().to_owned()));
+        }
+        Ok(())
+    }
+
+    fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
+        let from = entries.len();
+        self.0.entries(path, entries);
+        entries[from..]
+            .iter_mut()
+            .for_each(|entry| entry.secret = true);
+    }
+}

@@ -1,0 +1,207 @@
+//! What the declarations of keys say together.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::comparability::Fate;
+
+#[test]
+fn every_key_is_declared_whole() {
+    let (mut flags, mut paths) = (BTreeSet::new(), BTreeSet::new());
+    for key in keys() {
+        let path = &key.path;
+        assert!(paths.insert(path), "`{path}` is declared twice");
+        assert!(!key.about.is_empty(), "`{path}` has no documentation");
+        assert!(!key.expected.is_empty(), "`{path}` has no type");
+        let somewhere = key.plan.is_some() != key.unplanned;
+        assert!(somewhere, "`{path}` does not say where it goes in the plan");
+        if let Some(flag) = &key.flag {
+            assert!(flags.insert(flag.long), "--{} is there twice", flag.long);
+            let valued = key.switch == flag.value_name.is_empty();
+            assert!(valued, "--{} takes a value, or none", flag.long);
+            assert_eq!(
+                flag.inverted.is_some(),
+                key.switch && key.default.as_deref() == Some("true")
+            );
+        }
+    }
+    assert!(paths.len() > 60);
+}
+
+/// Keys with the same place in the plan would decide on comparisons by chance if they disagreed.
+#[test]
+fn keys_agree_on_their_places_in_the_plan() {
+    let fates: Vec<(&str, Fate)> = keys().iter().filter_map(|key| key.plan).collect();
+    for (place, fate) in &fates {
+        for (other, others) in &fates {
+            assert!(place != other || fate == others, "{place}");
+        }
+    }
+}
+
+#[test]
+fn defaults_hold_where_nothing_is_said() {
+    for key in keys() {
+        let Some(default) = &key.default else {
+            continue;
+        };
+        let (said, problems) = Scenario::assigned(&[format!("{}={default}", key.path)]);
+        if key.path.contains("[]") {
+            continue;
+        }
+        assert!(
+            problems.is_empty(),
+            "{} = {default}: {problems:?}",
+            key.path
+        );
+        assert_eq!(said.entries()[0].value, *default, "{}", key.path);
+    }
+    let unsaid = Scenario::default();
+    assert_eq!(unsaid.timeouts.connect().to_string(), "10s");
+    assert_eq!(unsaid.load.requests(), 1000);
+    assert!(unsaid.request.stream());
+}
+
+#[test]
+fn flags_say_what_files_say() {
+    for key in keys().iter().filter(|key| key.flag.is_some()) {
+        let flag = key.flag.as_ref().unwrap();
+        let texts = ["7", "7s", "7MiB", "{\"a\": 1}", "ttft:7", "a=b", "true"];
+        let words = key.words.iter().map(|(name, _)| *name);
+        let text = words
+            .chain(texts)
+            .find(|text| (key.check)(text).is_ok())
+            .unwrap();
+        let mut said = Scenario::default();
+        let name = format!("--{}", flag.long);
+        // Not every text is one for tables of the user's names.
+        let text = if key.path.ends_with(".NAME") {
+            "a=b"
+        } else {
+            text
+        };
+        said.say(&key.path, &name, &[text.to_owned()])
+            .unwrap_or_else(|error| panic!("{name} {text}: {error}"));
+        let entries = said.entries();
+        assert_eq!(entries.len(), 1, "{name}");
+        assert_eq!(entries[0].place.to_string(), name);
+        let table = key.path.trim_end_matches(|c: char| c.is_ascii_uppercase());
+        assert!(
+            entries[0].path.starts_with(table),
+            "{name} says {}",
+            entries[0].path
+        );
+    }
+}
+
+/// What assignments say, or what is wrong with them.
+fn assigned(texts: &[&str]) -> Value {
+    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+    let (scenario, problems) = Scenario::assigned(&texts);
+    match problems.is_empty() {
+        true => said(&scenario),
+        false => Value::String(ScenarioError::new(problems).to_string()),
+    }
+}
+
+#[test]
+fn assignments_set_any_key() {
+    let cases = [
+        (
+            vec![
+                "load.requests=50",
+                "load.arrival = poisson",
+                "load.rate=inf",
+            ],
+            json!({"load": {"requests": 50, "arrival": "poisson", "rate": "inf"}}),
+        ),
+        (
+            vec![
+                "backend.config.route=chat",
+                "backend.config.deep.list=[1, \"a\"]",
+            ],
+            json!({"backend": {"config": {"route": "chat", "deep": {"list": [1, "a"]}}}}),
+        ),
+        (
+            vec!["dataset.files.data=a b.json", "target.headers.X-Team=a=b"],
+            json!({"dataset": {"files": {"data": "a b.json"}}, "target": {"headers": {"x-team": "a=b"}}}),
+        ),
+        // A number for TOML, but the key takes a string.
+        (vec!["target.model=7"], json!({"target": {"model": "7"}})),
+        (
+            vec!["connection.http=2"],
+            json!({"connection": {"http": "2"}}),
+        ),
+        (
+            vec!["target.model=\"7 = 8\""],
+            json!({"target": {"model": "7 = 8"}}),
+        ),
+        (
+            vec!["timeouts.request=1h30m"],
+            json!({"timeouts": {"request": "1h30m"}}),
+        ),
+        (
+            vec!["load.seed=1", "load.seed=2"],
+            json!({"load": {"seed": 2}}),
+        ),
+        (
+            vec!["scorers=[{plugin='scorers/exact-match.wasm'}]"],
+            json!({"scorers": [{"plugin": "scorers/exact-match.wasm"}]}),
+        ),
+        (
+            vec!["thresholds.ttft.p99=<= 200ms"],
+            json!({"thresholds": ["ttft.p99 <= 200ms"]}),
+        ),
+        (
+            vec!["goodput.ttft=200"],
+            json!({"goodput": {"ttft": 200.0}}),
+        ),
+    ];
+    for (texts, expected) in cases {
+        assert_eq!(assigned(&texts), expected, "{texts:?}");
+    }
+}
+
+#[test]
+fn every_wrong_assignment_is_reported() {
+    let wrong = assigned(&[
+        "load.reqests=50",
+        "load.rate=fast",
+        "num-prompts=50",
+        "requests",
+        "a b=1",
+        "x\n[load]\nseed=1",
+        "load.seed=1\nx=2",
+    ]);
+    let wrong = wrong.as_str().unwrap();
+    for expected in [
+        "--set load.reqests: unknown key `reqests`; did you mean `requests`?",
+        "--set load.rate: `load.rate`: expected a number of requests per second, found the string \"fast\"",
+        "--set num-prompts: unknown key `num-prompts`; did you mean `requests` in [load]?",
+        "--set: --set takes KEY=VALUE, found `requests`",
+        "--set a b: `a b` is not the name of a key",
+        "is not the name of a key",
+        "--set load.seed: `load.seed`: expected a whole number of at least 0, found the string",
+    ] {
+        assert!(wrong.contains(expected), "{expected}\nis not in\n{wrong}");
+    }
+}
+
+#[test]
+fn defaults_are_filled_in_where_they_fit() {
+    let text = "[load]\nconcurrency = 4\nseed = 7\n";
+    let settled = Scenario::parse("file.toml", text).unwrap().settled();
+    settled.validate().unwrap();
+    let entries = settled.entries();
+    let at = |path: &str| {
+        let found = entries.iter().find(|entry| entry.path == path);
+        found.map(|entry| (entry.value.clone(), entry.place.to_string()))
+    };
+    let said = |value: &str, place: &str| Some((value.to_owned(), place.to_owned()));
+    assert_eq!(at("load.seed"), said("7", "file.toml:3:8"));
+    assert_eq!(at("load.warmup"), said("1", "default"));
+    assert_eq!(at("timeouts.connect"), said("\"10s\"", "default"));
+    // A closed loop has no gaps, and what nobody set is not ruled out by it.
+    assert_eq!(at("load.arrival"), None);
+    assert_eq!(at("load.ramp.shape"), None);
+}
