@@ -76,3 +76,15 @@ fn schemas_are_json() {
         assert!(schema["$schema"].is_string(), "{name}");
     }
 }
+
+#[test]
+fn the_guide_lists_its_pages_and_prints_each() {
+    let list = run(runner().arg("guide")).with_code(0).stdout;
+    for page in runner::guide::pages::PAGES {
+        assert!(list.contains(page.name), "{}: {list}", page.name);
+        let printed = run(runner().args(["guide", page.name])).with_code(0).stdout;
+        assert!(printed.starts_with("# "), "{}: {printed}", page.name);
+    }
+    let wrong = run(runner().args(["guide", "loads"])).with_code(2).stderr;
+    assert!(wrong.contains("did you mean `load`?"), "{wrong}");
+}
