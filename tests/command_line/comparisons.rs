@@ -188,7 +188,7 @@ fn results_of_others_are_sides_too() {
         "{forced:#?}"
     );
     let several = compare(folder.path(), "published:gpustack published:lmdeploy").with_code(3);
-    assert!(several.stderr.contains("say which"), "{several:#?}");
+    assert!(several.stderr.contains("name one of them"), "{several:#?}");
     let nothing = compare(folder.path(), "nowhere.json published:lmdeploy").with_code(3);
     assert!(nothing.stderr.contains("nowhere.json"), "{nothing:#?}");
     for (name, line) in [

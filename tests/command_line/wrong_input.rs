@@ -74,8 +74,12 @@ fn each_is_told_in_words() {
             .chunks(share)
             .map(|names| {
                 scope.spawn(move || {
-                    let tell =
-                        |name: &&String| (name.to_string(), told(name, &cases[*name], servers));
+                    let tell = |name: &&String| {
+                        (
+                            name.to_string(),
+                            transcript_of(name, &cases[*name], servers),
+                        )
+                    };
                     names.iter().map(tell).collect::<Vec<_>>()
                 })
             })
@@ -91,7 +95,7 @@ fn each_is_told_in_words() {
 }
 
 /// Runs a case in a folder of its own and gives its transcript.
-fn told(name: &str, case: &Case, servers: &[(&str, String)]) -> String {
+fn transcript_of(name: &str, case: &Case, servers: &[(&str, String)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     lay_out(folder.path());
     let to_server = |word: &str| {

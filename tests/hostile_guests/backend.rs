@@ -116,7 +116,7 @@ fn words_without_end_are_cut_and_cannot_steer_a_terminal() {
     let config = touchy("encode", "answer", "shout");
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     let error = fails(dialect.encode(&sample("!"), &settings()));
-    assert!(matches!(error, PluginError::Said { .. }), "{error:?}");
+    assert!(matches!(error, PluginError::Located { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.len() < 2_100, "{} bytes", text.len());
     assert!(!text.contains('\u{1b}'));

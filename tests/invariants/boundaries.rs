@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use load::drive::{End, Report};
 use load::pace::Signal;
-use model::exchange::{FailureClass, Kind};
+use model::exchange::{FailureClass, Kind, Open, Phase, Prepared};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::sandbox;
-use session::decode::{Decoder, Patience};
+use session::decode::{Decoder, FailureLimit};
 use wasmtime::component::Component;
 
+use super::crates::{sources, without_comments};
 use crate::support::trial::Trial;
 
 const SCENARIO: &str = r#"
@@ -26,52 +27,6 @@ load = { requests = 3, warmup = 0 }
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The Rust files below `host/src` by their path there, without their comments.
-fn sources() -> BTreeMap<String, String> {
-    let root = root().join("host/src");
-    let mut sources = BTreeMap::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
-                let name = name.replace('\\', "/");
-                sources.insert(name, std::fs::read_to_string(&path).unwrap());
-            }
-        }
-    }
-    assert!(
-        sources.len() > 50,
-        "the sources are where they are looked for"
-    );
-    sources
-}
-
-fn without_comments(text: &str) -> String {
-    let code = text.lines().map(|line| {
-        let at = line.find("//").filter(|at| !line[..*at].ends_with(':'));
-        &line[..at.unwrap_or(line.len())]
-    });
-    code.collect::<Vec<_>>().join("\n")
-}
-
-/// The files, but for those excepted, whose code holds one of the words.
-fn holding(words: &[&str], excepted: impl Fn(&str) -> bool) -> Vec<String> {
-    let mut found = Vec::new();
-    for (name, text) in sources() {
-        let code = without_comments(&text);
-        for word in words {
-            if !excepted(&name) && code.contains(word) {
-                found.push(format!("{name}: {word}"));
-            }
-        }
-    }
-    found
 }
 
 /// (1) A plugin never sees a clock, a socket, a path, an environment variable or a credential: the
@@ -179,7 +134,7 @@ fn decoding_late_moves_no_instant() {
         (2_500, data(" three")),
         (7_000, "[DONE]".to_owned()),
     ];
-    let mut exchange = Box::new(blank_exchange());
+    let mut exchange = Box::new(open_exchange());
     exchange.sent = Some(Nanos(500));
     let (reports, receiver) = crossbeam_channel::unbounded();
     let (sender, exchanges) = crossbeam_channel::unbounded();
@@ -190,14 +145,14 @@ fn decoding_late_moves_no_instant() {
         framer
             .push(Nanos(at), event.as_bytes(), &mut frames)
             .unwrap();
-        let heard = Arc::default();
+        let progress = Arc::default();
         let key = 1;
         reports
             .send(Report::Frames {
                 key,
                 frames,
                 handed_on: Nanos::ZERO,
-                heard,
+                progress,
             })
             .unwrap();
     }
@@ -212,7 +167,7 @@ fn decoding_late_moves_no_instant() {
     drop(reports);
     let decoder = Decoder {
         dialect: resolved.parts.backend.open().unwrap(),
-        patience: Patience::new(Signal::for_task()),
+        failures: FailureLimit::new(Signal::for_task()),
         secrets: resolved.parts.secrets.clone(),
         output_tokens: Arc::new(AtomicU64::new(0)),
         vitals: None,
@@ -232,17 +187,15 @@ fn decoding_late_moves_no_instant() {
     assert_eq!(counted.load(Ordering::Relaxed), 3);
 }
 
-fn blank_exchange() -> model::exchange::Exchange {
-    serde_json::from_value(serde_json::json!({
-        "index": 0,
-        "phase": "measure",
-        "sample": { "id": "a", "request-bytes": 1, "request-digest": "00" },
-        "due": 500,
-        "events": { "at": [], "kind": "", "bytes": [] },
-        "output": "",
-        "outcome": { "result": "ok" }
-    }))
-    .unwrap()
+fn open_exchange() -> Open {
+    let sample = serde_json::json!({ "id": "a", "request-bytes": 1, "request-digest": "00" });
+    let prepared = Box::new(Prepared {
+        index: 0,
+        phase: Phase::Measure,
+        sample: serde_json::from_value(sample).unwrap(),
+        target: 0,
+    });
+    prepared.due(Nanos(500), None).open()
 }
 
 /// (2) Decoding could not do so either: it has no clock. (6) And what runs between due and sent calls no plugin,
@@ -250,7 +203,12 @@ fn blank_exchange() -> model::exchange::Exchange {
 #[test]
 fn what_waits_sends_and_reads_knows_no_plugin() {
     let sources = sources();
-    for name in ["drive.rs", "transport.rs", "frame.rs", "pace.rs"] {
+    for name in [
+        "load/drive.rs",
+        "load/transport.rs",
+        "load/pace.rs",
+        "model/frame.rs",
+    ] {
         let code = without_comments(&sources[name]);
         for word in [
             "plugin", "Mutex", "RwLock", "log::", "LogBook", "tracing", "std::fs",
@@ -258,49 +216,8 @@ fn what_waits_sends_and_reads_knows_no_plugin() {
             assert!(!code.contains(word), "{name} has `{word}`");
         }
     }
-    let code = without_comments(&sources["decode.rs"]);
+    let code = without_comments(&sources["session/decode.rs"]);
     for word in ["Clock", "Instant", "now()"] {
         assert!(!code.contains(word), "decode.rs has `{word}`");
     }
-}
-
-/// (11) stdout carries the result, stderr everything else: only `cli` prints.
-#[test]
-fn only_the_command_line_prints() {
-    let words = ["println!", "print!", "dbg!", "stdout()", "stderr()"];
-    let found = holding(&words, |name| name.starts_with("cli/") || name == "main.rs");
-    assert_eq!(found, [""; 0]);
-}
-
-#[test]
-fn only_the_plugin_module_knows_wasmtime() {
-    let found = holding(&["wasmtime"], |name| {
-        name.starts_with("plugin/") || name == "plugin.rs"
-    });
-    assert_eq!(found, [""; 0]);
-}
-
-/// A run's times come from `clock` alone. Others have their own clocks: the mock engine is a server
-/// of its own, the recorder flushes by the wall, progress is drawn by the wall, and a run's date
-/// is asked of the system.
-#[test]
-fn only_the_clock_reads_a_clock() {
-    let words = ["Instant::now", "SystemTime", "Timestamp::now", ".elapsed()"];
-    let found = holding(&words, |name| {
-        ["clock.rs", "record.rs", "mock.rs"].contains(&name)
-            || name.starts_with("mock/")
-            || name.starts_with("cli/")
-    });
-    assert_eq!(found, [""; 0]);
-}
-
-#[test]
-fn no_file_is_long() {
-    let long: Vec<String> = sources()
-        .into_iter()
-        .map(|(name, text)| (name, text.lines().count()))
-        .filter(|(_, lines)| *lines > 500)
-        .map(|(name, lines)| format!("{name}: {lines} lines"))
-        .collect();
-    assert_eq!(long, [""; 0]);
 }

@@ -91,7 +91,9 @@ fn plan(assignments: &[String], over: &[String]) -> Option<BTreeMap<String, Stri
         name: "plain".to_owned(),
         ..Source::default()
     };
-    let plan = resolve(&source).ok()?.plan;
+    let draft = resolve(&source).ok()?.draft;
+    let model = draft.target.model.clone().unwrap_or_default();
+    let plan = draft.complete(model);
     let mut leaves = BTreeMap::new();
     walk("", serde_json::to_value(plan).unwrap(), &mut leaves);
     Some(leaves)

@@ -149,7 +149,10 @@ async fn results_agree_with_their_schemas() {
     let classes = ran.summary.requests.failures.keys();
     assert!(classes.count() >= 4, "{}", ran.text);
     let validator = |name: &str| {
-        let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        let path = format!(
+            "{}/../report/schemas/{name}.schema.json",
+            env!("CARGO_MANIFEST_DIR")
+        );
         let shipped = std::fs::read_to_string(path).unwrap();
         let current = schema::schema(name).unwrap();
         assert!(

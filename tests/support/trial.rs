@@ -5,23 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use load::pace::Signal;
 use mock::{Engine, Truth};
-use model::clock::Clock;
 use model::exchange::{Exchange, FailureClass, Outcome, Phase};
 use model::units::Nanos;
-use reader::Said;
+use reader::Located;
 use report::environment::Environment;
-use report::folder::{RunFolder, Status};
+use report::folder::RunFolder;
 use report::text;
 use result::summary::{Distribution, RunFacts, Summary};
 use scenario::Scenario;
 use scenario::plan::{Plan, Slice};
-use session::assess::assess_read;
 use session::live::Snapshot;
-use session::preflight;
-use session::resolve::{Resolved, Source, resolve};
-use session::run::{Control, Live, RunError, on_paused_clock};
+use session::run::{Live, RunError};
+use session::{
+    Checked, Ending, Measured, PausedClock, Record, Resolved, Source, Variables, resolve,
+};
 use tempfile::TempDir;
 
 use super::memory::{Away, Memory};
@@ -65,8 +63,9 @@ pub struct Ran {
     pub live: Arc<Live>,
     /// The snapshots taken while it went on, if any were.
     pub looks: Vec<Snapshot>,
-    /// The run's folder; it is deleted with this.
-    folder: TempDir,
+    folder: RunFolder,
+    /// Holds the run's folder; it is deleted with this.
+    _output: TempDir,
 }
 
 impl Trial {
@@ -139,8 +138,13 @@ impl Trial {
         self
     }
 
-    /// The scenario with everything laid over it, resolved.
-    pub fn resolve(&self) -> Resolved {
+    /// The scenario with everything laid over it, resolved. It must name a model, so that no server has to be asked.
+    pub fn resolve(&self) -> Checked {
+        let unchecked = self.resolved().unchecked();
+        unchecked.unwrap_or_else(|_| panic!("no model is named:\n{}", self.scenario))
+    }
+
+    fn resolved(&self) -> Resolved {
         let parse = |name: &str, text: &str| {
             Scenario::parse(name, text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
         };
@@ -149,7 +153,7 @@ impl Trial {
             scenario = scenario.overlay(parse("flags", over));
         }
         if let Some(path) = &self.dataset_file {
-            let said = Said::flag("--dataset-path", path.clone());
+            let said = Located::flag("--dataset-path", path.clone());
             scenario.dataset.files.insert("data".to_owned(), said);
         }
         let source = Source {
@@ -158,22 +162,23 @@ impl Trial {
             plugins: self
                 .plugins
                 .iter()
-                .map(|name| Said::flag("--plugin", name.clone()))
+                .map(|name| Located::flag("--plugin", name.clone()))
                 .collect(),
+            shipped: shipped::PLUGINS,
+            variables: Variables::Given(
+                (self.api_key.iter())
+                    .map(|key| ("OPENAI_API_KEY".to_owned(), key.clone()))
+                    .collect(),
+            ),
+            slice: self.slice,
             ..Source::default()
         };
-        let mut resolved = resolve(&source).unwrap_or_else(|faults| panic!("{faults:?}"));
-        resolved.plan.slice = self.slice;
-        if let Some(key) = &self.api_key {
-            resolved.parts.secrets.api_key = Some(key.clone());
-            resolved.plan.target.api_key = true;
-        }
-        resolved
+        resolve(&source).unwrap_or_else(|faults| panic!("{faults:?}"))
     }
 
     /// Makes the run, on the calling task's runtime, whose clock must be paused.
     pub async fn run(&self) -> Ran {
-        let mut resolved = self.resolve();
+        let resolved = self.resolved();
         let speed = if self.script.contains("ttft") {
             ""
         } else {
@@ -186,72 +191,63 @@ impl Trial {
             Some(raw) => Memory::to_raw(raw),
             None => Memory::to(&engine),
         };
-        let memory = (memory.speaking(resolved.plan.connection.http))
+        let memory = (memory.speaking(resolved.draft.connection.http))
             .without(self.away)
             .apart(self.apart);
-        if resolved.plan.target.model.is_none() {
-            resolved.plan.target.model = Some(ask_for_model(&resolved, &memory).await);
-        }
-        let Resolved {
-            plan,
-            parts,
-            scorers,
-            tokenizer,
-            ..
-        } = resolved;
-        let temporary = tempfile::tempdir().unwrap();
-        let folder = RunFolder::at(temporary.path());
-        folder
-            .begin(&plan, &Environment::look(std::iter::empty(), None, "0.2.0"))
-            .unwrap();
-        let control = Control {
-            signal: Signal::for_task(),
-            live: Arc::new(Live::default()),
+        let checked = match resolved.unchecked() {
+            Ok(checked) => checked,
+            Err(resolved) => resolved.check(&memory, |_| {}).await.unwrap(),
         };
+        let output = tempfile::tempdir().unwrap();
+        let record = Record {
+            output: output.path().to_owned(),
+            started: jiff::Timestamp::UNIX_EPOCH,
+            environment: Environment::look(std::iter::empty(), None, "0.2.0"),
+            repeat: None,
+        };
+        let run = checked.begin(record, PausedClock).unwrap();
+        let live = Arc::clone(run.live());
         let mut looks = Vec::new();
         let onlooker = async {
             while let Some(every) = self.looks {
                 tokio::time::sleep(every).await;
-                looks.push(control.live.snapshot());
+                looks.push(live.snapshot());
             }
             std::future::pending::<Never>().await
         };
-        let ended = tokio::select! {
-            ended = on_paused_clock(&plan, &parts, &memory, folder.path(), &control) => ended,
+        let loaded = tokio::select! {
+            loaded = run.load(&memory) => loaded,
             never = onlooker => match never {},
         };
-        folder
-            .end(&Status {
-                started: "virtual".to_owned(),
-                ended: "virtual".to_owned(),
-                interrupted: false,
-                timings: Default::default(),
-                error: ended.as_ref().err().map(ToString::to_string),
-            })
-            .unwrap();
-        if let Some(server) = control.live.server.get() {
-            folder.write_server(server).unwrap();
-        }
-        let exchanges = folder.exchanges().unwrap();
-        let records = folder.read().unwrap();
-        let assessment = assess_read(records, &tokenizer, &scorers).unwrap();
-        assert_eq!(assessment.errors, [""; 0]);
-        folder.write_assessment(&assessment).unwrap();
-        let facts = folder.facts().unwrap();
-        let summary = folder.summarize(&facts).unwrap();
-        folder.write_summary(&summary).unwrap();
+        let kept = loaded.keep(&Ending {
+            at: "virtual".to_owned(),
+            interrupted: false,
+        });
+        let measured = kept.assess().unwrap().summarise().unwrap();
+        assert_eq!(measured.unjudged, None);
+        let Measured {
+            plan,
+            folder,
+            ended,
+            facts,
+            summary,
+            kept,
+            ..
+        } = measured;
+        kept.unwrap();
         Ran {
             text: text::text(&summary),
             truths: engine.truths(),
             connections: memory.opened(),
-            live: Arc::clone(&control.live),
+            live,
             looks,
             plan,
             ended,
-            exchanges,
+            exchanges: folder.exchanges().unwrap(),
             facts,
             summary,
-            folder: temporary,
+            folder,
+            _output: output,
         }
     }
 }
@@ -261,21 +257,6 @@ enum Never {}
 
 /// The speed of the mock engine by default.
 const SPEED: &str = "ttft = '120ms'\nitl = '20ms'\n";
-
-async fn ask_for_model(resolved: &Resolved, memory: &Memory) -> String {
-    let mut dialect = resolved.parts.backend.open().unwrap();
-    let asked = preflight::Asked {
-        connect: memory,
-        clock: Clock::start(),
-        timeouts: &resolved.plan.timeouts,
-        number: 0,
-        target: &resolved.parts.targets[0],
-        secrets: &resolved.parts.secrets,
-    };
-    let adapters = &resolved.plan.request.adapters;
-    let found = preflight::probe(&asked, &mut dialect, (None, adapters));
-    found.await.unwrap().model
-}
 
 impl Ran {
     /// The run's folder.

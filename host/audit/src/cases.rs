@@ -7,7 +7,7 @@ use super::*;
 use crate::claim;
 
 /// The audit as text, or the errors of the file.
-fn told(input: &Path) -> String {
+fn transcript(input: &Path) -> String {
     let content = std::fs::read(input).unwrap();
     let name = input.file_name().unwrap().to_str().unwrap();
     match claim::read(name, &content) {
@@ -43,7 +43,7 @@ fn every_case_is_told_as_it_is_kept() {
     let folders = folders();
     assert!(folders.len() > 25, "{} cases", folders.len());
     for folder in folders {
-        let told = told(&input(&folder));
+        let told = transcript(&input(&folder));
         let kept = folder.join("expected.txt");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&kept, &told).unwrap();

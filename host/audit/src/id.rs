@@ -72,21 +72,21 @@ pub enum Id {
 impl Id {
     /// The name used in results.
     pub fn name(self) -> &'static str {
-        self.told().0
+        self.texts().0
     }
 
     /// Why such a finding matters.
     pub fn why(self) -> &'static str {
-        self.told().1
+        self.texts().1
     }
 
     /// What to do about it.
     pub fn advice(self) -> &'static str {
-        self.told().2
+        self.texts().2
     }
 
     /// Name, why it matters, what to do.
-    fn told(self) -> (&'static str, &'static str, &'static str) {
+    fn texts(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Id::NothingAnswered => (
                 "nothing-answered",

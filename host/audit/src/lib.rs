@@ -7,6 +7,9 @@
 //! different formula than its name says, or covers only part of the requested work. *Note*: a trait of
 //! the tool or the run that readers should know. If only means are known, a rule reports what no
 //! distribution allows, never what is merely unusual.
+//!
+//! This crate owns these rules and the reading of what other tools publish. It leaves the definitions of metrics to
+//! `result`, and the output to the command line.
 
 pub mod claim;
 mod concurrency;

@@ -23,7 +23,7 @@ impl Range {
     }
 
     /// The middle.
-    pub fn mid(self) -> f64 {
+    pub(crate) fn mid(self) -> f64 {
         f64::midpoint(self.low, self.high)
     }
 

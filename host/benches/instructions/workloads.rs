@@ -15,14 +15,14 @@ use load::pace::Signal;
 use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
 use model::clock::Clock;
 use model::connection::Version;
-use model::exchange::{self, Event, Exchange, Kind};
+use model::exchange::{Event, Kind, Open, Outcome, Phase, Prepared, Reply};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::artifacts;
 use report::record::Recorder;
 use scenario::Scenario;
-use session::decode::{Decoder, Patience};
-use session::resolve::{Resolved, Source, resolve};
+use session::decode::{Decoder, FailureLimit};
+use session::{Resolved, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Work that is counted.
@@ -140,6 +140,7 @@ fn resolved(artifacts: &Path) -> Result<Resolved> {
     let source = Source {
         scenario: scenario.map_err(|error| anyhow::anyhow!("{error:?}"))?,
         name: "instructions".to_owned(),
+        shipped: shipped::PLUGINS,
         ..Source::default()
     };
     resolve(&source).map_err(|faults| anyhow::anyhow!("{faults:?}"))
@@ -159,31 +160,33 @@ fn decode(units: u64, batch: u64, artifacts: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is known of an exchange before its reply is decoded.
-fn asked() -> Result<Box<Exchange>> {
-    let json = serde_json::json!({
-        "index": 7,
-        "phase": "measure",
-        "sample": { "id": "sample-7", "request-bytes": 1234, "request-digest": "0123456789abcdef" },
-        "due": 1_000_000_000,
-        "sent": 1_000_100_000,
-        "written": 1_000_110_000,
-        "first-byte": 1_100_000_000,
-        "headers": 1_100_000_000,
-        "status": 200,
-        "events": { "at": [], "kind": "", "bytes": [] },
-        "ended": 4_000_000_000_u64,
-        "output": "",
-        "outcome": { "result": "ok" }
+/// An exchange whose reply is still to be decoded.
+fn open() -> Result<Box<Open>> {
+    let sample = serde_json::json!({
+        "id": "sample-7", "request-bytes": 1234, "request-digest": "0123456789abcdef"
     });
-    Ok(serde_json::from_value(json)?)
+    let prepared = Box::new(Prepared {
+        index: 7,
+        phase: Phase::Measure,
+        sample: serde_json::from_value(sample)?,
+        target: 0,
+    });
+    Ok(Box::new(Open {
+        sent: Some(Nanos(1_000_100_000)),
+        written: Some(Nanos(1_000_110_000)),
+        first_byte: Some(Nanos(1_100_000_000)),
+        headers: Some(Nanos(1_100_000_000)),
+        status: Some(200),
+        ended: Some(Nanos(4_000_000_000)),
+        ..prepared.due(Nanos(1_000_000_000), None).open()
+    }))
 }
 
 fn take(replies: u64, artifacts: &Path) -> Result<()> {
     let resolved = resolved(artifacts)?;
     let decoder = Decoder {
         dialect: resolved.parts.backend.open()?,
-        patience: Patience::new(Signal::for_task()),
+        failures: FailureLimit::new(Signal::for_task()),
         secrets: resolved.parts.secrets.clone(),
         output_tokens: Arc::default(),
         vitals: None,
@@ -198,15 +201,15 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
         batches.push(last.clone());
         for frames in batches {
             let handed_on = Nanos::ZERO;
-            let heard = Arc::default();
+            let progress = Arc::default();
             reports.send(Report::Frames {
                 key,
                 frames,
                 handed_on,
-                heard,
+                progress,
             })?;
         }
-        let (exchange, end) = (asked()?, End::Whole { ends_answer: false });
+        let (exchange, end) = (open()?, End::Whole { ends_answer: false });
         reports.send(Report::Closed { key, exchange, end })?;
     }
     drop(reports);
@@ -222,17 +225,18 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
 fn record(exchanges: u64) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let recorder = Recorder::create(folder.path())?;
-    let mut exchange = asked()?;
+    let mut reply = Reply::default();
     for number in 0..EVENTS {
-        exchange.events.push(Event {
+        reply.events.push(Event {
             // Not quite regular, as gaps between tokens are.
             at: Nanos(1_100_000_000 + number * 20_000_000 + number * number % 7_919 * 1_000),
             kind: Kind::Text,
             tokens: None,
             bytes: 6,
         });
-        exchange.output.push_str(" token");
+        reply.output.push_str(" token");
     }
+    let mut exchange = Box::new(open()?.finish(reply, Outcome::Ok));
     let (sender, receiver) = crossbeam_channel::unbounded();
     for index in 0..exchanges {
         exchange.index = index;
@@ -315,7 +319,7 @@ impl Connect for Chunks {
         Ok(Opened {
             io: Stamped::new(replies, &wire),
             wire,
-            facts: exchange::Connection::default(),
+            facts: model::exchange::Connection::default(),
         })
     }
 }

@@ -12,7 +12,7 @@ use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::backend::Backend;
 use scenario::Scenario;
-use session::resolve::{Source, resolve};
+use session::{Source, resolve};
 
 /// How long a round is, about.
 const ROUND: Duration = Duration::from_millis(50);
@@ -80,6 +80,7 @@ fn backend() -> Result<Backend> {
     let source = Source {
         scenario: scenario.map_err(|error| anyhow::anyhow!("{error:?}"))?,
         name: "plugins".to_owned(),
+        shipped: shipped::PLUGINS,
         ..Source::default()
     };
     let resolved = resolve(&source).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;

@@ -5,10 +5,10 @@
 //! reports go out to the decode threads. No plugin code runs here. [`pool`] chooses the connection for
 //! a request; [`reading`] reads the reply and applies the timeouts.
 
-pub mod desk;
+mod lazy_timer;
 mod pool;
-mod quiet;
 mod reading;
+pub mod worker_handle;
 
 use model::connection::{Reuse, Timeouts};
 use std::future::{Future as _, poll_fn};
@@ -27,12 +27,12 @@ use tokio::task::LocalSet;
 use crate::pace::Signal;
 use crate::question::Question;
 use crate::transport::{Connect, Marks, Request};
+use lazy_timer::LazyTimer;
 use model::clock::Clock;
-use model::exchange::{Exchange, FailureClass};
+use model::exchange::{Due, FailureClass, Open};
 use model::frame::{Frames, Framing};
 use model::units::Nanos;
 use pool::Pool;
-use quiet::Quiet;
 use reading::{NoHead, Reading};
 
 /// An order to a worker.
@@ -51,8 +51,8 @@ pub enum Order {
 pub struct Job {
     /// The run's own number for it.
     pub key: u64,
-    /// What is known of the exchange so far.
-    pub exchange: Box<Exchange>,
+    /// What it asks, and when it was due.
+    pub exchange: Due,
     /// The request.
     pub request: Request,
     /// How to cut the reply.
@@ -72,14 +72,14 @@ pub enum Report {
         /// When they were passed on.
         handed_on: Nanos,
         /// Where the decode thread reports its progress.
-        heard: Arc<Heard>,
+        progress: Arc<DecodeProgress>,
     },
     /// The request ended.
     Closed {
         /// The request's number.
         key: u64,
         /// What the transport saw of it.
-        exchange: Box<Exchange>,
+        exchange: Box<Open>,
         /// How it ended.
         end: End,
     },
@@ -88,7 +88,7 @@ pub enum Report {
 /// How far the decoding of a reply is, for the reader that applies token timeouts. Times in nanoseconds; 0
 /// if there is none.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct DecodeProgress {
     /// When the last decoded frame arrived.
     pub decoded: AtomicU64,
     /// When the last decoded output arrived.
@@ -166,7 +166,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                                 tasks.spawn_local(Rc::clone(&pool).open_ahead(count));
                             }
                             Some(Order::Send(job)) => {
-                                let target = job.exchange.target;
+                                let target = job.exchange.prepared.target;
                                 if worker.spare > 0 && pool.idle(target) <= worker.spare {
                                     tasks.spawn_local(Rc::clone(&pool).open_spare(target));
                                 }
@@ -195,11 +195,12 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     async fn serve(self: Rc<Self>, pool: Rc<Pool<C>>, abort: Rc<Notify>, job: Box<Job>) {
         let Job {
             key,
-            mut exchange,
+            exchange,
             request,
             framing,
             session,
         } = *job;
+        let mut exchange = exchange.open();
         let outlet = Outlet {
             key,
             reports: &self.reports[(key % self.reports.len() as u64) as usize],
@@ -216,7 +217,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 &marks,
             );
             let mut talk = std::pin::pin!(talk);
-            let mut given_up = Quiet::new(async {
+            let mut given_up = LazyTimer::new(async {
                 tokio::select! {
                     biased;
                     () = abort.notified() => End::Broke(
@@ -243,19 +244,20 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             exchange.ended = Some(self.clock.now());
         }
         self.signal.release(key, self.clock.now());
+        let exchange = Box::new(exchange);
         outlet.send(Report::Closed { key, exchange, end });
     }
 
     async fn talk(
         &self,
         pool: &Pool<C>,
-        exchange: &mut Exchange,
+        exchange: &mut Open,
         (mut request, session): (Request, Option<Arc<str>>),
         framing: Framing,
         outlet: &Outlet<'_>,
         marks: &Rc<Marks>,
     ) -> End {
-        let target = exchange.target;
+        let target = exchange.request.prepared.target;
         let (mut connection, mut reading, head) = loop {
             let mut connection = match pool.take(target, session.as_deref()).await {
                 Ok(connection) => connection,

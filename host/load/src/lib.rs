@@ -1,7 +1,7 @@
 //! The load: pacing requests, holding connections, sending, reading, and cutting replies into frames.
 //!
 //! This crate owns the path from a finished request to a frame with its instant, and the runner's watch on itself
-//! ([`vitals`]). It knows no plugin: what a request asks and what a reply means is `session`'s. Its hot path takes no
+//! ([`vitals`]). It knows no plugin. It leaves what a request asks and what a reply means to `session`. Its hot path takes no
 //! lock that readers share and writes no log.
 #![deny(unsafe_code)]
 

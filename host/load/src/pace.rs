@@ -136,7 +136,7 @@ impl Signal {
     }
 
     /// Whether [`Signal::break_down`] was called.
-    pub fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.0.broken.load(Ordering::Acquire)
     }
 

@@ -117,7 +117,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     }
 
     /// Whether a request may be sent on it.
-    pub fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Connection::Http1(connection) => connection.is_usable(cx),
             Connection::Http2(stream) => stream.is_usable(),
@@ -125,7 +125,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     }
 
     /// When its last reply ended; absent if it was never used.
-    pub fn idle_since(&self) -> Option<Nanos> {
+    pub(crate) fn idle_since(&self) -> Option<Nanos> {
         match self {
             Connection::Http1(connection) => connection.idle_since,
             Connection::Http2(_) => None,
@@ -193,7 +193,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     }
 
     /// When bytes of the reply last came.
-    pub fn last_read(&self) -> Nanos {
+    pub(crate) fn last_read(&self) -> Nanos {
         match self {
             Connection::Http1(connection) => connection.last_read(),
             Connection::Http2(stream) => stream.last_read(),

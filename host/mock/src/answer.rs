@@ -85,7 +85,7 @@ impl Answer {
     }
 
     /// The text of the reasoning.
-    pub fn reasoning_text(&self) -> &str {
+    pub(crate) fn reasoning_text(&self) -> &str {
         self.piece(0, self.reasoning)
     }
 
@@ -181,7 +181,7 @@ fn words(seed: u64) -> impl Iterator<Item = &'static str> {
     ];
     let mut state = seed;
     std::iter::from_fn(move || {
-        state = super::fault::mixed(state);
+        state = model::random::mix(state);
         Some(WORDS[(state % WORDS.len() as u64) as usize])
     })
 }

@@ -176,7 +176,7 @@ impl Dialect {
     }
 
     /// An error as an event inside a reply that began as a success.
-    pub fn error_event(&self, refusal: &Refusal, out: &mut Vec<u8>) {
+    pub(crate) fn error_event(&self, refusal: &Refusal, out: &mut Vec<u8>) {
         let mut event = Vec::new();
         self.error_event.write(&Self::of_error(refusal), &mut event);
         self.framing.put(&event, out);
@@ -201,7 +201,7 @@ impl Dialect {
     }
 
     /// Whether its events are lines, which may end in CR LF as well.
-    pub fn has_lines(&self) -> bool {
+    pub(crate) fn has_lines(&self) -> bool {
         matches!(self.framing, Framing::Lines | Framing::EventStream)
     }
 }

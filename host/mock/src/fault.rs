@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use model::duration::Span;
+use model::random::mix;
 
 /// One fault, and the requests that it affects.
 ///
@@ -136,19 +137,11 @@ impl On {
             On::Every(n) => (number + 1).is_multiple_of(n.get()),
             On::Requests(numbers) => numbers.contains(&number),
             On::Share(share) => {
-                let hash = mixed(number ^ mixed(salt));
+                let hash = mix(number ^ mix(salt));
                 ((hash >> 11) as f64 / (1_u64 << 53) as f64) < *share
             }
         }
     }
-}
-
-/// The finalizer of splitmix64 (Steele, Lea, Flood 2014): equally likely bits from a counter.
-pub(super) fn mixed(counter: u64) -> u64 {
-    let mut z = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// All faults of one request.

@@ -7,8 +7,8 @@
 //! routes that the script defines, for engines that are not built in. A token is one byte of text. Every route is
 //! served over HTTP/1.1 and over HTTP/2, with TLS or without.
 //!
-//! Responsible for being a server. It shares no code with the runner's own parsing of replies, so
-//! that one can check the other; its knowledge of formats comes from captured replies of engines.
+//! This crate owns the server and its scripts. It leaves measuring to others and shares no code with the runner's own
+//! parsing of replies, so that one can check the other; its knowledge of formats comes from captured replies of engines.
 //!
 //! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, so delays do not add up.
 //! Tokio's timers fire on whole milliseconds; shorter inter-token times come in bursts.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::fault::mixed;
+use model::random::mix;
+
 use super::script::Script;
 
 /// The times of one reply.
@@ -21,7 +22,7 @@ impl Pace {
             if script.spread == 0.0 {
                 return time;
             }
-            let chance = normal(mixed(script.seed).wrapping_add(2 * number + which));
+            let chance = normal(mix(script.seed).wrapping_add(2 * number + which));
             time.mul_f64((script.spread * chance).exp())
         };
         Pace {
@@ -34,7 +35,7 @@ impl Pace {
 /// A normal variate from a counter, by Box and Muller's method.
 fn normal(counter: u64) -> f64 {
     let uniform = |salt: u64| {
-        let bits = mixed(counter.wrapping_mul(2).wrapping_add(salt)) >> 11;
+        let bits = mix(counter.wrapping_mul(2).wrapping_add(salt)) >> 11;
         (bits + 1) as f64 / (1_u64 << 53) as f64
     };
     (-2.0 * uniform(0).ln()).sqrt() * (std::f64::consts::TAU * uniform(1)).cos()

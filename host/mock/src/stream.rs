@@ -44,7 +44,7 @@ impl Slot {
     }
 
     /// When the work begins: at `received`, or when a slot becomes free.
-    pub fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
+    pub(crate) fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
         let Slot::Waiting(permit) = self else {
             return Poll::Ready(received);
         };
@@ -131,7 +131,7 @@ impl Timed {
     }
 
     /// Waits until the first step is due, so that the reply's head goes out with it.
-    pub async fn until_first_step(&mut self) {
+    pub(crate) async fn until_first_step(&mut self) {
         std::future::poll_fn(|cx| self.poll_due(cx)).await;
     }
 

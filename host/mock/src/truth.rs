@@ -67,7 +67,8 @@ pub enum End {
 
 impl Truth {
     /// Number of tokens that were sent.
-    pub fn tokens_sent(&self) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn tokens_sent(&self) -> u32 {
         self.chunks.iter().map(|chunk| chunk.tokens).sum()
     }
 
@@ -106,7 +107,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Counters {
-    pub fn count_http(&self, handler: Cow<'static, str>, method: &'static str, status: u16) {
+    pub(crate) fn count_http(&self, handler: Cow<'static, str>, method: &'static str, status: u16) {
         *lock(&self.http)
             .entry((handler, method, status / 100))
             .or_default() += 1;

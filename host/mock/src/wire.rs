@@ -65,7 +65,7 @@ pub(super) struct Head<'a> {
 impl Head<'_> {
     /// An id of 16 hexadecimal digits.
     pub fn id(&self) -> String {
-        format!("{:016x}", super::fault::mixed(self.number))
+        format!("{:016x}", model::random::mix(self.number))
     }
 }
 

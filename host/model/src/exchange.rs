@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
+mod stage;
+
+pub use stage::{Due, Open, Prepared, Reply};
+
 /// Which part of the run a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -15,7 +15,7 @@ use crate::units::Nanos;
 
 /// The largest frame, in bytes: a guard against a server that never ends a line. Far above an answer
 /// of 100,000 tokens, which servers that repeat all text in every event send in one frame.
-pub const FRAME_BYTES: usize = 16 << 20;
+pub(crate) const FRAME_BYTES: usize = 16 << 20;
 
 /// How a reply is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ pub mod frame;
 mod hex;
 mod nearest;
 pub mod plugin;
+pub mod random;
 pub mod redact;
 pub mod target;
 pub mod timings;

@@ -117,7 +117,7 @@ impl fmt::Display for Target {
 }
 
 /// The targets of a run, for messages.
-pub fn told(targets: &[Target]) -> String {
+pub fn listed(targets: &[Target]) -> String {
     let told: Vec<String> = targets.iter().map(Target::to_string).collect();
     told.join(", ")
 }

@@ -72,16 +72,16 @@ impl From<Framing> for model::frame::Framing {
 
 impl Refusal {
     /// Why the server refused; absent if its reply does not say.
-    pub fn told(&self) -> Option<model::exchange::Reason> {
-        use model::exchange::Reason as Told;
+    pub fn known_reason(&self) -> Option<model::exchange::Reason> {
+        use model::exchange::Reason as Known;
         Some(match self.reason {
-            Reason::Overloaded => Told::Overloaded,
-            Reason::Unavailable => Told::Unavailable,
-            Reason::TooLong => Told::TooLong,
-            Reason::UnknownModel => Told::UnknownModel,
-            Reason::Unauthorised => Told::Unauthorised,
-            Reason::Invalid => Told::Invalid,
-            Reason::Internal => Told::Internal,
+            Reason::Overloaded => Known::Overloaded,
+            Reason::Unavailable => Known::Unavailable,
+            Reason::TooLong => Known::TooLong,
+            Reason::UnknownModel => Known::UnknownModel,
+            Reason::Unauthorised => Known::Unauthorised,
+            Reason::Invalid => Known::Invalid,
+            Reason::Internal => Known::Internal,
             Reason::Other => return None,
         })
     }

@@ -12,6 +12,8 @@ mod files;
 pub mod find;
 mod format;
 mod given;
+#[cfg(test)]
+mod reference;
 mod reply;
 mod report;
 mod scorer;

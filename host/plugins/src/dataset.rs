@@ -11,7 +11,7 @@ use super::bindings::types::{self, Sample};
 use super::bindings::v0_1::{dataset_world as v0_1, types as v0_1_types};
 use super::contract::v0_1 as older;
 use super::error::PluginError;
-use super::instance::{Configured, Live, Said, World, of_each_version, words};
+use super::instance::{Configured, Live, Located, World, of_each_version, words};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -60,7 +60,7 @@ impl DatasetWorld {
         from: &Configured<Self>,
         seed: u64,
         count: Option<u64>,
-    ) -> Said<ResourceAny> {
+    ) -> Located<ResourceAny> {
         match self {
             Self::V0_1(plugin) => {
                 let interface = plugin.runner_plugin_dataset().generator();
@@ -74,7 +74,12 @@ impl DatasetWorld {
         }
     }
 
-    fn next(&self, store: &mut Store<Guest>, from: ResourceAny, limit: u32) -> Said<Vec<Sample>> {
+    fn next(
+        &self,
+        store: &mut Store<Guest>,
+        from: ResourceAny,
+        limit: u32,
+    ) -> Located<Vec<Sample>> {
         match self {
             Self::V0_1(plugin) => {
                 let interface = plugin.runner_plugin_dataset().generator();
@@ -87,7 +92,12 @@ impl DatasetWorld {
         }
     }
 
-    fn spare(&self, store: &mut Store<Guest>, from: ResourceAny, limit: u32) -> Said<Vec<Sample>> {
+    fn spare(
+        &self,
+        store: &mut Store<Guest>,
+        from: ResourceAny,
+        limit: u32,
+    ) -> Located<Vec<Sample>> {
         match self {
             Self::V0_1(plugin) => {
                 let interface = plugin.runner_plugin_dataset().generator();

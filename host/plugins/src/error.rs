@@ -131,7 +131,7 @@ pub enum PluginError {
     },
     /// It returned an error of another kind.
     #[error("plugin `{plugin}` says: {said}")]
-    Said {
+    Located {
         /// The plugin.
         plugin: String,
         /// Its message.
@@ -162,7 +162,7 @@ impl PluginError {
             Error::InvalidConfig(_) => PluginError::Config { plugin, said },
             Error::InvalidInput(_) => PluginError::Input { plugin, said },
             Error::Protocol(_) => PluginError::Protocol { plugin, said },
-            Error::Other(_) => PluginError::Said { plugin, said },
+            Error::Other(_) => PluginError::Located { plugin, said },
         }
     }
 }

@@ -104,7 +104,7 @@ macro_rules! of_each_version {
 pub(super) use of_each_version;
 
 /// The result of a call: the sandbox's result around the plugin's.
-pub(super) type Said<T> = wasmtime::Result<Result<T, types::Error>>;
+pub(super) type Located<T> = wasmtime::Result<Result<T, types::Error>>;
 
 /// A plugin of a kind with its configuration, from which instances are made. Everything that all instances
 /// share is done once, so that making one is cheap.
@@ -238,7 +238,7 @@ pub trait Reopen: World {
     ///
     /// # Errors
     /// If the plugin traps; the inner error, if it rejects the configuration.
-    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Said<ResourceAny>;
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny>;
 }
 
 /// An opened instance. A trap ends it; the next call gets a fresh one.

@@ -1,7 +1,9 @@
 //! Plugins: finding, loading and calling them. The only part that knows wasmtime.
 //!
 //! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
-//! The [`sandbox`] decides what a plugin may use; the caller interprets its answers.
+//!
+//! This crate owns the host's side of the contract, and the [`sandbox`] that decides what a plugin may use. It leaves
+//! the meaning of a plugin's answers to the caller.
 
 pub mod artifacts;
 pub mod backend;

@@ -18,6 +18,7 @@ use super::error::PluginError;
 use super::limits::{Exceeded, Tally, mebibytes};
 use super::wasi::Output;
 use ::tokenizer::Tokenizer;
+use model::random::SplitMix64;
 
 pub use model::plugin::Limits;
 
@@ -128,7 +129,7 @@ pub struct Guest {
     last_error: Option<String>,
     /// Incomplete lines that it wrote to standard output and error.
     unfinished: [Vec<u8>; 2],
-    random: u64,
+    random: SplitMix64,
 }
 
 impl Guest {
@@ -137,12 +138,9 @@ impl Guest {
         self.tally.memory_bytes()
     }
 
-    /// The next random number, by SplitMix64.
+    /// The next random number.
     pub(super) fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.random.draw()
     }
 
     /// Takes what it prints, line by line.
@@ -215,7 +213,7 @@ pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
         table,
         last_error: None,
         unfinished: Default::default(),
-        random: grants.seed,
+        random: SplitMix64::new(grants.seed),
     };
     let mut store = Store::new(engine(), guest);
     store.limiter(|guest| &mut guest.tally);
@@ -223,7 +221,7 @@ pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
 }
 
 /// Sets the limits of the next call.
-pub fn arm(store: &mut Store<Guest>, limit_ms: u64) {
+pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     let ticks = Duration::from_millis(limit_ms)
         .as_millis()
         .div_ceil(TICK.as_millis());

@@ -9,7 +9,7 @@ use super::bindings::v0_1::{scorer_world as v0_1, types as v0_1_types};
 use super::bindings::{log, tokenizer, types};
 use super::contract::v0_1 as older;
 use super::error::PluginError;
-use super::instance::{Configured, Opened, Reopen, Said, World, of_each_version, words};
+use super::instance::{Configured, Located, Opened, Reopen, World, of_each_version, words};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -49,7 +49,7 @@ impl World for ScorerWorld {
 }
 
 impl Reopen for ScorerWorld {
-    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Said<ResourceAny> {
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
         match self {
             Self::V0_1(plugin) => {
                 let interface = plugin.runner_plugin_scorer().judge();
@@ -72,7 +72,7 @@ impl ScorerWorld {
         store: &mut Store<Guest>,
         judge: ResourceAny,
         exchange: &Exchange,
-    ) -> Said<Vec<Score>> {
+    ) -> Located<Vec<Score>> {
         match self {
             Self::V0_1(plugin) => {
                 let interface = plugin.runner_plugin_scorer().judge();
@@ -89,7 +89,7 @@ impl ScorerWorld {
         }
     }
 
-    fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Said<Vec<Score>> {
+    fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Located<Vec<Score>> {
         match self {
             Self::V0_1(plugin) => {
                 let interface = plugin.runner_plugin_scorer().judge();

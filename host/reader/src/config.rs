@@ -6,7 +6,7 @@
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
-use crate::said::{Place, Said};
+use crate::located::{Located, Place};
 
 /// A free-form table, such as `[backend.config]`, in the order in which it was written.
 #[derive(Clone, Debug, Default)]
@@ -20,13 +20,13 @@ pub struct ConfigTable {
 #[derive(Clone, Debug)]
 pub struct ConfigEntry {
     /// The key and its place.
-    pub key: Said<String>,
+    pub key: Located<String>,
     /// Its value.
     pub value: ConfigValue,
 }
 
 /// A value and its place.
-pub type ConfigValue = Said<Config>;
+pub type ConfigValue = Located<Config>;
 
 /// What a value can be: only what JSON can express.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Config {
             Value::Array(items) => Config::List(
                 items
                     .into_iter()
-                    .map(|item| Said::new(Config::from_json(item, place), place.clone()))
+                    .map(|item| Located::new(Config::from_json(item, place), place.clone()))
                     .collect(),
             ),
             Value::Object(map) => Config::Table(ConfigTable::from_json(map, place)),
@@ -78,8 +78,8 @@ impl ConfigTable {
         let entries = map
             .into_iter()
             .map(|(key, value)| ConfigEntry {
-                key: Said::new(key, place.clone()),
-                value: Said::new(Config::from_json(value, place), place.clone()),
+                key: Located::new(key, place.clone()),
+                value: Located::new(Config::from_json(value, place), place.clone()),
             })
             .collect();
         ConfigTable {
@@ -89,11 +89,11 @@ impl ConfigTable {
     }
 
     /// Sets `key`, and replaces its earlier value.
-    pub fn set(&mut self, key: &str, value: Said<Value>) {
-        let Said { value, place } = value;
-        let value = Said::new(Config::from_json(value, &place), place.clone());
+    pub fn set(&mut self, key: &str, value: Located<Value>) {
+        let Located { value, place } = value;
+        let value = Located::new(Config::from_json(value, &place), place.clone());
         self.put(ConfigEntry {
-            key: Said::new(key.to_owned(), place),
+            key: Located::new(key.to_owned(), place),
             value,
         });
     }
@@ -145,7 +145,7 @@ impl ConfigTable {
                 (
                     Some(ConfigEntry {
                         value:
-                            Said {
+                            Located {
                                 value: Config::Table(below),
                                 ..
                             },
@@ -153,7 +153,7 @@ impl ConfigTable {
                     }),
                     ConfigEntry {
                         value:
-                            Said {
+                            Located {
                                 value: Config::Table(over),
                                 ..
                             },
@@ -255,7 +255,10 @@ mod tests {
     #[test]
     fn a_key_is_said_once() {
         let mut config = table(json!({"input-len": 64, "like": "vllm"}), "--file");
-        config.set("input-len", Said::flag("--random-input-len", json!(1024)));
+        config.set(
+            "input-len",
+            Located::flag("--random-input-len", json!(1024)),
+        );
         assert_eq!(
             Value::Object(config.to_json()),
             json!({"input-len": 1024, "like": "vllm"})

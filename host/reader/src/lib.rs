@@ -1,15 +1,15 @@
 //! Reads TOML key by key. It collects every mistake with its place instead of stopping at the first one, and
 //! suggests the nearest known name for an unknown key.
 //!
-//! This crate owns the reading, the located values that it gives ([`Said`]), and the problems. It leaves which keys
+//! This crate owns the reading, the located values that it gives ([`Located`]), and the problems. It leaves which keys
 //! exist and which values make sense to its callers: `scenario` for scenarios, `mock` for scripts.
 #![forbid(unsafe_code)]
 
 mod config;
+mod located;
 mod problem;
 mod reader;
 mod reading;
-mod said;
 mod size;
 mod table;
 pub mod toml_text;
@@ -17,9 +17,9 @@ mod value;
 pub mod words;
 
 pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
+pub use located::{Located, Place, Source};
 pub use problem::{Problem, ScenarioError};
 pub use reader::Reader;
 pub use reading::Reading;
-pub use said::{Place, Said, Source};
 pub use size::Size;
 pub use table::{parse_assignment, parse_table};

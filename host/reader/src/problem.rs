@@ -6,7 +6,7 @@ use std::fmt;
 
 use miette::{Diagnostic, LabeledSpan, SourceCode};
 
-use crate::said::Place;
+use crate::located::Place;
 
 /// One mistake.
 #[derive(Clone, Debug)]

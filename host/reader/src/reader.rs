@@ -8,9 +8,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::ConfigTable;
+use crate::located::{Located, Place};
 use crate::problem::Problem;
 use crate::reading::Reading;
-use crate::said::{Place, Said};
 use crate::value::{config_table, deserialized, integer, number, take_value};
 use crate::words::list;
 use model::duration;
@@ -62,7 +62,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         key: &'static str,
         expected: &str,
         take: impl FnOnce(&'a DeValue<'i>) -> Result<T, Option<String>>,
-    ) -> Option<Said<T>> {
+    ) -> Option<Located<T>> {
         let (_, value) = self.entry(key)?;
         let name = self.name(key);
         take_value(self.reading, &name, value, expected, take)
@@ -74,14 +74,14 @@ impl<'a, 'i> Reader<'a, 'i> {
         key: &'static str,
         expected: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Option<Said<T>> {
+    ) -> Option<Located<T>> {
         self.value(key, expected, |value| {
             parse(value.as_str().ok_or(None)?).map_err(Some)
         })
     }
 
     /// A string that is not empty.
-    pub fn string(&mut self, key: &'static str) -> Option<Said<String>> {
+    pub fn string(&mut self, key: &'static str) -> Option<Located<String>> {
         self.parsed(key, "a string", |text| match text {
             "" => Err("it is empty".to_owned()),
             text => Ok(text.to_owned()),
@@ -89,7 +89,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// A string, or a list of strings; none may be empty.
-    pub fn one_or_more(&mut self, key: &'static str) -> Option<Said<Vec<Said<String>>>> {
+    pub fn one_or_more(&mut self, key: &'static str) -> Option<Located<Vec<Located<String>>>> {
         let name = self.name(key);
         let reading = self.reading;
         let (_, value) = self.entry(key)?;
@@ -102,7 +102,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             })
         };
         let Some(items) = value.get_ref().as_array() else {
-            return string(value).map(|said| Said {
+            return string(value).map(|said| Located {
                 place: said.place.clone(),
                 value: vec![said],
             });
@@ -116,7 +116,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// One of the names that an enum has for its values.
-    pub fn word<T: Word>(&mut self, key: &'static str) -> Option<Said<T>> {
+    pub fn word<T: Word>(&mut self, key: &'static str) -> Option<Located<T>> {
         let names: Vec<&str> = words::all::<T>().collect();
         self.parsed(key, &format!("one of {}", list(&names)), |text| {
             T::named(text).ok_or_else(|| format!("found {text:?}"))
@@ -124,14 +124,14 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// `true` or `false`.
-    pub fn boolean(&mut self, key: &'static str) -> Option<Said<bool>> {
+    pub fn boolean(&mut self, key: &'static str) -> Option<Located<bool>> {
         self.value(key, "`true` or `false`", |value| {
             value.as_bool().ok_or(None)
         })
     }
 
     /// A whole number, zero or more.
-    pub fn integer(&mut self, key: &'static str) -> Option<Said<u64>> {
+    pub fn integer(&mut self, key: &'static str) -> Option<Located<u64>> {
         self.value(key, "a whole number of at least 0", |value| {
             let number = u64::try_from(integer(value).ok_or(None)?);
             number.map_err(|_| {
@@ -144,12 +144,12 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// A number, whole or not, possibly infinite.
-    pub fn number(&mut self, key: &'static str, expected: &str) -> Option<Said<f64>> {
+    pub fn number(&mut self, key: &'static str, expected: &str) -> Option<Located<f64>> {
         self.value(key, expected, |value| number(value).ok_or(None))
     }
 
     /// A time: a number of milliseconds, or a text with a unit.
-    pub fn milliseconds(&mut self, key: &'static str) -> Option<Said<f64>> {
+    pub fn milliseconds(&mut self, key: &'static str) -> Option<Located<f64>> {
         let expected = "a time such as \"200ms\", or a number of milliseconds";
         self.value(key, expected, |value| match value.as_str() {
             Some(text) => duration::milliseconds(text).map_err(Some),
@@ -158,7 +158,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// A list of numbers.
-    pub fn numbers(&mut self, key: &'static str) -> Option<Said<Vec<Said<f64>>>> {
+    pub fn numbers(&mut self, key: &'static str) -> Option<Located<Vec<Located<f64>>>> {
         let name = self.name(key);
         let reading = self.reading;
         let items = self.value(key, "a list of numbers", |value| {
@@ -175,13 +175,16 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// A value whose type defines how it is read.
-    pub fn own<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Said<T>> {
+    pub fn own<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Located<T>> {
         let (_, value) = self.entry(key)?;
         deserialized(self.reading, &self.name(key), value)
     }
 
     /// A list of tables whose type defines how they are read.
-    pub fn own_tables<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Vec<Said<T>>> {
+    pub fn own_tables<T: DeserializeOwned>(
+        &mut self,
+        key: &'static str,
+    ) -> Option<Vec<Located<T>>> {
         let (_, value) = self.entry(key)?;
         let path = self.name(key);
         let expected = format!("a list of tables, each under [[{path}]]");
@@ -238,7 +241,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let taken = take_value(self.reading, &path, item, "a table", |value| {
                 value.as_table().ok_or(None)
             });
-            let Some(Said {
+            let Some(Located {
                 value: table,
                 place,
             }) = taken
@@ -262,7 +265,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         &mut self,
         key: &'static str,
         parse: impl Fn(&str) -> Result<T, String>,
-    ) -> impl Iterator<Item = (String, Said<T>)> {
+    ) -> impl Iterator<Item = (String, Located<T>)> {
         let path = self.name(key);
         let reading = self.reading;
         let table = self.table_at(key);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::DeString;
 
+use crate::located::{Located, Place, Source};
 use crate::problem::Problem;
-use crate::said::{Place, Said, Source};
 use crate::words::list;
 use model::nearest;
 
@@ -31,7 +31,7 @@ pub enum Origin {
 
 struct Unknown {
     table: String,
-    key: Said<String>,
+    key: Located<String>,
     known: Vec<&'static str>,
 }
 
@@ -83,7 +83,7 @@ impl Reading {
     pub fn leave(&self, table: &str, key: &Spanned<DeString<'_>>, known: &[&'static str]) {
         self.unknown.borrow_mut().push(Unknown {
             table: table.to_owned(),
-            key: Said::new(key.get_ref().to_string(), self.place(key.span())),
+            key: Located::new(key.get_ref().to_string(), self.place(key.span())),
             known: known.to_vec(),
         });
     }

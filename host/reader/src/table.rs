@@ -5,10 +5,10 @@ use std::sync::Arc;
 use miette::NamedSource;
 use toml::de::DeTable;
 
+use crate::located::{Place, Source};
 use crate::problem::Problem;
 use crate::reader::Reader;
 use crate::reading::{Origin, Reading};
-use crate::said::{Place, Source};
 use crate::toml_text;
 
 /// Reads a text's table key by key, and tells everything that is wrong with it; nothing is read where its syntax

@@ -5,21 +5,21 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::config::{Config, ConfigEntry, ConfigTable, ConfigValue};
+use crate::located::{Located, Place};
 use crate::problem::Problem;
 use crate::reading::Reading;
-use crate::said::{Place, Said};
 
 /// Converts a value, or reports what is wrong with it.
-pub fn take_value<'a, 'i, T>(
+pub(crate) fn take_value<'a, 'i, T>(
     reading: &Reading,
     name: &str,
     value: &'a Spanned<DeValue<'i>>,
     expected: &str,
     take: impl FnOnce(&'a DeValue<'i>) -> Result<T, Option<String>>,
-) -> Option<Said<T>> {
+) -> Option<Located<T>> {
     let place = reading.place(value.span());
     let reason = match take(value.get_ref()) {
-        Ok(taken) => return Some(Said::new(taken, place)),
+        Ok(taken) => return Some(Located::new(taken, place)),
         Err(reason) => reason,
     };
     let message = match reason {
@@ -34,13 +34,13 @@ pub fn take_value<'a, 'i, T>(
 }
 
 /// Converts a value as its type defines, or reports why that is not possible.
-pub fn deserialized<T: DeserializeOwned>(
+pub(crate) fn deserialized<T: DeserializeOwned>(
     reading: &Reading,
     name: &str,
     value: &Spanned<DeValue<'_>>,
-) -> Option<Said<T>> {
+) -> Option<Located<T>> {
     let error = match T::deserialize(ValueDeserializer::from(value.clone())) {
-        Ok(taken) => return Some(Said::new(taken, reading.place(value.span()))),
+        Ok(taken) => return Some(Located::new(taken, reading.place(value.span()))),
         Err(error) => error,
     };
     let place = reading.place(error.span().unwrap_or(value.span()));
@@ -80,7 +80,7 @@ fn found(value: &DeValue<'_>) -> String {
 }
 
 /// A free-form table, in the order of its text.
-pub fn config_table(
+pub(crate) fn config_table(
     reading: &Reading,
     path: &str,
     table: &DeTable<'_>,
@@ -92,7 +92,7 @@ pub fn config_table(
     for (key, value) in entries {
         let name = format!("{path}.{}", key.get_ref());
         if let Some(value) = config_value(reading, &name, value) {
-            let key = Said::new(key.get_ref().to_string(), reading.place(key.span()));
+            let key = Located::new(key.get_ref().to_string(), reading.place(key.span()));
             config.put(ConfigEntry { key, value });
         }
     }

@@ -17,7 +17,8 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use draw::{Look, Width, escape, svg, swatch, thickness as phase_height};
+pub use draw::{Look, Width, svg};
+pub(crate) use draw::{swatch, thickness as phase_height};
 pub use palette::Theme;
 
 /// A chart.

@@ -144,7 +144,7 @@ fn end(value: f64) -> f64 {
 }
 
 /// One sentence per run, each with the run's name if there are several.
-fn told(runs: &[Shown], of: impl Fn(usize) -> Option<String>) -> String {
+fn sentences(runs: &[Shown], of: impl Fn(usize) -> Option<String>) -> String {
     let several = runs.len() > 1;
     let sentences = runs.iter().enumerate().filter_map(|(number, run)| {
         let sentence = of(number)?;

@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 
 pub use blocks::blocks;
 pub use choice::{Choice, figures, percentiles};
-pub use comparable::{Compatibility, Difference, Kind, Obstacle, compatibility};
+pub(crate) use comparable::compatibility;
+pub use comparable::{Compatibility, Difference, Kind, Obstacle};
 pub use condition::{Condition, Outcome};
 pub use row::{Ends, Judgement, NoInterval, Row};
 pub use side::{Measured, Side, Stated};
@@ -212,7 +213,7 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
             name,
             sources: (runs.iter().map(|run| run.reported.folder.clone())).collect(),
             scenario: runs.first().map(|run| run.reported.plan.name.clone()),
-            model: (runs.first()).and_then(|run| run.reported.plan.target.model.clone()),
+            model: (runs.first()).map(|run| run.reported.plan.target.model.clone()),
             about: (runs.first())
                 .map_or_else(About::default, |run| run.reported.plan.about.clone()),
             verdict: runs.iter().map(|run| run.reported.summary.verdict).max(),
@@ -259,7 +260,8 @@ impl Compared {
     }
 
     /// Whether any condition holds that makes it fail.
-    pub fn is_failed(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_failed(&self) -> bool {
         self.conditions.iter().any(|outcome| outcome.fails)
     }
 }

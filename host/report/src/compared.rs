@@ -89,7 +89,7 @@ fn page(compared: &Compared, form: Form) -> String {
 }
 
 /// Something that must agree but does not, in one line.
-pub fn obstacle_words(obstacle: &Obstacle, baseline: &str) -> String {
+pub(crate) fn obstacle_words(obstacle: &Obstacle, baseline: &str) -> String {
     let difference = &obstacle.difference;
     let values = plain(&difference.values(baseline));
     format!("{} ({}): {values}", difference.what, obstacle.kind.name())

@@ -1,6 +1,9 @@
 //! A run's result in the forms people and programs read: the text block, JSON, a table of exchanges
 //! as CSV, the blocks and files of other tools, a page with charts, and each chart as a picture; and
 //! the schemas of the JSON forms. Pure: a summary or exchanges in, text out.
+//!
+//! This crate owns these forms, the folder of a run and its records, and comparisons of runs. It leaves every figure
+//! to `result`.
 
 pub mod assessment;
 pub mod chart;

@@ -353,7 +353,7 @@ fn thresholds(block: &mut Block, summary: &Summary) {
     block.section("Thresholds");
     for checked in &summary.thresholds {
         let holds = if checked.held { "held" } else { "NOT held" };
-        let told = Some(checked.told()).filter(|told| !told.is_empty());
+        let told = Some(checked.outcome()).filter(|told| !told.is_empty());
         let words = [Some(holds.to_owned()), told].into_iter().flatten();
         block.line(
             &format!("{}:", checked.threshold),

@@ -377,7 +377,7 @@ mod tests {
                 "did you mean `throughput.output-tokens-per-s`?",
             ),
             ("ttft.p100", "is not a statistic"),
-            ("ttft.q99", "percentiles such as p99"),
+            ("ttft.q99", "a percentile such as p99"),
         ] {
             let error = text.parse::<Figure>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

@@ -29,84 +29,96 @@ model::words! {
     }
 }
 
-model::words! {
-    /// What was found. The names are stable.
-    pub enum Id {
-        /// No request was answered.
-        NothingAnswered = "nothing-answered",
-        /// Requests failed.
-        Failures = "failures",
-        /// Requests were due but never sent.
-        NotSent = "not-sent",
-        /// The run was stopped before it completed its plan.
-        Interrupted = "interrupted",
-        /// TLS certificates were not checked.
-        Insecure = "insecure",
-        /// Requests left later than they were due.
-        SendLag = "send-lag",
-        /// The cap on requests in flight held back requests of a run that offers a rate.
-        CapReached = "cap-reached",
-        /// Answers are shorter than requested, although the server was told to ignore the end of the text.
-        ShortAnswers = "short-answers",
-        /// The output tokens of some answers are unknown.
-        TokensUnknown = "tokens-unknown",
-        /// Token counts come from a tokenizer that is not the model's.
-        ApproximateTokens = "approximate-tokens",
-        /// The server and the dataset count different numbers of prompt tokens.
-        InputTokensDisagree = "input-tokens-disagree",
-        /// The counted output tokens differ from those of the retokenized text.
-        OutputTokensDisagree = "output-tokens-disagree",
-        /// The server's total of an answer's tokens differs from the sum it states for the events.
-        EventTokensDisagree = "event-tokens-disagree",
-        /// An event of a reply carries several tokens, or part of one.
-        TokensPerEvent = "tokens-per-event",
-        /// The dataset had fewer samples than the plan has requests.
-        ShortDataset = "short-dataset",
-        /// Replies waited in the socket before this client read them.
-        ReadLag = "read-lag",
-        /// Requests waited for a connection to be opened.
-        ConnectionWaits = "connection-waits",
-        /// Chunks of replies that were generated one after the other arrived together.
-        BufferedReplies = "buffered-replies",
-        /// It is unknown whether some requests met an objective.
-        ObjectiveUnknown = "objective-unknown",
-        /// A thread that sends or reads did not get enough processor time.
-        ClientSaturated = "client-saturated",
-        /// This process was paused.
-        ClientPaused = "client-paused",
-        /// A hypervisor took time from this machine's cores.
-        StolenTime = "stolen-time",
-        /// Replies were decoded long after they were read.
-        DecodeBehind = "decode-behind",
-        /// Other processes kept this machine's cores busy.
-        SharedMachine = "shared-machine",
-        /// The server's totals differ from this client's.
-        ServerCountsDisagree = "server-counts-disagree",
-        /// Requests were sent at a lower rate than planned.
-        RateNotReached = "rate-not-reached",
-        /// The server answered at a lower rate than requests were offered.
-        Overloaded = "overloaded",
-        /// This machine ran out of file descriptors or ports.
-        ClientLimits = "client-limits",
-        /// The server had prompt tokens in its prefix cache.
-        WarmCache = "warm-cache",
-        /// There is no steady state.
-        NotSteady = "not-steady",
-        /// A figure drifted over the steady window.
-        Drift = "drift",
-        /// Throughput oscillated with a period.
-        Swing = "swing",
-        /// The system clock was stepped during the measurement.
-        ClockStep = "clock-step",
-        /// A CPU quota kept this process from running.
-        Throttled = "throttled",
-        /// A plugin failed.
-        PluginErrors = "plugin-errors",
-        /// A percentile rests on too few samples.
-        FewSamples = "few-samples",
-        /// A mean is known only roughly.
-        WideInterval = "wide-interval",
-    }
+/// Declares every finding once: its documentation, its identifier, its stable name, and the rule that looks for it.
+macro_rules! findings {
+    ($( $(#[doc = $about:literal])* $Id:ident = $name:literal, $rule:path; )+) => {
+        model::words! {
+            /// What was found. The names are stable.
+            pub enum Id {
+                $( $(#[doc = $about])* $Id = $name, )+
+            }
+        }
+
+        /// Every rule, in the order in which findings of equal weight are listed.
+        const RULES: &[fn(&Summary) -> Option<Finding>] = &[$( $rule, )+];
+    };
+}
+
+findings! {
+    /// No request was answered.
+    NothingAnswered = "nothing-answered", rules::nothing_answered;
+    /// Requests failed.
+    Failures = "failures", rules::failures;
+    /// Requests were due but never sent.
+    NotSent = "not-sent", rules::not_sent;
+    /// The run was stopped before it completed its plan.
+    Interrupted = "interrupted", rules::interrupted;
+    /// The dataset had fewer samples than the plan has requests.
+    ShortDataset = "short-dataset", rules::short_dataset;
+    /// TLS certificates were not checked.
+    Insecure = "insecure", rules::insecure;
+    /// Requests were sent at a lower rate than planned.
+    RateNotReached = "rate-not-reached", rules::rate_not_reached;
+    /// The server answered at a lower rate than requests were offered.
+    Overloaded = "overloaded", rules::overloaded;
+    /// This machine ran out of file descriptors or ports.
+    ClientLimits = "client-limits", client::limits;
+    /// A plugin failed.
+    PluginErrors = "plugin-errors", rules::plugin_errors;
+    /// Requests left later than they were due.
+    SendLag = "send-lag", client::send_lag;
+    /// Replies waited in the socket before this client read them.
+    ReadLag = "read-lag", client::read_lag;
+    /// Requests waited for a connection to be opened.
+    ConnectionWaits = "connection-waits", client::connection_waits;
+    /// A thread that sends or reads did not get enough processor time.
+    ClientSaturated = "client-saturated", vitals::saturated;
+    /// This process was paused.
+    ClientPaused = "client-paused", vitals::paused;
+    /// A hypervisor took time from this machine's cores.
+    StolenTime = "stolen-time", vitals::stolen;
+    /// A CPU quota kept this process from running.
+    Throttled = "throttled", vitals::throttled;
+    /// The system clock was stepped during the measurement.
+    ClockStep = "clock-step", vitals::clock_step;
+    /// Replies were decoded long after they were read.
+    DecodeBehind = "decode-behind", vitals::decode_behind;
+    /// Other processes kept this machine's cores busy.
+    SharedMachine = "shared-machine", vitals::shared_machine;
+    /// The cap on requests in flight held back requests of a run that offers a rate.
+    CapReached = "cap-reached", rules::cap_reached;
+    /// Answers are shorter than requested, although the server was told to ignore the end of the text.
+    ShortAnswers = "short-answers", rules::short_answers;
+    /// The output tokens of some answers are unknown.
+    TokensUnknown = "tokens-unknown", tokens::unknown;
+    /// Token counts come from a tokenizer that is not the model's.
+    ApproximateTokens = "approximate-tokens", tokens::approximate;
+    /// The server and the dataset count different numbers of prompt tokens.
+    InputTokensDisagree = "input-tokens-disagree", tokens::input_disagree;
+    /// The counted output tokens differ from those of the retokenized text.
+    OutputTokensDisagree = "output-tokens-disagree", tokens::output_disagree;
+    /// The server's total of an answer's tokens differs from the sum it states for the events.
+    EventTokensDisagree = "event-tokens-disagree", tokens::events_disagree;
+    /// An event of a reply carries several tokens, or part of one.
+    TokensPerEvent = "tokens-per-event", tokens::per_event;
+    /// The server's totals differ from this client's.
+    ServerCountsDisagree = "server-counts-disagree", server::disagrees;
+    /// The server had prompt tokens in its prefix cache.
+    WarmCache = "warm-cache", server::warm_cache;
+    /// A figure drifted over the steady window.
+    Drift = "drift", course::drift;
+    /// Throughput oscillated with a period.
+    Swing = "swing", course::swing;
+    /// There is no steady state.
+    NotSteady = "not-steady", course::not_steady;
+    /// Chunks of replies that were generated one after the other arrived together.
+    BufferedReplies = "buffered-replies", client::buffered_replies;
+    /// It is unknown whether some requests met an objective.
+    ObjectiveUnknown = "objective-unknown", rules::objective_unknown;
+    /// A percentile rests on too few samples.
+    FewSamples = "few-samples", rules::few_samples;
+    /// A mean is known only roughly.
+    WideInterval = "wide-interval", rules::wide_interval;
 }
 
 /// A reason to doubt a run.
@@ -151,7 +163,7 @@ impl Verdict {
 /// The findings of a run, the worst first. Ignores the findings and the verdict in the summary
 /// itself.
 pub fn of(summary: &Summary) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = rules::ALL.iter().filter_map(|rule| rule(summary)).collect();
+    let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule(summary)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }

@@ -115,16 +115,16 @@ pub const QUEUE: &str = "queue";
 /// How long a request waited for a connection that was opened for it.
 pub const CONNECTION_WAIT: &str = "connection-wait";
 /// How long bytes of a reply waited before they were read.
-pub const READ_LAG: &str = "read-lag";
+pub(crate) const READ_LAG: &str = "read-lag";
 /// The headline's speed of one user.
-pub const OUTPUT_SPEED: &str = "output-speed";
+pub(crate) const OUTPUT_SPEED: &str = "output-speed";
 
 use Measure::{One, Pooled};
 use Of::{Answered, Sent};
 use Unit::{Milliseconds, Tokens, TokensPerEvent, TokensPerSecond};
 
 /// Every metric, in the order in which results list them.
-pub static CATALOGUE: [Metric; 40] = [
+pub static CATALOGUE: &[Metric] = &[
     Metric {
         name: TTFT,
         unit: Milliseconds,

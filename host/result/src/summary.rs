@@ -447,6 +447,6 @@ impl Distribution {
 }
 
 /// The key of a percentile: `p99`, `p99.9`.
-pub fn percentile_name(percent: f64) -> String {
+pub(crate) fn percentile_name(percent: f64) -> String {
     format!("p{percent}")
 }

@@ -66,7 +66,7 @@ pub struct Checked {
 
 impl Checked {
     /// What was measured, in words: `250.00`, or why there is no value.
-    pub fn told(&self) -> String {
+    pub fn outcome(&self) -> String {
         let seen = self.seen.map(|seen| format!("{seen:.2}"));
         let parts: Vec<String> = seen.into_iter().chain(self.because.clone()).collect();
         parts.join(", ")
@@ -272,7 +272,7 @@ mod tests {
             let [checked] = summary.thresholds.as_slice() else {
                 panic!("one threshold, {:?}", summary.thresholds);
             };
-            (checked.held, checked.told())
+            (checked.held, checked.outcome())
         };
         assert_eq!(checked("ttft.p99 <= 50ms", &run), (true, "50.00".into()));
         assert_eq!(checked("ttft.p99.9 < 50ms", &run), (false, "50.00".into()));

@@ -17,6 +17,8 @@ pub enum Page {
     Dataset,
     /// How to score answers
     Scorer,
+    /// The files of a plugin's test cases
+    Cases,
     /// Every type and function of the contract
     Reference,
     /// The engine of the exercise, a script for `runner mock`
@@ -33,6 +35,7 @@ impl Page {
             Page::Backend => include_str!("../../../plugins/guide/backend.md"),
             Page::Dataset => include_str!("../../../plugins/guide/dataset.md"),
             Page::Scorer => include_str!("../../../plugins/guide/scorer.md"),
+            Page::Cases => include_str!("../../guide/src/reference/plugin-cases.md"),
             Page::Reference => include_str!("../../../plugins/guide/reference.md"),
             Page::Engine => include_str!("../../../plugins/guide/exercise/engine.toml"),
             Page::Workflow => include_str!("../../../plugins/template/ci/plugin.yml"),

@@ -7,7 +7,7 @@ use crate::field::Maybe;
 use crate::key::{heading::RESULT, plan};
 use crate::table::table;
 use model::about;
-use reader::Said;
+use reader::Located;
 
 table! {
     /// `[about]`: engine, hardware and how the server was started. None of it is checked.
@@ -23,7 +23,7 @@ table! {
         launch_command: Maybe<String>
             => plan("about.launch-command", Silent).flag("launch-command", "COMMAND", RESULT);
         /// Anything else for the report, by names of your choice; the flag takes KEY=VALUE, and is repeatable.
-        notes: BTreeMap<String, Said<String>>
+        notes: BTreeMap<String, Located<String>>
             => plan("about.notes", Silent).flag("metadata", "KEY=VALUE", RESULT);
     }
 }

@@ -12,7 +12,7 @@ use super::{Scenario, Target};
 use model::connection::Reuse;
 use model::connection::Version;
 use reader::Problem;
-use reader::{Place, Said};
+use reader::{Located, Place};
 use result::metric::Objective;
 use result::threshold::Threshold;
 
@@ -68,7 +68,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
         }
     }
 
-    for Said { value, place } in scenario.thresholds.iter() {
+    for Located { value, place } in scenario.thresholds.iter() {
         if let Err(reason) = value.parse::<Threshold>() {
             let problem = Problem::new(format!("`thresholds`: {reason}"));
             check(Some(problem.at(place.clone(), "not a threshold")));
@@ -81,7 +81,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
             check(Some(problem.at(percentiles.place.clone(), "an empty list")));
         }
         for (index, percentile) in percentiles.value.iter().enumerate() {
-            let Said { value, place } = percentile;
+            let Located { value, place } = percentile;
             if !(*value > 0.0 && *value <= 100.0) {
                 let expected = "a number above 0 and at most 100";
                 check(Some(wrong("report.percentiles", place, expected, value)));
@@ -99,7 +99,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
 }
 
 fn target(target: &Target, problems: &mut Vec<Problem>) {
-    for Said { value, place } in target.base_url.iter().flat_map(|urls| &urls.value) {
+    for Located { value, place } in target.base_url.iter().flat_map(|urls| &urls.value) {
         let uri = value.parse::<Uri>().ok().filter(|uri| {
             matches!(uri.scheme_str(), Some("http" | "https"))
                 && uri.host().is_some_and(|h| !h.is_empty())
@@ -115,7 +115,7 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
             ));
         }
     }
-    if let Some(Said { value, place }) = &target.api_key_env {
+    if let Some(Located { value, place }) = &target.api_key_env {
         let name = !value.starts_with(|c: char| c.is_ascii_digit())
             && value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !name {
@@ -130,7 +130,7 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
             );
         }
     }
-    for (name, Said { value, place }) in target.headers.iter() {
+    for (name, Located { value, place }) in target.headers.iter() {
         let key = format!("target.headers.{name}");
         let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
             Problem::new(format!("`{key}`: {name:?} is not a valid header name"))
@@ -153,7 +153,7 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
 
 fn unless<T: Display>(
     name: &str,
-    said: &Option<Said<T>>,
+    said: &Option<Located<T>>,
     expected: &str,
     fits: impl Fn(&T) -> bool,
 ) -> Option<Problem> {
@@ -174,7 +174,7 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
 }
 
 /// Pairs of keys that cannot both be set.
-pub fn contradictions(scenario: &Scenario) -> Vec<Problem> {
+pub(crate) fn contradictions(scenario: &Scenario) -> Vec<Problem> {
     let load = &scenario.load;
     let mut problems = Vec::new();
     if let (Some(http), Some(reuse)) = (&scenario.connection.http, &scenario.connection.reuse)

@@ -16,10 +16,10 @@ use model::connection::{Reuse, Timestamps, Version};
 use model::duration::Span;
 use model::words::{self, Word};
 use reader::words::list;
-use reader::{ConfigTable, Place, Reader, Said, Size, toml_text};
+use reader::{ConfigTable, Located, Place, Reader, Size, toml_text};
 
 /// A value that a scenario may leave out.
-pub type Maybe<T> = Option<Said<T>>;
+pub type Maybe<T> = Option<Located<T>>;
 
 /// What a scenario says at a path.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub trait Value: Clone + Serialize {
     /// Makes one of everything that a flag was given.
     fn said(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {
         let said = texts.last().map(|text| Self::parse(text)).transpose()?;
-        Ok(said.map(|value| Said::flag(flag, value)))
+        Ok(said.map(|value| Located::flag(flag, value)))
     }
 
     /// Writes it as TOML.
@@ -203,8 +203,8 @@ fn json_object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>,
 }
 
 /// Values by names that the user chooses. Its flag takes `NAME=VALUE`.
-impl<T: Value> Field for BTreeMap<String, Said<T>> {
-    type Value = BTreeMap<String, Said<T>>;
+impl<T: Value> Field for BTreeMap<String, Located<T>> {
+    type Value = BTreeMap<String, Located<T>>;
 
     fn declare(mut key: Key, keys: &mut Vec<Key>) {
         key.path = below(&key.path, "NAME");
@@ -233,7 +233,7 @@ impl<T: Value> Field for BTreeMap<String, Said<T>> {
                 .filter(|(name, _)| !name.is_empty())
                 .ok_or_else(|| format!("{flag} takes KEY=VALUE, found `{text}`"))?;
             let value = T::parse(value).map_err(|error| format!("{flag}: {error}"))?;
-            self.insert(name.to_owned(), Said::flag(flag, value));
+            self.insert(name.to_owned(), Located::flag(flag, value));
         }
         Ok(())
     }
@@ -249,8 +249,8 @@ impl<T: Value> Field for BTreeMap<String, Said<T>> {
 }
 
 /// A list of tables with the same keys.
-impl<T: Table> Field for Option<Vec<Said<T>>> {
-    type Value = Vec<Said<T>>;
+impl<T: Table> Field for Option<Vec<Located<T>>> {
+    type Value = Vec<Located<T>>;
 
     fn declare(key: Key, keys: &mut Vec<Key>) {
         let path = format!("{}[]", key.path);
@@ -258,7 +258,7 @@ impl<T: Table> Field for Option<Vec<Said<T>>> {
     }
 
     fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Self {
-        t.tables(key, |t, place| Said::new(T::read_keys(t), place))
+        t.tables(key, |t, place| Located::new(T::read_keys(t), place))
     }
 
     fn merged(self, over: Self) -> Self {
@@ -444,21 +444,21 @@ impl Value for PathBuf {
 }
 
 /// Writes a list of values as TOML.
-fn toml_list<T: Value>(items: &[Said<T>]) -> String {
+fn toml_list<T: Value>(items: &[Located<T>]) -> String {
     let items: Vec<String> = items.iter().map(|item| item.value.toml()).collect();
     format!("[{}]", items.join(", "))
 }
 
 /// Makes a list of everything that a flag was given.
-fn said_list<T: Value>(flag: &str, texts: &[String]) -> Result<Maybe<Vec<Said<T>>>, String> {
-    let items: Result<Vec<Said<T>>, String> = texts
+fn said_list<T: Value>(flag: &str, texts: &[String]) -> Result<Maybe<Vec<Located<T>>>, String> {
+    let items: Result<Vec<Located<T>>, String> = texts
         .iter()
-        .map(|text| T::parse(text).map(|value| Said::flag(flag, value)))
+        .map(|text| T::parse(text).map(|value| Located::flag(flag, value)))
         .collect();
-    Ok(Some(Said::flag(flag, items?)))
+    Ok(Some(Located::flag(flag, items?)))
 }
 
-impl Value for Vec<Said<String>> {
+impl Value for Vec<Located<String>> {
     fn expected() -> String {
         "a string, or a list of strings".to_owned()
     }
@@ -468,7 +468,7 @@ impl Value for Vec<Said<String>> {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        Ok(vec![Said::flag("", text.to_owned())])
+        Ok(vec![Located::flag("", text.to_owned())])
     }
 
     fn said(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {
@@ -487,7 +487,7 @@ impl Value for Vec<Said<String>> {
     }
 }
 
-impl Value for Vec<Said<f64>> {
+impl Value for Vec<Located<f64>> {
     fn expected() -> String {
         "a list of numbers".to_owned()
     }
@@ -497,7 +497,7 @@ impl Value for Vec<Said<f64>> {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        Ok(vec![Said::flag("", f64::parse(text)?)])
+        Ok(vec![Located::flag("", f64::parse(text)?)])
     }
 
     fn said(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {

@@ -88,15 +88,15 @@ impl Flag {
 /// Headings of help.
 pub mod heading {
     /// The server under test.
-    pub const TARGET: &str = "Target";
+    pub(crate) const TARGET: &str = "Target";
     /// What is asked.
-    pub const REQUESTS: &str = "Requests";
+    pub(crate) const REQUESTS: &str = "Requests";
     /// How many requests, and when.
-    pub const LOAD: &str = "Load";
+    pub(crate) const LOAD: &str = "Load";
     /// Connections and timeouts.
-    pub const CONNECTIONS: &str = "Connections";
+    pub(crate) const CONNECTIONS: &str = "Connections";
     /// What is reported.
-    pub const RESULT: &str = "Result";
+    pub(crate) const RESULT: &str = "Result";
     /// All of them, in the order of help.
     pub const ALL: [&str; 5] = [TARGET, REQUESTS, LOAD, CONNECTIONS, RESULT];
 }

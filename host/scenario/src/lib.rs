@@ -1,12 +1,11 @@
 //! The scenario: a run as its author described it, in TOML, with flags, or both.
 //!
-//! Responsible for reading it (reporting every mistake at once, each with its place), for laying flags over
-//! it ([`Scenario::overlay`]) and for finding contradictions ([`Scenario::validate`]).
-//! An absent value means that nothing was set: defaults, plugins, files and all other decisions
-//! belong to the plan. The configuration of plugins is carried in free form and compared
-//! with a plugin's own schema by [`check_config`].
+//! This crate owns its format: it reads a scenario (reporting every mistake at once, each with its place), lays flags
+//! over it ([`Scenario::overlay`]) and finds contradictions ([`Scenario::validate`]). It also owns the format of a
+//! [`plan`]. It leaves making one to `session`: an absent value means that nothing was set. The configuration of
+//! plugins is carried in free form and compared with a plugin's own schema by [`check_config`].
 
-use reader::{Said, ScenarioError};
+use reader::{Located, ScenarioError};
 
 use comparability::{
     Fate::{May, Must},
@@ -70,7 +69,7 @@ table! {
         /// The timeouts.
         timeouts: Timeouts;
         /// The scorers that judge the answers; if the list is empty, nothing judges them.
-        scorers: Option<Vec<Said<Scorer>>>;
+        scorers: Option<Vec<Located<Scorer>>>;
         /// What is reported.
         report: Report;
         /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as ttft:200 tpot:20 e2el:5000.

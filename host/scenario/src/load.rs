@@ -8,7 +8,7 @@ use crate::key::{heading::LOAD, plan};
 use crate::table::table;
 use model::arrival::{Shape, ThinkSpread};
 use model::duration::Span;
-use reader::{Place, Said};
+use reader::{Located, Place};
 
 table! {
     /// `[load]`: how many requests, and when.
@@ -45,7 +45,7 @@ table! {
         /// A rate that changes once, instead of a constant one.
         ramp: Ramp;
         /// Rates one after the other, instead of a constant one.
-        stages: Option<Vec<Said<Stage>>>;
+        stages: Option<Vec<Located<Stage>>>;
         /// A file with the times when requests are due; alone it means `arrival` = "trace".
         trace: Trace;
         /// Users in a closed loop; each sends its next request when the last one is answered.
@@ -158,7 +158,7 @@ impl Arrival {
     }
 }
 
-fn at<T>(said: &Option<Said<T>>) -> Option<&Place> {
+fn at<T>(said: &Option<Located<T>>) -> Option<&Place> {
     said.as_ref().map(|said| &said.place)
 }
 
@@ -183,7 +183,7 @@ impl Load {
     /// The arrival that the keys imply: by its name, else by a key that only one arrival has,
     /// else by a rate.
     pub fn meant_arrival(&self) -> Option<Arrival> {
-        let by_rate = |rate: &Said<f64>| match rate.value == f64::INFINITY {
+        let by_rate = |rate: &Located<f64>| match rate.value == f64::INFINITY {
             true => Arrival::Inf,
             false => Arrival::Poisson,
         };

@@ -78,9 +78,8 @@ pub struct Plan {
 pub struct PlannedTarget {
     /// The engine's base URLs; requests go to them in turn.
     pub base_urls: Vec<String>,
-    /// The model's name as the server knows it; absent until the server was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    /// The model's name as the server knows it.
+    pub model: String,
     /// Whether requests carry an API key.
     pub api_key: bool,
     /// Names of the further headers that the user gave; values may be secret.
@@ -196,6 +195,19 @@ pub struct Slice {
     pub of: u32,
 }
 
+impl Load {
+    /// How many requests are measured at most, where that is known beforehand.
+    pub fn requests(&self) -> Option<u64> {
+        match self.amount {
+            Amount::Requests(requests) => {
+                let limit = self.arrival.limit().unwrap_or(requests);
+                Some(requests.min(limit))
+            }
+            Amount::Duration(_) => None,
+        }
+    }
+}
+
 impl Plan {
     /// The plugins of the run, the backend first.
     pub fn plugins(&self) -> Vec<Used> {
@@ -223,13 +235,7 @@ impl Plan {
 
     /// How many requests are measured at most, by the whole plan, where that is known beforehand.
     pub fn requests(&self) -> Option<u64> {
-        match self.load.amount {
-            Amount::Requests(requests) => {
-                let limit = self.load.arrival.limit().unwrap_or(requests);
-                Some(requests.min(limit))
-            }
-            Amount::Duration(_) => None,
-        }
+        self.load.requests()
     }
 
     /// How many of them are this slice's.

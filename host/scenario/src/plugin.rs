@@ -13,7 +13,7 @@ use crate::key::plan;
 use crate::table::table;
 use model::duration::Span;
 use model::plugin::Limits;
-use reader::{ConfigTable, Said, Size};
+use reader::{ConfigTable, Located, Size};
 
 table! {
     /// `[backend]`: a plugin and its configuration.
@@ -33,7 +33,7 @@ table! {
         /// Its configuration, in its own terms; `runner plugin info` prints what it can be.
         config: ConfigTable => plan("dataset.config", Must(Kind::Prompts));
         /// The files it may read, by the names that the plugin uses for them.
-        files: BTreeMap<String, Said<PathBuf>> => plan("dataset.files", Must(Kind::Prompts));
+        files: BTreeMap<String, Located<PathBuf>> => plan("dataset.files", Must(Kind::Prompts));
     }
 }
 

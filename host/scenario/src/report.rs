@@ -10,7 +10,7 @@ use crate::comparability::Fate::Silent;
 use crate::field::{Entry, Field, Maybe, Value as _, below};
 use crate::key::{Key, heading::RESULT, plan};
 use crate::table::table;
-use reader::{Config, ConfigTable, ConfigValue, Reader, Said, toml_text};
+use reader::{Config, ConfigTable, ConfigValue, Located, Reader, toml_text};
 use result::metric;
 use result::metric::objective::{self, Objective};
 use result::threshold::Threshold;
@@ -19,7 +19,7 @@ table! {
     /// `[report]`: what is reported.
     pub struct Report {
         /// Percentiles to report, each above 0 and at most 100; the flag takes them as in 50,90,99.9.
-        percentiles: Maybe<Vec<Said<f64>>> = usual_percentiles() => plan("percentiles", Silent)
+        percentiles: Maybe<Vec<Located<f64>>> = usual_percentiles() => plan("percentiles", Silent)
             .flag("metric-percentiles", "LIST", RESULT)
             .delimiter(',');
         /// Compare the results with the server's own metrics.
@@ -28,19 +28,19 @@ table! {
     }
 }
 
-fn usual_percentiles() -> Vec<Said<f64>> {
+fn usual_percentiles() -> Vec<Located<f64>> {
     let usual = [90.0, 95.0, 99.0].into_iter();
     usual
-        .map(|percent| Said::flag("default", percent))
+        .map(|percent| Located::flag("default", percent))
         .collect()
 }
 
 /// `[goodput]`: SLOs, the upper limits of request metrics in milliseconds, by the names of the metrics.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Goodput(BTreeMap<String, Said<f64>>);
+pub struct Goodput(BTreeMap<String, Located<f64>>);
 
 impl Deref for Goodput {
-    type Target = BTreeMap<String, Said<f64>>;
+    type Target = BTreeMap<String, Located<f64>>;
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -89,7 +89,7 @@ impl Field for Goodput {
         for text in texts {
             let objectives = objective::parse(text).map_err(|cause| format!("{flag}: {cause}"))?;
             for Objective { metric, at_most_ms } in objectives {
-                self.0.insert(metric, Said::flag(flag, at_most_ms));
+                self.0.insert(metric, Located::flag(flag, at_most_ms));
             }
         }
         Ok(())
@@ -107,10 +107,10 @@ impl Field for Goodput {
 
 /// `[thresholds]`: what must hold of the run, such as `ttft.p99 <= 200ms`; see [`result::threshold`].
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Thresholds(Vec<Said<String>>);
+pub struct Thresholds(Vec<Located<String>>);
 
 impl Deref for Thresholds {
-    type Target = [Said<String>];
+    type Target = [Located<String>];
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -136,7 +136,7 @@ impl Field for Thresholds {
 
     /// All of both; for a figure that `over` has a threshold for, only its own.
     fn merged(self, over: Self) -> Self {
-        let subject = |said: &Said<String>| {
+        let subject = |said: &Located<String>| {
             let threshold = said.value.parse::<Threshold>().ok();
             threshold.map(|threshold| threshold.subject())
         };
@@ -155,12 +155,12 @@ impl Field for Thresholds {
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
         let texts = texts.iter();
         self.0
-            .extend(texts.map(|text| Said::flag(flag, text.clone())));
+            .extend(texts.map(|text| Located::flag(flag, text.clone())));
         Ok(())
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
-        let parts = |said: &Said<String>| {
+        let parts = |said: &Located<String>| {
             let (figure, condition) = said.value.split_once(' ').unwrap_or((&said.value, ""));
             (below(path, figure), toml_text::string(condition))
         };
@@ -205,6 +205,6 @@ impl Thresholds {
             Config::Scalar(other) => other.to_string(),
         };
         let threshold = format!("{figure} {condition}");
-        self.0.push(Said::new(threshold, value.place.clone()));
+        self.0.push(Located::new(threshold, value.place.clone()));
     }
 }

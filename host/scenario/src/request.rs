@@ -5,7 +5,7 @@ use crate::field::Maybe;
 use crate::key::{heading::REQUESTS, plan};
 use crate::table::table;
 use model::adapter::Assignment;
-use reader::{ConfigTable, Said};
+use reader::{ConfigTable, Located};
 
 table! {
     /// `[request]`: options for every request.
@@ -51,12 +51,12 @@ table! {
         sampling_seed: Maybe<u64> => plan("request.sampling-seed", Must(Kind::Request))
             .flag("sampling-seed", "SEED", REQUESTS);
         /// Text that ends an answer; repeatable.
-        stop: Maybe<Vec<Said<String>>> => plan("request.stop", Must(Kind::Request))
+        stop: Maybe<Vec<Located<String>>> => plan("request.stop", Must(Kind::Request))
             .flag("stop", "TEXT", REQUESTS);
         /// Adapters (LoRA) to use if the dataset names none.
         ///
         /// The flag takes every word after it, so put scenarios first.
-        adapters: Maybe<Vec<Said<String>>> => plan("request.adapters", Must(Kind::Request))
+        adapters: Maybe<Vec<Located<String>>> => plan("request.adapters", Must(Kind::Request))
             .flag("lora-modules", "NAME", REQUESTS)
             .delimiter(',')
             .words()

@@ -14,7 +14,7 @@ use rules::{
 use reader::Problem;
 use reader::words::{joined, plain, written};
 use reader::{Config, ConfigTable, ConfigValue};
-use reader::{Place, Said};
+use reader::{Located, Place};
 
 mod rules;
 
@@ -305,7 +305,7 @@ impl<'s> Check<'s> {
             problems.push(Problem::new(message).at(place.clone(), format!("expected {expected}")));
         }
         let firsts: Vec<_> = branches(rules, "prefixItems").collect();
-        for (index, Said { value, place }) in items.iter().enumerate() {
+        for (index, Located { value, place }) in items.iter().enumerate() {
             if let Some(schema) = firsts.get(index).copied().or_else(|| rules.get("items")) {
                 let name = format!("{name}.{index}");
                 problems.extend(self.value(schema, &name, &Some(place.clone()), value, depth + 1));

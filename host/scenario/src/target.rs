@@ -20,13 +20,13 @@ use crate::key::{
 use crate::table::table;
 use model::connection::{Reuse, Timestamps, Version};
 use model::duration::Span;
-use reader::{Reader, Said};
+use reader::{Located, Reader};
 
 table! {
     /// `[target]`: the server under test.
     pub struct Target {
         /// Base URL of the engine, such as http://127.0.0.1:8000; if there are several, requests go to each in turn.
-        base_url: Maybe<Vec<Said<String>>> => plan("target.base-urls", May)
+        base_url: Maybe<Vec<Located<String>>> => plan("target.base-urls", May)
             .flag("base-url", "URL", TARGET)
             .delimiter(',')
             .otherwise("where the backend's engine listens")
@@ -107,17 +107,17 @@ table! {
 
 /// `[target.headers]`: header fields by their names in lower case.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Headers(BTreeMap<String, Said<String>>);
+pub struct Headers(BTreeMap<String, Located<String>>);
 
 impl Headers {
     /// Sets a field, whatever the case of its name.
-    pub fn insert(&mut self, name: &str, value: Said<String>) {
+    pub fn insert(&mut self, name: &str, value: Located<String>) {
         self.0.insert(name.to_ascii_lowercase(), value);
     }
 }
 
 impl Deref for Headers {
-    type Target = BTreeMap<String, Said<String>>;
+    type Target = BTreeMap<String, Located<String>>;
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -128,12 +128,12 @@ impl Field for Headers {
     type Value = Headers;
 
     fn declare(key: Key, keys: &mut Vec<Key>) {
-        BTreeMap::<String, Said<String>>::declare(key, keys);
+        BTreeMap::<String, Located<String>>::declare(key, keys);
     }
 
     fn read(t: &mut Reader<'_, '_>, key: &'static str, expected: Option<&'static str>) -> Self {
         let mut headers = Headers::default();
-        for (name, value) in BTreeMap::<String, Said<String>>::read(t, key, expected) {
+        for (name, value) in BTreeMap::<String, Located<String>>::read(t, key, expected) {
             headers.insert(&name, value);
         }
         headers
@@ -154,7 +154,7 @@ impl Field for Headers {
                 .or_else(|| text.split_once('='))
                 .filter(|(name, _)| !name.trim().is_empty())
                 .ok_or_else(|| format!("{flag} takes `Name: value` or `Name=value`"))?;
-            self.insert(name.trim(), Said::flag(flag, value.trim().to_owned()));
+            self.insert(name.trim(), Located::flag(flag, value.trim().to_owned()));
         }
         Ok(())
     }

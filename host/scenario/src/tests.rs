@@ -54,7 +54,7 @@ fn compare(expected: &Path, actual: &str) -> Result<(), String> {
 }
 
 /// Problems as a line of text each, and as they are shown with the text they are in.
-fn told(problems: Vec<Problem>) -> String {
+fn rendered(problems: Vec<Problem>) -> String {
     let error = ScenarioError::new(problems);
     let mut told = format!("{error}\n");
     let shown =
@@ -79,12 +79,12 @@ fn invalid_scenarios_are_told_what_is_wrong() {
             Ok(scenario) => match scenario.validate() {
                 Ok(()) => failures.push(format!("{}: nothing is found wrong", case.display())),
                 Err(error) => {
-                    let told = told(error.problems().to_vec());
+                    let told = rendered(error.problems().to_vec());
                     failures.extend(compare(&case.join("error.txt"), &told).err());
                 }
             },
             Err(error) => {
-                let told = told(error.problems().to_vec());
+                let told = rendered(error.problems().to_vec());
                 failures.extend(compare(&case.join("error.txt"), &told).err());
             }
         }
@@ -210,14 +210,14 @@ fn survives(text: &str) {
         Ok(scenario) => {
             let both = scenario.clone().overlay(scenario);
             if let Err(error) = both.validate() {
-                told(error.problems().to_vec());
+                rendered(error.problems().to_vec());
             }
             let mut out = String::new();
             write!(out, "{}", said(&both)).unwrap();
         }
         Err(error) => {
             assert!(!error.problems().is_empty());
-            told(error.problems().to_vec());
+            rendered(error.problems().to_vec());
         }
     }
 }

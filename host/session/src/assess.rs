@@ -40,7 +40,7 @@ pub fn assess<E: Borrow<Exchange>>(
 ///
 /// # Errors
 /// The first error of reading.
-pub fn assess_read<E: Borrow<Exchange>, X>(
+pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     tokenizer: &Tokenizer,
     scorers: &[Scorer],

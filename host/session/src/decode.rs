@@ -12,7 +12,9 @@ use crate::run::RunError;
 use load::drive::{End, Report};
 use load::pace::Signal;
 use load::vitals::Vitals;
-use model::exchange::{Event, Exchange, FailureClass, Kind, Outcome, Reason, Usage};
+use model::exchange::{
+    Event, Events, Exchange, FailureClass, Kind, Open, Outcome, Reason, Reply, Usage,
+};
 use model::frame::Frames;
 use model::target::Secrets;
 use model::units::Nanos;
@@ -34,48 +36,48 @@ const MESSAGE_BYTES: usize = 1_000;
 
 /// Counts consecutive failures of a plugin, and ends the run when there are too many.
 #[derive(Clone)]
-pub struct Patience {
-    row: Arc<AtomicU32>,
-    last_straw: Arc<Mutex<Option<RunError>>>,
+pub struct FailureLimit {
+    in_a_row: Arc<AtomicU32>,
+    abort_reason: Arc<Mutex<Option<RunError>>>,
     signal: Signal,
 }
 
-impl Patience {
+impl FailureLimit {
     /// For one run.
     pub fn new(signal: Signal) -> Self {
-        Patience {
-            row: Arc::default(),
-            last_straw: Arc::default(),
+        FailureLimit {
+            in_a_row: Arc::default(),
+            abort_reason: Arc::default(),
             signal,
         }
     }
 
     /// The same, but for failures of another kind of call, which are counted separately.
-    pub fn with_own_row(&self) -> Self {
-        Patience {
-            row: Arc::default(),
+    pub(crate) fn with_own_count(&self) -> Self {
+        FailureLimit {
+            in_a_row: Arc::default(),
             ..self.clone()
         }
     }
 
     /// A request was written, or a reply read to its end.
-    pub fn restored(&self) {
-        if self.row.load(Ordering::Relaxed) != 0 {
-            self.row.store(0, Ordering::Relaxed);
+    pub fn reset(&self) {
+        if self.in_a_row.load(Ordering::Relaxed) != 0 {
+            self.in_a_row.store(0, Ordering::Relaxed);
         }
     }
 
     /// It failed because of the plugin.
-    pub fn tried(&self, error: &PluginError) {
-        if self.row.fetch_add(1, Ordering::Relaxed) + 1 >= TOLERATED {
+    pub fn count(&self, error: &PluginError) {
+        if self.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= TOLERATED {
             let reason = format!("{error} ({TOLERATED} times in a row)");
-            self.end(RunError::LastStraw(reason));
+            self.abort(RunError::Aborted(reason));
         }
     }
 
     /// Ends the run at once, for a reason that will not go away.
-    pub fn end(&self, reason: RunError) {
-        self.last_straw
+    pub fn abort(&self, reason: RunError) {
+        self.abort_reason
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .get_or_insert(reason);
@@ -83,8 +85,8 @@ impl Patience {
     }
 
     /// Why the run was ended, if it was. Returned once.
-    pub fn last_straw(&self) -> Option<RunError> {
-        self.last_straw
+    pub(crate) fn abort_reason(&self) -> Option<RunError> {
+        self.abort_reason
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .take()
@@ -96,7 +98,7 @@ pub struct Decoder {
     /// Its own instance of the backend.
     pub dialect: Dialect,
     /// Shared by all of the run.
-    pub patience: Patience,
+    pub failures: FailureLimit,
     /// Removed from what the server and the plugin say.
     pub secrets: Secrets,
     /// Output tokens so far, for the progress line: as reported in events, or one per event.
@@ -141,7 +143,7 @@ impl Fault {
     fn refused(class: FailureClass, refusal: Refusal) -> Self {
         Fault {
             class,
-            reason: refusal.told(),
+            reason: refusal.known_reason(),
             message: refusal.message,
         }
     }
@@ -159,7 +161,7 @@ impl Decoder {
                         key,
                         mut frames,
                         handed_on,
-                        heard,
+                        progress,
                     } => {
                         // Frames of the same reply that have piled up go into the same call.
                         while frames.len() < BATCH {
@@ -178,9 +180,11 @@ impl Decoder {
                         }
                         let answer = open.entry(key).or_default();
                         self.take(answer, &frames);
-                        heard.output.store(answer.last_output.0, Ordering::Release);
+                        progress
+                            .output
+                            .store(answer.last_output.0, Ordering::Release);
                         if let Some(last) = frames.last() {
-                            heard.decoded.store(last.at.0, Ordering::Release);
+                            progress.decoded.store(last.at.0, Ordering::Release);
                         }
                         if let Some(vitals) = &self.vitals {
                             vitals.decoded(handed_on);
@@ -228,7 +232,7 @@ impl Decoder {
     fn fault(&self, answer: &mut Answer, frames: &Frames, error: &PluginError) {
         let unfinished = frames.last().is_some_and(|frame| frame.unfinished);
         let class = if error.is_misbehaviour() {
-            self.patience.tried(error);
+            self.failures.count(error);
             FailureClass::Plugin
         } else if unfinished {
             FailureClass::CutOff
@@ -279,23 +283,18 @@ impl Decoder {
             .explain(status, &self.secrets.redact_bytes(body))
         {
             Ok(said) => {
-                self.patience.restored();
+                self.failures.reset();
                 Fault::refused(FailureClass::HttpStatus, said)
             }
             Err(error) => {
-                self.patience.tried(&error);
+                self.failures.count(&error);
                 Fault::new(FailureClass::HttpStatus, error.to_string())
             }
         }
     }
 
     /// Puts the exchange together and judges how it went.
-    fn close(
-        &mut self,
-        mut exchange: Box<Exchange>,
-        mut answer: Answer,
-        end: End,
-    ) -> Box<Exchange> {
+    fn close(&mut self, exchange: Box<Open>, mut answer: Answer, end: End) -> Box<Exchange> {
         if matches!(end, End::Whole { ends_answer: true })
             && answer.fault.is_none()
             && !answer.whole
@@ -307,7 +306,7 @@ impl Decoder {
         let class = answer.fault.as_ref().map(|fault| fault.class);
         let is_spoilt = class == Some(FailureClass::Plugin);
         if answer.decoded && !is_spoilt {
-            self.patience.restored();
+            self.failures.reset();
         }
         let fault = match (answer.fault, end) {
             // An event that was cut off says less than the error that cut it.
@@ -344,15 +343,19 @@ impl Decoder {
                 Fault::new(FailureClass::Empty, what)
             })
         });
+        let mut events = Events::default();
         for event in answer.events {
-            exchange.events.push(event);
+            events.push(event);
         }
-        exchange.output = answer.output;
-        exchange.reasoning = answer.reasoning;
-        exchange.tool_calls = answer.tool_calls;
-        exchange.finish = answer.finish;
-        exchange.usage = answer.usage;
-        exchange.outcome = match fault {
+        let reply = Reply {
+            events,
+            output: answer.output,
+            reasoning: answer.reasoning,
+            tool_calls: answer.tool_calls,
+            finish: answer.finish,
+            usage: answer.usage,
+        };
+        let outcome = match fault {
             None => Outcome::Ok,
             Some(fault) => Outcome::Failed {
                 class: fault.class,
@@ -360,7 +363,7 @@ impl Decoder {
                 message: fit(&self.secrets.redact(&fault.message)),
             },
         };
-        exchange
+        Box::new(exchange.finish(reply, outcome))
     }
 }
 

@@ -7,13 +7,13 @@
 //!
 //! `cli` shows it, except for the page for Prometheus ([`exposition`], [`listen`]).
 
-mod books;
 pub mod cells;
 mod due;
 pub mod exposition;
 pub mod history;
 pub mod listen;
 pub mod snapshot;
+mod totals;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub use history::History;
 pub use snapshot::{Latency, Phase, Snapshot, Stopped};
 
-use books::Books;
 use due::DueCount;
+use totals::Totals;
 
 use load::pace::Signal;
 use load::vitals::{Vitals, Watched};
@@ -55,7 +55,7 @@ pub struct Live {
     /// When everything was on record, in nanoseconds since the run's origin; 0 before.
     over_since: AtomicU64,
     given_out: Alone,
-    books: Mutex<Books>,
+    totals: Mutex<Totals>,
     begun: OnceLock<Begun>,
     onlookers: Mutex<Vec<Watched>>,
 }
@@ -88,7 +88,7 @@ enum Due {
 
 impl Live {
     /// Of a run that is not begun, whose start is timed there.
-    pub fn timed_by(timings: &Arc<Timings>) -> Self {
+    pub(crate) fn timed_by(timings: &Arc<Timings>) -> Self {
         Live {
             timings: Arc::clone(timings),
             ..Live::default()
@@ -170,7 +170,7 @@ impl Live {
             .begun
             .get()
             .is_none_or(|begun| begun.plan.request.stream);
-        lock(&self.books).enter(exchange, streamed);
+        lock(&self.totals).enter(exchange, streamed);
     }
 
     /// The instant that onlookers see: the present until the run is over.
@@ -192,23 +192,23 @@ impl Live {
         };
         let given_out = self.given_out.0.load(Ordering::Relaxed);
         let seen = self.output_tokens.load(Ordering::Relaxed);
-        let books = lock(&self.books);
-        let [ttft, itl, tpot, e2e, send_lag] = books.latencies(now);
+        let totals = lock(&self.totals);
+        let [ttft, itl, tpot, e2e, send_lag] = totals.latencies(now);
         let mut snapshot = Snapshot {
             phase,
             stopped: begun.map_or(Stopped::No, |begun| stopped(&begun.signal)),
             elapsed,
             ready: self.ready.load(Ordering::Relaxed),
-            warmup: books.warmup,
+            warmup: totals.warmup,
             due: None,
             given_out,
             in_flight: begun.map_or(0, |begun| begun.signal.in_flight() as u64),
             waiting: None,
-            answered: books.answered,
-            sent: books.sent,
-            failed: books.failed.clone(),
-            input_tokens: books.input_tokens,
-            output_tokens: books.output_tokens,
+            answered: totals.answered,
+            sent: totals.sent,
+            failed: totals.failed.clone(),
+            input_tokens: totals.input_tokens,
+            output_tokens: totals.output_tokens,
             tokens_seen: elapsed.map_or(0, |_| {
                 seen.saturating_sub(self.tokens_before.load(Ordering::Relaxed))
             }),
@@ -221,7 +221,7 @@ impl Live {
                 .and_then(|begun| begun.vitals.as_ref())
                 .and_then(|vitals| vitals.load()),
         };
-        drop(books);
+        drop(totals);
         if let (Some(begun), Some(elapsed)) = (begun, elapsed) {
             begun.tell_due(&mut snapshot, elapsed);
         }

@@ -9,15 +9,14 @@ use crossbeam_channel::{Receiver, Sender};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 
-use crate::decode::{Patience, failed};
+use crate::decode::{FailureLimit, failed};
 use crate::run::{Parts, RunError};
 use load::transport::Request;
 use model::connection::Version;
-use model::exchange::{Events, Exchange, FailureClass, Outcome, Phase, SampleFacts, Turn};
+use model::exchange::{FailureClass, Outcome, Phase, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
 use model::hex;
 use model::target::{Secrets, Target};
-use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{self, Dialect, Part, Prompt, Sample};
 use plugins::backend::{Sampling, Settings};
@@ -46,15 +45,20 @@ const REQUEST_BYTES: usize = 1 << 10;
 pub enum Item {
     /// Ready to be sent.
     Ready {
-        /// What is known of the exchange.
-        exchange: Box<Exchange>,
+        /// What it asks.
+        prepared: Box<Prepared>,
         /// The request.
         request: Request,
         /// The conversation it belongs to.
         session: Option<Arc<str>>,
     },
-    /// The backend could not write it: the exchange as it will be recorded, but for its due time.
-    Faulty(Box<Exchange>),
+    /// The backend could not write it.
+    Faulty {
+        /// What it was to ask.
+        prepared: Box<Prepared>,
+        /// What will be recorded of it.
+        outcome: Outcome,
+    },
 }
 
 /// Turns samples into requests.
@@ -62,7 +66,7 @@ pub struct Preparation {
     samples: Samples,
     writer: Writer,
     plan: Plan,
-    patience: Patience,
+    failures: FailureLimit,
     framing: Framing,
 }
 
@@ -73,7 +77,7 @@ struct Writer {
     targets: Vec<Target>,
     version: Version,
     secrets: Secrets,
-    patience: Patience,
+    failures: FailureLimit,
 }
 
 /// Requests in waiting, in order.
@@ -105,7 +109,7 @@ impl Preparation {
     ///
     /// # Errors
     /// If a plugin refuses its configuration or input, or traps.
-    pub fn open(plan: &Plan, parts: &Parts, patience: &Patience) -> Result<Self, PluginError> {
+    pub fn open(plan: &Plan, parts: &Parts, failures: &FailureLimit) -> Result<Self, PluginError> {
         let mut dialect = parts.backend.open()?;
         let framing = dialect.framing(plan.request.stream)?.into();
         Ok(Preparation {
@@ -118,10 +122,10 @@ impl Preparation {
                 version: plan.connection.http,
                 secrets: parts.secrets.clone(),
                 // Requests that can be written say nothing about replies that cannot be read.
-                patience: patience.with_own_row(),
+                failures: failures.with_own_count(),
             },
             plan: plan.clone(),
-            patience: patience.clone(),
+            failures: failures.clone(),
             framing,
         })
     }
@@ -181,7 +185,7 @@ impl Preparation {
             samples,
             mut writer,
             plan,
-            patience,
+            failures,
             ..
         } = self;
         let planned = plan.requests().unwrap_or(u64::MAX);
@@ -190,7 +194,7 @@ impl Preparation {
             let sampler = std::thread::Builder::new().name("sample".into());
             let started = sampler.spawn_scoped(scope, move || sample(samples, planned, &sampled));
             if let Err(cause) = started {
-                return patience.end(RunError::Thread(cause));
+                return failures.abort(RunError::Thread(cause));
             }
             // Dropped at the end of this scope: a sampler that waits for room then finds no receiver.
             let batches: Receiver<Result<Vec<Sample>, PluginError>> = batches;
@@ -198,7 +202,7 @@ impl Preparation {
             for batch in &batches {
                 let batch = match batch {
                     Ok(batch) => batch,
-                    Err(error) => return patience.end(error.into()),
+                    Err(error) => return failures.abort(error.into()),
                 };
                 for sample in batch {
                     if plan.holds(index) {
@@ -260,7 +264,7 @@ impl Writer {
         }
         let sample = &sample;
         let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
-        let mut exchange = Box::new(Exchange {
+        let mut prepared = Box::new(Prepared {
             index,
             phase,
             sample: SampleFacts {
@@ -280,38 +284,21 @@ impl Writer {
                 request_bytes: 0,
                 request_digest: String::new(),
             },
-            due: Nanos::ZERO,
-            granted: None,
             target: self.target_of(index, session),
-            connection: None,
-            sent: None,
-            written: None,
-            first_byte: None,
-            headers: None,
-            status: None,
-            read_lag: None,
-            events: Events::default(),
-            ended: None,
-            output: String::new(),
-            reasoning: String::new(),
-            tool_calls: String::new(),
-            finish: None,
-            usage: None,
-            outcome: Outcome::Ok,
         });
-        match self.request(sample, &mut exchange) {
+        match self.request(sample, &mut prepared) {
             Ok(request) => {
-                self.patience.restored();
+                self.failures.reset();
                 Item::Ready {
-                    exchange,
+                    prepared,
                     request,
                     session: session.map(Arc::from),
                 }
             }
             Err(error) => {
-                self.patience.tried(&error);
-                exchange.outcome = failed(FailureClass::Plugin, &error.to_string());
-                Item::Faulty(exchange)
+                self.failures.count(&error);
+                let outcome = failed(FailureClass::Plugin, &error.to_string());
+                Item::Faulty { prepared, outcome }
             }
         }
     }
@@ -331,11 +318,11 @@ impl Writer {
     fn request(
         &mut self,
         sample: &Sample,
-        exchange: &mut Exchange,
+        prepared: &mut Prepared,
     ) -> Result<Request, PluginError> {
         let encoded = self.dialect.encode(sample, &self.settings)?;
-        let target = &self.targets[exchange.target as usize];
-        let facts = &mut exchange.sample;
+        let target = &self.targets[prepared.target as usize];
+        let facts = &mut prepared.sample;
         let path = target.path(&encoded.path);
         let mut hash = Sha256::new();
         hash.update(&encoded.method);
@@ -359,7 +346,7 @@ impl Writer {
 ///
 /// # Errors
 /// If something in it is not allowed in HTTP.
-pub fn http_request(
+pub(crate) fn http_request(
     target: &Target,
     version: Version,
     secrets: &Secrets,
@@ -390,13 +377,13 @@ pub fn http_request(
 impl Item {
     /// The approximate memory that it takes.
     fn bytes(&self) -> usize {
-        REQUEST_BYTES + self.exchange().sample.request_bytes as usize
+        REQUEST_BYTES + self.prepared().sample.request_bytes as usize
     }
 
-    /// What is known of the exchange.
-    pub fn exchange(&self) -> &Exchange {
+    /// What it asks.
+    pub fn prepared(&self) -> &Prepared {
         match self {
-            Item::Ready { exchange, .. } | Item::Faulty(exchange) => exchange,
+            Item::Ready { prepared, .. } | Item::Faulty { prepared, .. } => prepared,
         }
     }
 }
@@ -478,7 +465,7 @@ impl Stock {
 fn settings(plan: &Plan) -> Settings {
     let request = &plan.request;
     Settings {
-        model: plan.target.model.clone().unwrap_or_default(),
+        model: plan.target.model.clone(),
         streaming: request.stream,
         output_tokens: request.output_tokens,
         min_output_tokens: request.min_output_tokens,

@@ -1,10 +1,11 @@
-//! Turns a scenario as written into a plan with nothing left to decide: fills in defaults, finds and
+//! The first step of a run: turns a scenario as written into a [`Draft`] of its plan. Fills in defaults, finds and
 //! loads plugins, compares their configurations with their schemas, opens the tokenizer and
 //! reads input files. Everything that is wrong is reported at once.
 
 mod ahead;
 mod defaults;
 mod remarks;
+mod source;
 mod targets;
 mod trace;
 
@@ -20,6 +21,9 @@ use defaults::{
     controls, goodput, limits, load_of, percentiles, request_options, thresholds, timeouts,
 };
 
+pub use source::{Shipped, Source, Variables};
+
+use crate::draft::{Draft, DraftTarget};
 use crate::run::Parts;
 use model::file::PlannedFile;
 use model::hex;
@@ -33,30 +37,15 @@ use plugins::load::{self, Plugin};
 use plugins::sandbox::{Grants, LogBook};
 use plugins::scorer::Scorer;
 use plugins::{Info, PluginError};
-use reader::{ConfigTable, Place, Problem, Said, ScenarioError};
-use scenario::plan::{Plan, PlannedDataset, PlannedPlugin, PlannedTarget, PlannedTokenizer};
-use scenario::{Scenario, check_config};
+use reader::{ConfigTable, Located, Place, Problem, ScenarioError};
+use scenario::check_config;
+use scenario::plan::{PlannedPlugin, PlannedTokenizer};
 use tokenizer::{Tokenizer, TokenizerError};
 
-/// A scenario and where it comes from.
-#[derive(Clone, Debug, Default)]
-pub struct Source {
-    /// The scenario, with flags laid over it.
-    pub scenario: Scenario,
-    /// Its name if it does not set one.
-    pub name: String,
-    /// The folder that its relative paths start from, if it came from a file.
-    pub folder: Option<PathBuf>,
-    /// Plugins named on the command line; each replaces the scenario's own plugin of its kind.
-    pub plugins: Vec<Said<String>>,
-    /// Folders to search for plugins.
-    pub plugin_path: Vec<PathBuf>,
-}
-
-/// A run that can begin, except that the server may have to be asked for the model's name.
+/// A run whose targets have not been asked yet.
 pub struct Resolved {
-    /// The plan.
-    pub plan: Plan,
+    /// The plan, but for the model where the scenario names none.
+    pub draft: Draft,
     /// What a run is made of.
     pub parts: Parts,
     /// The scorers that judge the answers.
@@ -197,7 +186,7 @@ impl<'s> Resolution<'s> {
             self.questions(backend);
         }
         let trace = self.trace();
-        let load = load_of(scenario, trace.as_ref());
+        let mut load = load_of(scenario, trace.as_ref());
 
         let (Some((backend, planned_backend)), Some((dataset, planned_dataset)), Some(targets)) =
             (backend, dataset, targets)
@@ -208,14 +197,20 @@ impl<'s> Resolution<'s> {
             return Err(self.faults);
         }
         let (scorers, planned_scorers) = scorers.into_iter().unzip();
-        let mut plan = Plan {
+        let trace = match trace {
+            Some((_, trace)) => trace,
+            None => self.planned_arrivals(&mut load, &dataset),
+        };
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
+        let draft = Draft {
             name: scenario
                 .name
                 .as_ref()
                 .map_or_else(|| self.source.name.clone(), |name| name.value.clone()),
-            runner: env!("CARGO_PKG_VERSION").to_owned(),
             about: redact::about(scenario.about.said(), &secrets),
-            target: PlannedTarget {
+            target: DraftTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),
                 model: scenario
                     .target
@@ -226,10 +221,8 @@ impl<'s> Resolution<'s> {
                 headers: header_names,
             },
             backend: planned_backend,
-            dataset: PlannedDataset {
-                plugin: planned_dataset,
-                files,
-            },
+            dataset: planned_dataset,
+            files,
             scorers: planned_scorers,
             tokenizer: PlannedTokenizer {
                 name: tokenizer.name().to_owned(),
@@ -244,17 +237,10 @@ impl<'s> Resolution<'s> {
             goodput: goodput(scenario),
             thresholds: thresholds(scenario),
             sandbox: limits,
-            slice: None,
+            slice: self.source.slice,
         };
-        let trace = match trace {
-            Some((_, trace)) => trace,
-            None => self.planned_arrivals(&mut plan, &dataset),
-        };
-        if !self.faults.is_empty() {
-            return Err(self.faults);
-        }
         Ok(Resolved {
-            plan,
+            draft,
             parts: Parts {
                 backend,
                 dataset,
@@ -312,7 +298,7 @@ impl<'s> Resolution<'s> {
         if chosen.dataset.is_none() {
             chosen.dataset = self.named(scenario.dataset.plugin.as_ref(), Kind::Dataset, failed);
         }
-        for Said { value: scorer, .. } in scenario.scorers.iter().flatten() {
+        for Located { value: scorer, .. } in scenario.scorers.iter().flatten() {
             if let Some((plugin, place)) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false) {
                 chosen.scorers.push((plugin, place, scorer.config.clone()));
             }
@@ -321,7 +307,7 @@ impl<'s> Resolution<'s> {
         chosen
     }
 
-    fn load(&mut self, said: &Said<String>) -> Option<Plugin> {
+    fn load(&mut self, said: &Located<String>) -> Option<Plugin> {
         let loaded = self.loaded.remove(&said.value).unwrap_or_else(|| {
             let search = ahead::search(self.source);
             load::load_within(&said.value, &search, &limits(&self.source.scenario))
@@ -341,14 +327,15 @@ impl<'s> Resolution<'s> {
     /// The plugin that the scenario names in a place, which must have the place's kind.
     fn named(
         &mut self,
-        said: Option<&'s Said<String>>,
+        said: Option<&'s Located<String>>,
         kind: Kind,
         may_be_missing: bool,
     ) -> Option<(Plugin, Option<&'s Place>)> {
         let Some(said) = said else {
             if !may_be_missing {
                 let name = kind.name();
-                let shipped: Vec<&str> = shipped::plugins()
+                let shipped: Vec<&str> = (self.source.shipped.iter())
+                    .map(|(plugin, _)| *plugin)
                     .filter(|plugin| plugin.starts_with(kind.folder()))
                     .collect();
                 let short = match kind {

@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::decode::Patience;
+use crate::decode::FailureLimit;
 use crate::prepare::Preparation;
-use load::drive::desk::Desk;
+use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
 use load::pace::Signal;
 use load::transport::Connect;
@@ -24,15 +24,15 @@ use plugins::dataset::Dataset;
 use report::record::RecordError;
 use scenario::plan::Plan;
 
-mod aside;
 mod backstage;
 mod conductor;
+mod server_control;
 
 pub use crate::live::Live;
 
-use aside::Aside;
 use backstage::{Alarm, Backstage, propagate, thread};
 use conductor::Conductor;
+use server_control::ServerControl;
 
 /// The most connections opened ahead for a run with a fixed rate.
 const SPARE_CONNECTIONS: usize = 256;
@@ -60,7 +60,7 @@ pub enum RunError {
     Plugin(#[from] PluginError),
     /// A plugin failed too often.
     #[error("the run was stopped: {0}")]
-    LastStraw(String),
+    Aborted(String),
     /// Records could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -112,7 +112,7 @@ pub struct Control {
 
 impl RunError {
     /// Whether the measurement never began, whatever may be recorded of a warm-up.
-    pub fn is_before_measurement(&self) -> bool {
+    pub(crate) fn is_before_measurement(&self) -> bool {
         matches!(self, RunError::Flush { .. } | RunError::Metrics { .. })
     }
 }
@@ -120,6 +120,71 @@ impl RunError {
 /// How many workers and decode threads a machine with this many cores gets.
 fn workers(cores: usize) -> usize {
     (cores / 2).clamp(1, 8)
+}
+
+/// What a run is made on.
+pub trait Executor {
+    /// What wakes the pacer of a run.
+    fn signal(&self) -> Signal;
+}
+
+/// An [`Executor`] that runs plans over connections of this kind.
+pub trait Execute<C>: Executor {
+    /// Runs a plan.
+    fn execute(
+        &self,
+        plan: &Plan,
+        parts: &Parts,
+        connect: &C,
+        folder: &Path,
+        control: &Control,
+    ) -> impl Future<Output = Result<(), RunError>>;
+}
+
+/// Real time, and threads of the run's own: [`on_threads`]. Its future blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Threads;
+
+/// Virtual time, on the calling task: [`on_paused_clock`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PausedClock;
+
+impl Executor for Threads {
+    fn signal(&self) -> Signal {
+        Signal::for_thread()
+    }
+}
+
+impl<C: Connect + Clone + Send + 'static> Execute<C> for Threads {
+    async fn execute(
+        &self,
+        plan: &Plan,
+        parts: &Parts,
+        connect: &C,
+        folder: &Path,
+        control: &Control,
+    ) -> Result<(), RunError> {
+        on_threads(plan, parts, connect, folder, control)
+    }
+}
+
+impl Executor for PausedClock {
+    fn signal(&self) -> Signal {
+        Signal::for_task()
+    }
+}
+
+impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
+    async fn execute(
+        &self,
+        plan: &Plan,
+        parts: &Parts,
+        connect: &C,
+        folder: &Path,
+        control: &Control,
+    ) -> Result<(), RunError> {
+        on_paused_clock(plan, parts, connect, folder, control).await
+    }
 }
 
 /// Runs a plan in real time, on threads of its own.
@@ -144,9 +209,9 @@ where
     let mut orders = Vec::new();
     let mut threads = Vec::new();
     for number in 0..stage.workers {
-        let (desk, receiver) = Desk::new();
-        let napper = stage.may_nap().then(|| desk.napper());
-        orders.push(desk);
+        let (handle, receiver) = WorkerHandle::new();
+        let napper = stage.may_nap().then(|| handle.napper());
+        orders.push(handle);
         let worker = stage.worker(connect);
         let alarm = Alarm(control.signal.clone());
         let signal = control.signal.clone();
@@ -179,7 +244,7 @@ where
 ///
 /// # Errors
 /// As [`on_threads`].
-pub async fn on_paused_clock<C>(
+pub(crate) async fn on_paused_clock<C>(
     plan: &Plan,
     parts: &Parts,
     connect: &C,
@@ -190,11 +255,11 @@ where
     C: Connect + Clone + 'static,
 {
     let (stage, prepared) = Stage::set(plan, parts, folder, control, 1, Clock::start(), None)?;
-    let (desk, receiver) = Desk::new();
+    let (handle, receiver) = WorkerHandle::new();
     let worker = stage.worker(connect);
     let conduct = async {
         // The worker leaves when the orders end, so they end with the conducting.
-        let orders = [desk];
+        let orders = [handle];
         stage.conduct(&orders, prepared).await
     };
     let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
@@ -202,7 +267,7 @@ where
 }
 
 /// Writes the requests, and asks what is not measured.
-type Prepared<'r> = (Preparation, Option<Aside<'r>>);
+type Prepared<'r> = (Preparation, Option<ServerControl<'r>>);
 
 /// A run with everything in its place.
 struct Stage<'r> {
@@ -227,9 +292,9 @@ impl<'r> Stage<'r> {
         clock: Clock,
         vitals: Option<Arc<Vitals>>,
     ) -> Result<(Self, Prepared<'r>), RunError> {
-        let patience = Patience::new(control.signal.clone());
-        let preparation = Preparation::open(plan, parts, &patience)?;
-        let aside = Aside::open(plan, parts)?;
+        let failures = FailureLimit::new(control.signal.clone());
+        let preparation = Preparation::open(plan, parts, &failures)?;
+        let server_control = ServerControl::open(plan, parts)?;
         let live = &control.live;
         live.begin(plan, &parts.trace, clock, &control.signal, vitals.as_ref());
         let stage = Stage {
@@ -244,12 +309,12 @@ impl<'r> Stage<'r> {
                 folder,
                 workers,
                 control,
-                patience,
+                failures,
                 vitals.as_ref(),
             )?,
             vitals,
         };
-        Ok((stage, (preparation, aside)))
+        Ok((stage, (preparation, server_control)))
     }
 
     /// Whether readers may nap: if the kernel's timestamps count, nothing depends on when they look except the
@@ -285,8 +350,8 @@ impl<'r> Stage<'r> {
 
     async fn conduct(
         &self,
-        orders: &[Desk],
-        (preparation, aside): Prepared<'_>,
+        orders: &[WorkerHandle],
+        (preparation, server_control): Prepared<'_>,
     ) -> Result<(), RunError> {
         Conductor {
             plan: self.plan,
@@ -299,7 +364,7 @@ impl<'r> Stage<'r> {
             trace: &self.parts.trace,
             vitals: self.vitals.as_ref(),
         }
-        .conduct(preparation, aside)
+        .conduct(preparation, server_control)
         .await
     }
 

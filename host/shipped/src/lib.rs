@@ -1,5 +1,7 @@
 //! What ships inside the runner: the first-party components and the scenarios,
 //! each under the relative name that it has in the repository.
+//!
+//! This crate owns the bytes. It leaves loading and reading them to others.
 
 #![forbid(unsafe_code)]
 

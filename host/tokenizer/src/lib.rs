@@ -1,5 +1,7 @@
 //! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, or a substitute that
 //! treats every byte as a token, which serves the mock engine and makes every count approximate.
+//!
+//! This crate owns the path from text to tokens. It leaves to others which texts are counted.
 
 use std::path::{Path, PathBuf};
 

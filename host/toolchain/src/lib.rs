@@ -1,8 +1,8 @@
 //! Which Rust of this machine compiles plugins to WebAssembly, and the command that does.
 //!
 //! There are two: the active toolchain with the target installed, and the distribution's, which compiles the
-//! standard library from its sources. This crate finds and describes them; `componentize` makes components of what
-//! they write. The caller chooses by [`Wanted`] and prints the choice.
+//! standard library from its sources. This crate owns finding and describing them. It leaves making components of what
+//! they write to `componentize`. The caller chooses by [`Wanted`] and prints the choice.
 #![forbid(unsafe_code)]
 
 use std::env;

@@ -184,7 +184,7 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
             &[("Peak output token throughput (tok/s)", "30000.00")],
             Id::PeakImpossible,
             Severity::Invalid,
-            "generated 20000 tokens",
+            "generated only 20000 tokens",
         ),
         (
             &[

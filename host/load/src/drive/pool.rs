@@ -76,7 +76,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     }
 
     /// Opens `count` connections, spread over the targets, a limited number at the same time.
-    pub async fn open_ahead(self: Rc<Self>, count: usize) {
+    pub(crate) async fn open_ahead(self: Rc<Self>, count: usize) {
         let next = Rc::new(Cell::new(0));
         let mut openers = tokio::task::JoinSet::new();
         for _ in 0..count.min(OPENING) {
@@ -92,7 +92,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     }
 
     /// Opens one connection to a target ahead of need, unless one that can be shared is there.
-    pub async fn open_spare(self: Rc<Self>, target: u32) {
+    pub(crate) async fn open_spare(self: Rc<Self>, target: u32) {
         let place = self.place(target);
         let opened = match self.connect.version() {
             Version::Http1 => {
@@ -184,7 +184,12 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     }
 
     /// Takes a connection back after its reply has ended.
-    pub fn put_back(&self, target: u32, session: Option<Arc<str>>, connection: Connection<C::Io>) {
+    pub(crate) fn put_back(
+        &self,
+        target: u32,
+        session: Option<Arc<str>>,
+        connection: Connection<C::Io>,
+    ) {
         match (self.reuse, session) {
             _ if matches!(connection, Connection::Http2(_)) => {}
             (Reuse::Never, _) => {}

@@ -12,8 +12,8 @@ use hyper::header::RETRY_AFTER;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
-use super::quiet::Quiet;
-use super::{End, Heard, Outlet, Report, Worker};
+use super::lazy_timer::LazyTimer;
+use super::{DecodeProgress, End, Outlet, Report, Worker};
 use crate::transport::{Broke, Connection, Head, Marks, Request, Sink, Unanswered};
 use model::clock::Clock;
 use model::connection::Timeouts;
@@ -50,8 +50,8 @@ pub(super) struct Reading<'r> {
     held_since: Nanos,
     handed_on: bool,
     last_frame: Nanos,
-    heard: Arc<Heard>,
-    patience: Patience,
+    progress: Arc<DecodeProgress>,
+    timer: TokenTimer,
 }
 
 impl<'r> Reading<'r> {
@@ -70,8 +70,8 @@ impl<'r> Reading<'r> {
             held_since: Nanos::ZERO,
             handed_on: false,
             last_frame: Nanos::ZERO,
-            heard: Arc::default(),
-            patience: Patience::new(worker.clock, worker.timeouts),
+            progress: Arc::default(),
+            timer: TokenTimer::new(worker.clock, worker.timeouts),
         }
     }
 
@@ -89,8 +89,7 @@ impl<'r> Reading<'r> {
                 }));
             }
             if self.framing != Framing::Whole
-                && let Poll::Ready((class, what)) =
-                    self.patience.poll_first(cx, self.marks.sent.get())
+                && let Poll::Ready((class, what)) = self.timer.poll_first(cx, self.marks.sent.get())
             {
                 return Poll::Ready(Err(NoHead::GivenUp(class, what)));
             }
@@ -115,9 +114,9 @@ impl<'r> Reading<'r> {
                 return Poll::Ready((end, connection.last_read()));
             }
             if self.framing != Framing::Whole
-                && let Poll::Ready((class, what)) = self.poll_patience(cx)
+                && let Poll::Ready((class, what)) = self.poll_timer(cx)
             {
-                let now = self.patience.clock.now();
+                let now = self.timer.clock.now();
                 return Poll::Ready((Some(End::Broke(class, what)), now));
             }
             Poll::Pending
@@ -144,7 +143,7 @@ impl<'r> Reading<'r> {
         Io: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let mut body = Beginning(Vec::new());
-        let idle = Duration::from(self.patience.timeouts.token_gap);
+        let idle = Duration::from(self.timer.timeouts.token_gap);
         let marks = Rc::clone(self.marks);
         let read = poll_fn(|cx| connection.poll_body(cx, &marks, &mut body));
         // What the server said before it fell silent or cut itself short is still its reason.
@@ -174,22 +173,22 @@ impl<'r> Reading<'r> {
         self.outlet.send(Report::Frames {
             key: self.outlet.key,
             frames: std::mem::replace(&mut self.frames, Frames::with_capacity(room.0, room.1)),
-            handed_on: self.patience.clock.now(),
-            heard: Arc::clone(&self.heard),
+            handed_on: self.timer.clock.now(),
+            progress: Arc::clone(&self.progress),
         });
     }
 
     /// Whether the next token is overdue. Only the decode thread knows what a token
     /// is, so when a timeout may have passed, everything that has arrived is decoded first.
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<(FailureClass, String)> {
-        while self.patience.poll_alarm(cx).is_ready() {
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(FailureClass, String)> {
+        while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();
             self.wait_until_decoded();
-            let output = match self.heard.output.load(Ordering::Acquire) {
+            let output = match self.progress.output.load(Ordering::Acquire) {
                 0 => None,
                 at => Some(Nanos(at)),
             };
-            if let Some(given_up) = self.patience.judge(self.marks.sent.get(), output) {
+            if let Some(given_up) = self.timer.judge(self.marks.sent.get(), output) {
                 return Poll::Ready(given_up);
             }
         }
@@ -200,7 +199,7 @@ impl<'r> Reading<'r> {
     /// Timeouts rarely come near, and must not depend on how busy that thread is.
     fn wait_until_decoded(&self) {
         for _ in 0..1_000 {
-            if self.heard.decoded.load(Ordering::Acquire) >= self.last_frame.0 {
+            if self.progress.decoded.load(Ordering::Acquire) >= self.last_frame.0 {
                 return;
             }
             std::thread::sleep(Duration::from_micros(50));
@@ -251,15 +250,15 @@ impl Sink for Beginning {
 }
 
 /// The timeouts for tokens. The timer is only set again when it has run out, not with every token.
-struct Patience {
+struct TokenTimer {
     clock: Clock,
     timeouts: Timeouts,
-    alarm: Option<Quiet<Sleep>>,
+    alarm: Option<LazyTimer<Sleep>>,
 }
 
-impl Patience {
+impl TokenTimer {
     fn new(clock: Clock, timeouts: Timeouts) -> Self {
-        Patience {
+        TokenTimer {
             clock,
             timeouts,
             alarm: None,
@@ -280,7 +279,7 @@ impl Patience {
             None => {
                 let at = self.clock.now() + self.shortest();
                 let sleep = tokio::time::sleep_until(self.clock.instant(at));
-                self.alarm.insert(Quiet::new(sleep))
+                self.alarm.insert(LazyTimer::new(sleep))
             }
         };
         alarm.poll(cx)

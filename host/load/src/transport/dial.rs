@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::socket::Socket;
+use super::socket::{Socket, socket};
 use super::stamp::Wire;
 pub use super::tls::TrustError;
 use super::{Connect, Opened, tls};
@@ -169,7 +169,7 @@ impl Connect for Dial {
             .map_err(|cause| cause.to_string())?;
         let connected = clock.now();
         let wire = Wire::new(clock);
-        let socket = Socket::new(stream, &wire, self.timestamps);
+        let socket = socket(stream, &wire, self.timestamps);
         let (io, secured) = match &host.tls {
             None => (Stream::Plain(socket), None),
             Some((connector, name)) => {

@@ -68,12 +68,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     }
 
     /// When bytes last arrived.
-    pub fn last_read(&self) -> Nanos {
+    pub(crate) fn last_read(&self) -> Nanos {
         self.wire.read_at()
     }
 
     /// Whether a request may be sent: the other side has neither closed it nor sent anything unasked.
-    pub fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.closed {
             let mut probe = [0; 1];
             let read = Pin::new(&mut self.io).poll_read(cx, &mut ReadBuf::new(&mut probe));

@@ -89,7 +89,7 @@ impl Drop for Stream {
 
 impl Stream {
     /// Whether the connection still takes requests.
-    pub fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         !self.sender.is_closed()
     }
 
@@ -122,7 +122,7 @@ impl Stream {
     }
 
     /// When bytes last arrived, on any stream.
-    pub fn last_read(&self) -> Nanos {
+    pub(crate) fn last_read(&self) -> Nanos {
         self.shared.wire.read_at()
     }
 

@@ -9,16 +9,15 @@
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::stamp::Wire;
+use super::stamp::{Plain, Receive, Stamped, Wire};
 use model::connection::Timestamps;
 use model::units::Nanos;
 
@@ -28,42 +27,36 @@ const BELIEVED: Nanos = Nanos(60_000_000_000);
 const CONTROL_BYTES: usize = 64;
 
 /// A TCP connection that notes when it is read and written.
-pub struct Socket {
-    stream: TcpStream,
-    wire: Rc<Wire>,
+pub type Socket = Stamped<TcpStream, Receiver>;
+
+/// Reads a TCP connection, with the kernel's receive times if it gives them.
+pub struct Receiver {
     kernel: bool,
 }
 
-impl Socket {
-    /// Wraps a connection. If the system has no receive timestamps, reads are stamped here.
-    pub fn new(stream: TcpStream, wire: &Rc<Wire>, timestamps: Timestamps) -> Self {
-        let kernel = timestamps == Timestamps::Kernel
-            && setsockopt(&stream, sockopt::ReceiveTimestampns, &true).is_ok();
-        let wire = Rc::clone(wire);
-        Socket {
-            stream,
-            wire,
-            kernel,
-        }
-    }
+/// Wraps a connection. If the system has no receive times, reads are stamped here.
+pub fn socket(stream: TcpStream, wire: &Rc<Wire>, timestamps: Timestamps) -> Socket {
+    let kernel = timestamps == Timestamps::Kernel
+        && setsockopt(&stream, sockopt::ReceiveTimestampns, &true).is_ok();
+    Stamped::reading(stream, wire, Receiver { kernel })
+}
 
-    /// Reads once; gives how many bytes, and how long they had lain there.
-    fn receive(&self, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
-        let mut control = [0; CONTROL_BYTES];
-        let mut buffers = [IoSliceMut::new(into)];
-        let received = recvmsg::<()>(
-            self.stream.as_raw_fd(),
-            &mut buffers,
-            Some(&mut control),
-            MsgFlags::empty(),
-        )?;
-        let stamp = received.cmsgs()?.find_map(|message| match message {
-            ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp),
-            _ => None,
-        });
-        let lag = stamp.and_then(|stamp| self.wire.clock.since_system_time(nanos(stamp)));
-        Ok((received.bytes, lag.filter(|lag| *lag < BELIEVED)))
-    }
+/// Reads once; gives how many bytes, and how long they had lain there.
+fn receive(stream: &TcpStream, wire: &Wire, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
+    let mut control = [0; CONTROL_BYTES];
+    let mut buffers = [IoSliceMut::new(into)];
+    let received = recvmsg::<()>(
+        stream.as_raw_fd(),
+        &mut buffers,
+        Some(&mut control),
+        MsgFlags::empty(),
+    )?;
+    let stamp = received.cmsgs()?.find_map(|message| match message {
+        ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp),
+        _ => None,
+    });
+    let lag = stamp.and_then(|stamp| wire.clock.since_system_time(nanos(stamp)));
+    Ok((received.bytes, lag.filter(|lag| *lag < BELIEVED)))
 }
 
 fn nanos(stamp: TimeSpec) -> Nanos {
@@ -72,21 +65,19 @@ fn nanos(stamp: TimeSpec) -> Nanos {
     Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
-impl AsyncRead for Socket {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
+impl Receive<TcpStream> for Receiver {
+    fn poll(
+        &self,
+        stream: &mut TcpStream,
+        wire: &Wire,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if !self.kernel {
-            let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-            if read.is_ready() {
-                self.wire.read(None);
-            }
-            return read;
+            return Plain.poll(stream, wire, cx, buf);
         }
         loop {
-            match self.stream.poll_read_ready(cx) {
+            match stream.poll_read_ready(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => return Poll::Pending,
@@ -94,8 +85,8 @@ impl AsyncRead for Socket {
             let into = buf.initialize_unfilled();
             let room = into.len();
             let mut partial = None;
-            let read = self.stream.try_io(Interest::READABLE, || {
-                let (bytes, lag) = self.receive(into)?;
+            let read = stream.try_io(Interest::READABLE, || {
+                let (bytes, lag) = receive(stream, wire, into)?;
                 if bytes > 0 && bytes < room {
                     // The socket is drained: said now, it saves the read that would find nothing.
                     partial = Some((bytes, lag));
@@ -106,44 +97,12 @@ impl AsyncRead for Socket {
             match (partial, read) {
                 (Some((bytes, lag)), _) | (None, Ok((bytes, lag))) => {
                     buf.advance(bytes);
-                    self.wire.read(lag);
+                    wire.read(lag);
                     return Poll::Ready(Ok(()));
                 }
                 (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
                 (None, Err(error)) => return Poll::Ready(Err(error)),
             }
         }
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.wire.write();
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.wire.write();
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -63,7 +63,7 @@ impl Wire {
     }
 
     /// Notes for a reply that bytes of it arrived with the last read.
-    pub fn mark_read(&self, marks: &Marks) {
+    pub(crate) fn mark_read(&self, marks: &Marks) {
         if marks.first_byte.get().is_none() {
             marks.first_byte.set(Some(self.read_at.get()));
         }
@@ -73,12 +73,12 @@ impl Wire {
     }
 
     /// The next write carries this request.
-    pub fn await_write(&self, marks: &Rc<Marks>) {
+    pub(crate) fn await_write(&self, marks: &Rc<Marks>) {
         self.unsent.borrow_mut().push(Rc::clone(marks));
     }
 
     /// This request is not sent here after all.
-    pub fn forget(&self, marks: &Rc<Marks>) {
+    pub(crate) fn forget(&self, marks: &Rc<Marks>) {
         let mut unsent = self.unsent.borrow_mut();
         unsent.retain(|other| !Rc::ptr_eq(other, marks));
         marks.sent.set(None);
@@ -96,35 +96,72 @@ impl Wire {
     }
 }
 
-/// A byte stream that has no instants of its own, noting them as it is used.
-pub struct Stamped<Io> {
+/// A byte stream that notes when it is read and written. `Read` is how it is read.
+pub struct Stamped<Io, Read = Plain> {
     io: Io,
     wire: Rc<Wire>,
+    read: Read,
 }
 
-impl<Io> Stamped<Io> {
-    /// Wraps a stream.
-    pub fn new(io: Io, wire: &Rc<Wire>) -> Self {
-        let wire = Rc::clone(wire);
-        Stamped { io, wire }
-    }
+/// How a byte stream is read, and how its [`Wire`] learns when the bytes came.
+pub trait Receive<Io> {
+    /// Reads once.
+    fn poll(
+        &self,
+        io: &mut Io,
+        wire: &Wire,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>>;
 }
 
-impl<Io: AsyncRead + Unpin> AsyncRead for Stamped<Io> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
+/// Bytes count as having come when they are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl<Io: AsyncRead + Unpin> Receive<Io> for Plain {
+    fn poll(
+        &self,
+        io: &mut Io,
+        wire: &Wire,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        let read = Pin::new(io).poll_read(cx, buf);
         if read.is_ready() {
-            self.wire.read(None);
+            wire.read(None);
         }
         read
     }
 }
 
-impl<Io: AsyncWrite + Unpin> AsyncWrite for Stamped<Io> {
+impl<Io> Stamped<Io> {
+    /// Wraps a stream that has no times of its own.
+    pub fn new(io: Io, wire: &Rc<Wire>) -> Self {
+        Stamped::reading(io, wire, Plain)
+    }
+}
+
+impl<Io, Read> Stamped<Io, Read> {
+    /// Wraps a stream that is read in this way.
+    pub fn reading(io: Io, wire: &Rc<Wire>, read: Read) -> Self {
+        let wire = Rc::clone(wire);
+        Stamped { io, wire, read }
+    }
+}
+
+impl<Io: Unpin, Read: Receive<Io> + Unpin> AsyncRead for Stamped<Io, Read> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Stamped { io, wire, read } = &mut *self;
+        read.poll(io, wire, cx, buf)
+    }
+}
+
+impl<Io: AsyncWrite + Unpin, Read: Unpin> AsyncWrite for Stamped<Io, Read> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -8,7 +8,7 @@ use hyper::header::HeaderValue;
 
 use super::template::{AFTER, BEFORE, DURING, OF_ERRORS, Template, Value};
 use super::{Asks, Dialect, Fixed, Framing, Gives, ScriptedRoute, Stream};
-use reader::{Place, Problem, Reader, Said};
+use reader::{Located, Place, Problem, Reader};
 
 const JSON: &str = "application/json";
 
@@ -111,7 +111,7 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
     })
 }
 
-fn fixed_status(t: &Reader<'_, '_>, status: Option<Said<u64>>) -> Option<u16> {
+fn fixed_status(t: &Reader<'_, '_>, status: Option<Located<u64>>) -> Option<u16> {
     let Some(said) = status else {
         return Some(200);
     };
@@ -134,21 +134,21 @@ fn missing(t: &Reader<'_, '_>, place: &Place, key: &str, what: &str) {
 
 /// The keys of a wire format, as they were written.
 struct Keys {
-    prompt: Option<Said<String>>,
-    tokens: Option<Said<String>>,
-    ignore_eos: Option<Said<String>>,
-    model: Option<Said<String>>,
-    stream: Option<Said<Stream>>,
-    framing: Option<Said<Cut>>,
-    prefix: Option<Said<Framing>>,
-    first: Option<Said<Template>>,
-    event: Option<Said<Template>>,
-    last: Option<Said<Template>>,
-    usage: Option<Said<Template>>,
-    end: Option<Said<Template>>,
-    whole: Option<Said<Template>>,
-    error: Option<Said<Template>>,
-    error_event: Option<Said<Template>>,
+    prompt: Option<Located<String>>,
+    tokens: Option<Located<String>>,
+    ignore_eos: Option<Located<String>>,
+    model: Option<Located<String>>,
+    stream: Option<Located<Stream>>,
+    framing: Option<Located<Cut>>,
+    prefix: Option<Located<Framing>>,
+    first: Option<Located<Template>>,
+    event: Option<Located<Template>>,
+    last: Option<Located<Template>>,
+    usage: Option<Located<Template>>,
+    end: Option<Located<Template>>,
+    whole: Option<Located<Template>>,
+    error: Option<Located<Template>>,
+    error_event: Option<Located<Template>>,
 }
 
 fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
@@ -202,7 +202,7 @@ fn is_pointer(text: &str) -> bool {
 }
 
 /// `prefix`: what is sent before each event of a length-prefixed stream.
-fn prefix(t: &mut Reader<'_, '_>) -> Option<Said<Framing>> {
+fn prefix(t: &mut Reader<'_, '_>) -> Option<Located<Framing>> {
     let mut place = None;
     let framing = t.table("prefix", |t| {
         let skip = t.integer("skip");
@@ -221,12 +221,12 @@ fn prefix(t: &mut Reader<'_, '_>) -> Option<Said<Framing>> {
             little_endian: little_endian.is_some_and(|said| said.value),
         }
     });
-    Some(Said::new(framing, place?))
+    Some(Located::new(framing, place?))
 }
 
 fn checked(
     t: &Reader<'_, '_>,
-    said: Option<Said<u64>>,
+    said: Option<Located<u64>>,
     key: &str,
     expected: &str,
     possible: impl FnOnce(u64) -> bool,
@@ -245,7 +245,7 @@ fn checked(
 
 impl Keys {
     /// The keys of streamed replies.
-    fn streamed(&self) -> [(&'static str, &Option<Said<Template>>); 5] {
+    fn streamed(&self) -> [(&'static str, &Option<Located<Template>>); 5] {
         [
             ("first", &self.first),
             ("event", &self.event),
@@ -257,7 +257,7 @@ impl Keys {
 
     /// All keys that were set, each with its place.
     fn said(&self) -> Vec<(&'static str, Place)> {
-        fn of<T>(key: &'static str, said: &Option<Said<T>>) -> Option<(&'static str, Place)> {
+        fn of<T>(key: &'static str, said: &Option<Located<T>>) -> Option<(&'static str, Place)> {
             said.as_ref().map(|said| (key, said.place.clone()))
         }
         let asked = [
@@ -358,11 +358,11 @@ impl Keys {
         let streamed = content_type
             .clone()
             .unwrap_or(HeaderValue::from_static(usual));
-        let value = |said: Option<Said<Template>>| said.map(|said| said.value);
+        let value = |said: Option<Located<Template>>| said.map(|said| said.value);
         let error = value(self.error).or_else(|| Template::read(ERROR, OF_ERRORS).ok())?;
         let prompt = self.prompt?.value;
         sound.then_some(())?;
-        let pointer = |said: Option<Said<String>>| said.map(|said| said.value);
+        let pointer = |said: Option<Located<String>>| said.map(|said| said.value);
         Some(Dialect {
             path: Cow::Owned(path.to_owned()),
             asks: Asks {

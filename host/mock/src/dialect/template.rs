@@ -173,7 +173,7 @@ impl Template {
     }
 
     /// Whether it has a line end of its own.
-    pub fn has_line_end(&self) -> bool {
+    pub(crate) fn has_line_end(&self) -> bool {
         let breaks =
             |part: &Part| matches!(part, Part::Literal(text) if text.contains(['\n', '\r']));
         self.parts.iter().any(breaks)
@@ -262,7 +262,7 @@ mod tests {
         let error = Template::read("{txt}", BEFORE).unwrap_err();
         assert_eq!(
             error,
-            "`{txt}` is no placeholder; here there are {index} {id} {model} {input-tokens} {cached-tokens}"
+            "`{txt}` is not a placeholder; use one of {index} {id} {model} {input-tokens} {cached-tokens}"
         );
         let error = Template::read("{finish}", DURING).unwrap_err();
         assert!(error.starts_with("`{finish}` is not known here"), "{error}");

@@ -273,7 +273,7 @@ async fn sglang_repeats_all_text_unless_it_is_incremental() {
     let length = r#"{"type":"length","length":3}"#;
     let end = r#","e2e_latency":0.16"#;
     let data = |got: Got, number| {
-        let id = format!("{:016x}", crate::fault::mixed(number));
+        let id = format!("{:016x}", model::random::mix(number));
         got.data()
             .into_iter()
             .map(move |data| data.replace(&id, "ID"))
@@ -292,7 +292,7 @@ async fn sglang_repeats_all_text_unless_it_is_incremental() {
     let whole = post(&cumulative, "/generate", &SGLANG.replace("true", "false"))
         .await
         .body();
-    let id = format!("{:016x}", crate::fault::mixed(1));
+    let id = format!("{:016x}", model::random::mix(1));
     assert_eq!(whole.replace(&id, "ID"), expected[2]);
 
     let incremental = engine("answer = { text = 'abcd' }\nincremental = true");

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::random::mix;
 use crate::units::Nanos;
 
 /// How long users think.
@@ -42,33 +43,9 @@ impl Think {
     }
 }
 
-/// Steele, Lea and Flood's SplitMix64: each number in, another one out, every bit of which depends on
-/// every bit of the first. It gives a user's turn without the draws of any other turn.
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The generator's first numbers from seed 1234567, as its authors' C program prints them.
-    #[test]
-    fn numbers_are_split_mix_64s() {
-        let gamma = 0x9e37_79b9_7f4a_7c15_u64;
-        let numbers: Vec<u64> = (0..3)
-            .map(|i| mix(1_234_567_u64.wrapping_add(gamma.wrapping_mul(i))))
-            .collect();
-        let wanted = [
-            6_457_827_717_110_365_317,
-            3_203_168_211_198_807_973,
-            9_817_491_932_198_370_423,
-        ];
-        assert_eq!(numbers, wanted);
-    }
 
     #[test]
     fn exponential_pauses_have_their_mean_and_depend_on_seed_user_and_turn() {

@@ -7,7 +7,7 @@ use super::super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
 use super::super::bindings::v0_1::backend_world as v0_1;
 use super::super::bindings::{log, types};
 use super::super::contract::v0_1 as older;
-use super::super::instance::{Configured, Reopen, Said, World, of_each_version};
+use super::super::instance::{Configured, Located, Reopen, World, of_each_version};
 use super::super::sandbox::{Guest, GuestData};
 use super::wit::{Control, Decoded, Frames, Framing, Reading, Refusal, Request};
 use model::plugin::Kind;
@@ -38,7 +38,7 @@ impl World for BackendWorld {
 }
 
 impl Reopen for BackendWorld {
-    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Said<ResourceAny> {
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
         match self {
             Self::V0_1(plugin) => {
                 let codec = plugin.runner_plugin_backend().codec();
@@ -95,7 +95,7 @@ impl BackendWorld {
         store: &mut Store<Guest>,
         codec: ResourceAny,
         body: &[u8],
-    ) -> Said<Vec<String>> {
+    ) -> Located<Vec<String>> {
         match self {
             Self::V0_1(plugin) => {
                 let interface = plugin.runner_plugin_backend().codec();
@@ -114,7 +114,7 @@ impl BackendWorld {
         store: &mut Store<Guest>,
         codec: ResourceAny,
         body: &[u8],
-    ) -> Said<Vec<Reading>> {
+    ) -> Located<Vec<Reading>> {
         match self {
             Self::V0_1(_) => Ok(Ok(Vec::new())),
             Self::V0_2(plugin) => {
@@ -130,7 +130,7 @@ impl BackendWorld {
         codec: ResourceAny,
         sample: &types::Sample,
         settings: &types::Settings,
-    ) -> Said<Request> {
+    ) -> Located<Request> {
         match self {
             Self::V0_1(plugin) => {
                 let translated = older::sample(sample, settings)
@@ -174,7 +174,7 @@ impl BackendWorld {
         codec: ResourceAny,
         state: &[u8],
         frames: &Frames,
-    ) -> Said<Decoded> {
+    ) -> Located<Decoded> {
         match self {
             Self::V0_1(plugin) => {
                 let frames = older::frames(frames);

@@ -67,7 +67,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
 }
 
 /// The contract's name of a framing, and the extensions of its reply files.
-fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
+pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
     match framing {
         Framing::EventStream => ("event-stream", &["sse"]),
         Framing::Lines => ("lines", &["lines"]),

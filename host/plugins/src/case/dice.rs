@@ -1,20 +1,19 @@
 //! Seeded random choices, the same on every machine.
 
+use model::random::SplitMix64;
+
 /// Draws numbers.
-pub struct Dice(u64);
+pub struct Dice(SplitMix64);
 
 impl Dice {
     /// From a seed.
     pub fn new(seed: u64) -> Self {
-        Dice(seed)
+        Dice(SplitMix64::new(seed))
     }
 
-    /// splitmix64 (Steele, Lea, Flood 2014).
+    /// The next number.
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.draw()
     }
 
     /// A number below `end`; 0 if there is none.

@@ -131,7 +131,7 @@ pub fn error(error: &PluginError) -> Option<String> {
         PluginError::Config { said, .. } => ("invalid-config", said),
         PluginError::Input { said, .. } => ("invalid-input", said),
         PluginError::Protocol { said, .. } => ("protocol", said),
-        PluginError::Said { said, .. } => ("other", said),
+        PluginError::Located { said, .. } => ("other", said),
         _ => return None,
     };
     Some(format!("{kind}: {said}\n"))
@@ -223,7 +223,7 @@ pub fn refusal(refusal: &Refusal) -> String {
     format!("{json:#}\n")
 }
 
-fn reason(reason: Reason) -> &'static str {
+pub(super) fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::Overloaded => "overloaded",
         Reason::Unavailable => "unavailable",

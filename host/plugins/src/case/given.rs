@@ -13,6 +13,8 @@
 //! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are scored |
 //! | `README.md` | all | documentation |
 //! | expectations | all | see [`expectations`] |
+//!
+//! The page of the guide about these files is made from `case/reference.md`; see `case/reference.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,18 +87,24 @@ pub struct Draw {
     pub tokenizer: Arc<Tokenizer>,
 }
 
-/// `case.toml`.
+/// `case.toml`. `case/reference.rs` makes a table of the guide of the comments.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct DrawFile {
+pub(super) struct DrawFile {
+    /// The run's random seed.
     #[serde(default)]
     seed: u64,
+    /// How many samples the run measures; without it, the dataset does not learn the number.
     count: Option<u64>,
+    /// How many samples to draw that are not measured (the warmup).
     #[serde(default)]
     spare: u32,
+    /// Input files, by the name that a scenario gives them; paths start at the case's folder.
     #[serde(default)]
     files: BTreeMap<String, PathBuf>,
-    /// `bytes`, `pairs`, or the path of a `tokenizer.json`.
+    /// `bytes` (the token's id is its byte), `pairs` (a small tokenizer made for cases), or the path of a
+    /// `tokenizer.json`.
     #[serde(default = "bytes")]
     tokenizer: String,
 }
@@ -106,7 +114,7 @@ fn bytes() -> String {
 }
 
 /// The files with a plugin's expected output.
-pub fn expectations(kind: Kind) -> &'static [&'static str] {
+pub(crate) fn expectations(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Backend => &[
             "request.http",
@@ -122,7 +130,7 @@ pub fn expectations(kind: Kind) -> &'static [&'static str] {
 }
 
 /// The files of a case of this kind, other than its expectations and replies.
-fn inputs(kind: Kind) -> &'static [&'static str] {
+pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Backend => &["config.toml", "sample.json", "settings.json", "control.txt"],
         Kind::Dataset => &["config.toml", "case.toml"],
@@ -131,10 +139,10 @@ fn inputs(kind: Kind) -> &'static [&'static str] {
 }
 
 /// Extensions of a reply file; the framing decides which.
-const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
+pub(super) const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
 
 /// Whether a folder with such a file is a case, of any kind.
-pub fn tells_a_case(name: &str) -> bool {
+pub(crate) fn tells_a_case(name: &str) -> bool {
     const TELLING: [&str; 6] = [
         "config.toml",
         "sample.json",

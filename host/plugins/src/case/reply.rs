@@ -75,7 +75,7 @@ pub fn reads<'b>(body: &'b [u8], dice: &mut Dice) -> Vec<&'b [u8]> {
 }
 
 /// Each frame alone.
-pub fn singly(frames: &Frames) -> Vec<Frames> {
+pub(crate) fn singly(frames: &Frames) -> Vec<Frames> {
     frames.each().collect()
 }
 
@@ -165,7 +165,7 @@ fn take(
 }
 
 /// The beginning of a frame, for messages.
-pub fn excerpt(frames: &Frames, position: usize) -> String {
+pub(crate) fn excerpt(frames: &Frames, position: usize) -> String {
     const SHOWN: usize = 120;
     let Some(frame) = frames.iter().nth(position) else {
         return String::new();

@@ -72,7 +72,7 @@ impl Seen {
     }
 
     /// The case does not match the plugin.
-    pub fn misfit(&mut self, what: String) {
+    pub(crate) fn misfit(&mut self, what: String) {
         self.settled = false;
         self.failures.push(Failure::Misfit { what });
     }

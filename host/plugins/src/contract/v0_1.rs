@@ -362,7 +362,7 @@ mod tests {
         }
     }
 
-    fn told() -> now::Settings {
+    fn given_settings() -> now::Settings {
         now::Settings {
             model: "m".to_owned(),
             streaming: true,
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn what_can_be_said_is_said() {
-        let older = sample(&asked(), &told()).unwrap();
+        let older = sample(&asked(), &given_settings()).unwrap();
         assert_eq!(older.session.as_deref(), Some("s"));
         assert_eq!(
             (older.input_tokens, older.output_tokens),
@@ -389,7 +389,10 @@ mod tests {
             panic!("it was a conversation");
         };
         assert_eq!(messages[0].content, "a");
-        assert_eq!(settings(&told(), &asked()).unwrap().temperature, Some(0.5));
+        assert_eq!(
+            settings(&given_settings(), &asked()).unwrap().temperature,
+            Some(0.5)
+        );
     }
 
     #[test]
@@ -410,7 +413,7 @@ mod tests {
                 |_, told| told.sampling.stop = vec!["x".to_owned()],
                 "temperature",
             ),
-            (|_, told| told.min_output_tokens = Some(3), "least number"),
+            (|_, told| told.min_output_tokens = Some(3), "minimum number"),
             (
                 |asked, _| {
                     let now::Prompt::Messages(messages) = &mut asked.prompt else {
@@ -438,7 +441,7 @@ mod tests {
             }
         };
         for (change, what) in changes {
-            let (mut asked, mut told) = (asked(), told());
+            let (mut asked, mut told) = (asked(), given_settings());
             change(&mut asked, &mut told);
             let said = refused(&asked, &told);
             assert!(said.contains(what) && said.contains("0.2.0"), "{said}");
@@ -449,6 +452,6 @@ mod tests {
             parts: vec![now::Part::Image(picture())],
             extra: None,
         }]);
-        assert!(refused(&shown, &told()).contains("anything but text"));
+        assert!(refused(&shown, &given_settings()).contains("anything but text"));
     }
 }

@@ -39,7 +39,7 @@ const BETWEEN: f64 = 14.0;
 const RIGHT: f64 = 16.0;
 
 /// Escapes text for SVG and HTML, including attributes. Control characters become spaces.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -403,7 +403,7 @@ fn logged(axis: &Axis, chart: &Chart, log: bool) -> Axis {
 }
 
 /// A sample of a tone, for legends: 20 pixels wide around the height `y`.
-pub fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
+pub(crate) fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
     use super::Tone::{Failed, Phase, Series};
     let (from, to) = (pixel(x), pixel(x + 20.0));
     match tone {
@@ -431,6 +431,6 @@ pub fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
 }
 
 /// Height in pixels of a phase's bar in a row of 10: waiting is thin, work is thick.
-pub fn thickness(phase: usize) -> f64 {
+pub(crate) fn thickness(phase: usize) -> f64 {
     [2.0, 4.0, 4.0, 5.0, 8.0][phase % palette::PHASES]
 }

@@ -2,7 +2,7 @@
 
 /// A measured figure with a number of significant digits, and always with all digits before the point: `1,234`,
 /// `9.000`. A whole number has no decimals.
-pub fn significant(value: f64, digits: i32) -> String {
+pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value.fract() == 0.0 {
         return fixed(value, 0);
     }
@@ -53,7 +53,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A number of things: `1 request`, `2 requests`.
-pub fn plural(number: u64, one: &str) -> String {
+pub(crate) fn plural(number: u64, one: &str) -> String {
     format!(
         "{} {one}{}",
         count(number),

@@ -20,7 +20,7 @@ pub enum Theme {
 type Colour = (&'static str, &'static str, &'static str);
 
 /// Every colour that a page uses.
-pub const COLOURS: [Colour; 29] = [
+pub(crate) const COLOURS: [Colour; 29] = [
     ("ground", "#f6f7f9", "#0e1116"),
     ("card", "#ffffff", "#161b22"),
     ("raised", "#eef1f4", "#222933"),
@@ -53,10 +53,10 @@ pub const COLOURS: [Colour; 29] = [
 ];
 
 /// How many series have a colour of their own; further ones begin anew with other dashes.
-pub const SERIES: usize = 6;
+pub(crate) const SERIES: usize = 6;
 
 /// How many phases of a request have one.
-pub const PHASES: usize = 5;
+pub(crate) const PHASES: usize = 5;
 
 /// Dashes of lines, one after the other: the first is drawn through.
 const DASHES: [&str; SERIES] = ["", "7 3", "2 3", "9 3 2 3", "4 2", "1 2 5 2"];
@@ -91,7 +91,7 @@ impl Tone {
     }
 
     /// The dashes of its lines; empty for solid lines.
-    pub fn dashes(self) -> &'static str {
+    pub(crate) fn dashes(self) -> &'static str {
         match self {
             Tone::Series(number) => DASHES[(number + number / SERIES) % SERIES],
             Tone::Phase(_) | Tone::Failed => "",

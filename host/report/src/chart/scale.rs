@@ -76,7 +76,7 @@ pub fn step(span: f64, about: usize) -> f64 {
 }
 
 /// The end of an axis from zero that includes a value and ends at a round number.
-pub fn round_end(value: f64, about: usize) -> f64 {
+pub(crate) fn round_end(value: f64, about: usize) -> f64 {
     if !(value.is_finite() && value > 0.0) {
         return 1.0;
     }

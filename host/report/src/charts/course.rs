@@ -1,6 +1,6 @@
 //! The course of runs over time: throughput, requests in flight, those that wait for the cap, failures.
 
-use super::{Shown, keys, seconds, told};
+use super::{Shown, keys, seconds, sentences};
 use crate::chart::number::{count, short, significant};
 use crate::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
@@ -95,7 +95,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
         name: "course".to_owned(),
         title: "Throughput, load and failures over time".to_owned(),
         note,
-        seen: told(runs, |number| seen(&runs[number])),
+        seen: sentences(runs, |number| seen(&runs[number])),
         x: Axis {
             title: "time since the measurement began (s)".to_owned(),
             low: 0.0,

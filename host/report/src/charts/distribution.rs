@@ -1,6 +1,8 @@
 //! Distributions: the share of samples up to each value, and the number of samples near each value.
 
-use super::{Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, time_unit, told};
+use super::{
+    Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, sentences, time_unit,
+};
 use crate::chart::number::{count, percent};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
@@ -75,7 +77,7 @@ impl Drawn<'_> {
 
     /// What the chart shows, in words.
     fn seen(&self) -> String {
-        told(self.runs, |number| {
+        sentences(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;
             let of = |percent: f64| milliseconds(figures.percentile(percent));
             Some(format!(
@@ -278,7 +280,7 @@ impl Drawn<'_> {
                 }
             })
             .collect();
-        let beyond = told(self.runs, |number| {
+        let beyond = sentences(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;
             let beyond = figures.count() - before(figures, finish);
             (beyond > 0).then(|| {

@@ -1,6 +1,6 @@
 //! What the time to first token depends on: the prompt's length, and the time in the run.
 
-use super::{Shown, end, keys, milliseconds, round_begin, seconds, time_unit, told};
+use super::{Shown, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
 use crate::chart::number::{count, short};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Shape, Side, Snap, Ticks,
@@ -106,7 +106,7 @@ fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
             }),
         });
     }
-    let seen = told(runs, |number| {
+    let seen = sentences(runs, |number| {
         let points = &of_runs[number];
         let ttft = Sorted::new(points.iter().map(|(_, y)| *y).collect())?;
         Some(format!(

@@ -19,9 +19,9 @@ use result::summary::{RunFacts, Summary};
 pub const MOST: u64 = 20;
 /// Smallest number of blocks that allows estimating their variance, and the smallest number of requests per
 /// block if there are enough.
-pub const FEWEST: u64 = 10;
+pub(crate) const FEWEST: u64 = 10;
 /// Samples that must lie on either side of a percentile for its interval to mean anything.
-pub const TAIL: f64 = 5.0;
+pub(crate) const TAIL: f64 = 5.0;
 /// Up to this many requests, every sample is kept exactly.
 const EXACT: u64 = 20_000;
 
@@ -71,7 +71,7 @@ impl Taken {
     }
 
     /// Whether there are enough samples beyond it to compute an interval.
-    pub fn is_supported(&self) -> bool {
+    pub(crate) fn is_supported(&self) -> bool {
         let Taken::Percentile(ranks, percent) = self else {
             return true;
         };
@@ -282,7 +282,7 @@ impl Gathered {
 
 impl Blocked {
     /// Samples per request from another tool, each list in the order of its requests.
-    pub fn of_samples(samples: &[(&'static str, Vec<f64>)], blocks: usize) -> Self {
+    pub(crate) fn of_samples(samples: &[(&'static str, Vec<f64>)], blocks: usize) -> Self {
         let metrics = samples.iter().filter_map(|(name, values)| {
             let metric = metric::by_name(name)?;
             let count = values.len() as u64;

@@ -69,7 +69,7 @@ pub struct Compatibility {
 }
 
 /// How a side compares with the baseline. `names` are their letters.
-pub fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
+pub(crate) fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
     let mut found = Found::new(names);
     match (baseline, side) {
         (Side::Runs(a), Side::Runs(b)) => {

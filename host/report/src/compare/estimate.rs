@@ -186,7 +186,7 @@ impl Sure {
 
 /// For sides of which at least one has several runs, with one value per run; `None` if neither has. A side
 /// of one run is assumed to vary as the other does.
-pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
+pub(crate) fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let (many, more) = (a.len() as f64, b.len() as f64);
     let difference = mean(b) - mean(a);
     let (error, freedom) = match (variance(a), variance(b)) {
@@ -226,7 +226,7 @@ pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
 }
 
 /// The interval of the mean of several runs' values; `None` of fewer than two.
-pub fn of_runs(values: &[f64]) -> Option<Interval> {
+pub(crate) fn of_runs(values: &[f64]) -> Option<Interval> {
     let many = values.len() as f64;
     let error = (variance(values)? / many).sqrt();
     let away = student::quantile(1.0 - LEVEL / 100.0, many - 1.0) * error;

@@ -41,12 +41,12 @@ impl Prompts {
     }
 
     /// Whether both sent the same bytes, for the requests that both have.
-    pub fn same_requests(&self, other: &Prompts) -> Same {
+    pub(crate) fn same_requests(&self, other: &Prompts) -> Same {
         same(&self.requests, &other.requests)
     }
 
     /// Whether both sent the same samples, for the requests that both have.
-    pub fn same_samples(&self, other: &Prompts) -> Same {
+    pub(crate) fn same_samples(&self, other: &Prompts) -> Same {
         same(&self.samples, &other.samples)
     }
 }
@@ -64,7 +64,7 @@ pub struct Same {
 
 impl Same {
     /// Whether none differs.
-    pub fn is_all(self) -> bool {
+    pub(crate) fn is_all(self) -> bool {
         self.different == 0
     }
 }

@@ -101,7 +101,7 @@ impl Stated {
 pub const LATENCIES: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
 
 /// Our metric that a claim's latency equals.
-pub fn metric_of<'c>(claim: &'c Claim, theirs: &str) -> Option<&'c str> {
+pub(crate) fn metric_of<'c>(claim: &'c Claim, theirs: &str) -> Option<&'c str> {
     claim.definitions.get(theirs)?.metric.as_deref()
 }
 

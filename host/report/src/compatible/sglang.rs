@@ -11,7 +11,7 @@ use super::python::Object;
 use result::stats::{self, Ranked};
 
 /// SGLang's names of its backends.
-pub const BACKENDS: [(&str, &str, &str); 7] = [
+pub(crate) const BACKENDS: [(&str, &str, &str); 7] = [
     ("sglang", "generate", "sglang"),
     ("sglang", "completions", "sglang-oai"),
     ("sglang", "chat", "sglang-oai-chat"),
@@ -25,16 +25,16 @@ pub const BACKENDS: [(&str, &str, &str); 7] = [
 const TEXT: [&str; 3] = ["random", "sharegpt", "sharegpt-file"];
 
 /// Percentiles that SGLang reports.
-pub const PERCENTILES: [f64; 3] = [90.0, 95.0, 99.0];
+pub(crate) const PERCENTILES: [f64; 3] = [90.0, 95.0, 99.0];
 
 impl Compatible<'_> {
     /// SGLang's name for the way the server is called.
-    pub fn sglang_backend(&self) -> String {
+    pub(crate) fn sglang_backend(&self) -> String {
         self.backend(&BACKENDS)
     }
 
     /// Input tokens that are text; absent if that is unknown.
-    pub fn text_tokens(&self) -> Option<u64> {
+    pub(crate) fn text_tokens(&self) -> Option<u64> {
         let dataset = self.reported.plan.dataset.plugin.name.as_str();
         self.figures.input.filter(|_| TEXT.contains(&dataset))
     }

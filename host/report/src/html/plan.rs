@@ -33,7 +33,7 @@ pub(super) fn load(plan: &Plan) -> String {
 }
 
 /// The settings that bear on the figures.
-pub(super) fn told(plan: &Plan) -> Vec<Pair> {
+pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     let amount = match plan.load.amount {
         Amount::Requests(requests) => plural(requests, "request"),
         Amount::Duration(span) => duration::format(span.into()),

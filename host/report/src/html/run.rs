@@ -85,11 +85,10 @@ pub(super) fn title(runs: &[Shown]) -> String {
             let version = plan.about.engine_version.as_ref();
             version.map_or(engine.clone(), |version| format!("{engine} {version}"))
         });
-        match (engine, &plan.target.model) {
-            (Some(engine), Some(model)) => format!("{model} on {engine}"),
-            (Some(engine), None) => engine,
-            (None, Some(model)) => format!("{model}: {}", plan.name),
-            (None, None) => plan.name.clone(),
+        let model = &plan.target.model;
+        match engine {
+            Some(engine) => format!("{model} on {engine}"),
+            None => format!("{model}: {}", plan.name),
         }
     };
     if let [one] = runs {
@@ -97,8 +96,7 @@ pub(super) fn title(runs: &[Shown]) -> String {
     }
     let labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
     let model = |run: &Shown| run.reported.plan.target.model.clone();
-    let shared =
-        model(&runs[0]).filter(|first| runs.iter().all(|run| model(run).as_ref() == Some(first)));
+    let shared = Some(model(&runs[0])).filter(|first| runs.iter().all(|run| model(run) == *first));
     let model = shared.map(|model| format!("{model}: "));
     let (last, first) = labels.split_last().unwrap_or((&"", &[]));
     plain(&format!(
@@ -147,7 +145,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
     });
     let thresholds = summary.thresholds.iter().map(|checked| Threshold {
         threshold: checked.threshold.clone(),
-        seen: checked.told(),
+        seen: checked.outcome(),
         held: checked.held,
     });
     let command = environment
@@ -168,7 +166,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
         metrics: figures::metrics(summary),
         parts: parts::parts(summary),
         failures: failures.collect(),
-        plan: plan::told(of),
+        plan: plan::settings(of),
         environment: plan::environment(&shown.reported),
         client: plan::client(summary),
         plugins: plugins.collect(),
@@ -202,7 +200,7 @@ fn facts(reported: &Reported) -> Vec<Pair> {
     let requests = &summary.requests;
     let mut facts = pairs([
         ("Scenario", Some(plan.name.clone())),
-        ("Model", plan.target.model.clone()),
+        ("Model", Some(plan.target.model.clone())),
         ("Engine", engine),
         ("Hardware", about.hardware.clone()),
         ("Load", Some(plan::load(plan))),

@@ -197,7 +197,7 @@ fn only_what_is_shown_is_marked() {
     assert!(!marked(&page_of(&runs)), "without samples");
     assert!(marked(&drawn_with(&runs, &of)));
     let mut other = runs.clone();
-    other[1].reported.plan.target.model = Some("<other>".to_owned());
+    other[1].reported.plan.target.model = "<other>".to_owned();
     let text = drawn_with(&other, &of);
     assert!(
         !marked(&text) && text.contains("+23.1 %"),

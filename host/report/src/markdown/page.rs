@@ -185,7 +185,7 @@ impl Page {
 
         let row = |(run, anchor): (&&Reported, &String)| Row {
             engine: engine(run),
-            model: model(&run.plan),
+            model: run.plan.target.model.clone(),
             scenario: run.plan.name.clone(),
             anchor: safe(anchor.clone()),
             verdict: verdict(&run.summary),
@@ -202,7 +202,12 @@ impl Page {
             Some(Doubted {
                 alert,
                 verdict: run.summary.verdict.name(),
-                run: format!("{}, {}, {}", engine(run), model(&run.plan), run.plan.name),
+                run: format!(
+                    "{}, {}, {}",
+                    engine(run),
+                    run.plan.target.model.clone(),
+                    run.plan.name
+                ),
                 anchor: safe(anchor.clone()),
                 findings: severe.map(Found::of).collect(),
             })
@@ -329,7 +334,7 @@ impl Compared {
             })
             .collect();
         Compared {
-            model: model(&first.plan),
+            model: first.plan.target.model.clone(),
             scenario: first.plan.name.clone(),
             unlike: rows.iter().any(|row| !row.unlike.is_empty()),
             rows,
@@ -364,7 +369,7 @@ fn groups(runs: &[&Reported]) -> Vec<(String, Models)> {
     let mut groups: Vec<(String, Models)> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
         let models = entry(&mut groups, engine(run));
-        entry(models, model(&run.plan)).push(place);
+        entry(models, run.plan.target.model.clone()).push(place);
     }
     groups
 }
@@ -373,7 +378,11 @@ fn groups(runs: &[&Reported]) -> Vec<(String, Models)> {
 fn compared_groups(runs: &[&Reported]) -> Vec<Vec<usize>> {
     let mut groups: Vec<((String, String), Vec<usize>)> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
-        entry(&mut groups, (model(&run.plan), run.plan.name.clone())).push(place);
+        entry(
+            &mut groups,
+            (run.plan.target.model.clone(), run.plan.name.clone()),
+        )
+        .push(place);
     }
     let several = groups.into_iter().map(|(_, places)| places);
     several.filter(|places| places.len() > 1).collect()
@@ -413,13 +422,6 @@ fn engine(run: &Reported) -> String {
         name = format!("{name}, {hardware}");
     }
     name
-}
-
-fn model(plan: &Plan) -> String {
-    plan.target
-        .model
-        .clone()
-        .unwrap_or_else(|| "model unknown".to_owned())
 }
 
 /// How requests arrive: `poisson, 30 req/s, at most 8 in flight`.

@@ -39,7 +39,7 @@ fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> Shown {
     reported.summary.verdict = Verdict::Valid;
     let plan = &mut reported.plan;
     plan.name = "ShareGPT".into();
-    plan.target.model = Some(model.into());
+    plan.target.model = model.into();
     plan.about = About {
         engine: Some(engine.into()),
         engine_version: Some("0.10.1".into()),
@@ -81,7 +81,6 @@ fn runs() -> Vec<Shown> {
     ];
     let mut bare = run("trial", 40, "x", "y");
     bare.reported.plan.about = About::default();
-    bare.reported.plan.target.model = None;
     bare.reported.environment = None;
     bare.reported.status = None;
     bare.reported.summary.metrics.clear();

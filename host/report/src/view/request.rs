@@ -61,7 +61,7 @@ impl Request {
     }
 
     /// When its last phase was over, as far as is known.
-    pub fn over_s(&self) -> f64 {
+    pub(crate) fn over_s(&self) -> f64 {
         let known = self.ended_s.or(self.sent_s);
         known.unwrap_or(self.due_s + self.queue_ms.unwrap_or(0.0) / 1000.0)
     }

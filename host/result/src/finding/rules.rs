@@ -3,56 +3,15 @@
 //! `tokens` those on token counts, `server` those on the server's own metrics, and `course` those on
 //! how figures changed over the run.
 
-use super::{Finding, Id, Severity, client, course, server, tokens, vitals};
+use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::{Comparison, Summary};
 use model::exchange::FailureClass;
 
-/// Every rule, in the order in which findings of equal weight are listed.
-pub(super) const ALL: [fn(&Summary) -> Option<Finding>; 37] = [
-    nothing_answered,
-    failures,
-    not_sent,
-    interrupted,
-    short_dataset,
-    insecure,
-    rate_not_reached,
-    overloaded,
-    client::limits,
-    plugin_errors,
-    client::send_lag,
-    client::read_lag,
-    client::connection_waits,
-    vitals::saturated,
-    vitals::paused,
-    vitals::stolen,
-    vitals::throttled,
-    vitals::clock_step,
-    vitals::decode_behind,
-    vitals::shared_machine,
-    cap_reached,
-    short_answers,
-    tokens::unknown,
-    tokens::approximate,
-    tokens::input_disagree,
-    tokens::output_disagree,
-    tokens::events_disagree,
-    tokens::per_event,
-    server::disagrees,
-    server::warm_cache,
-    course::drift,
-    course::swing,
-    course::not_steady,
-    client::buffered_replies,
-    objective_unknown,
-    few_samples,
-    wide_interval,
-];
-
 /// Share of requests beyond which failures, waits and short answers are more than an accident.
 const ACCIDENT: f64 = 0.01;
 
-fn nothing_answered(summary: &Summary) -> Option<Finding> {
+pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     (requests.successful == 0).then(|| Finding {
         id: Id::NothingAnswered,
@@ -64,7 +23,7 @@ fn nothing_answered(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn failures(summary: &Summary) -> Option<Finding> {
+pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     let elsewhere: u64 = [FailureClass::NotSent, FailureClass::Interrupted]
         .iter()
@@ -85,7 +44,7 @@ fn failures(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn not_sent(summary: &Summary) -> Option<Finding> {
+pub(super) fn not_sent(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     let count = requests.failures.get(&FailureClass::NotSent)?.count;
     Some(Finding {
@@ -97,7 +56,7 @@ fn not_sent(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn interrupted(summary: &Summary) -> Option<Finding> {
+pub(super) fn interrupted(summary: &Summary) -> Option<Finding> {
     let answered = summary.requests.successful;
     let of = summary
         .run
@@ -127,7 +86,7 @@ fn offered(summary: &Summary) -> Option<f64> {
     (summary.requests.total >= MANY).then_some(due)
 }
 
-fn rate_not_reached(summary: &Summary) -> Option<Finding> {
+pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
     let sent = summary.throughput.sent_requests_per_s?;
     (sent < REACHED * due).then(|| Finding {
@@ -140,7 +99,7 @@ fn rate_not_reached(summary: &Summary) -> Option<Finding> {
 }
 
 /// Requests arrive faster than the server answers them, so delays grow with the length of the run.
-fn overloaded(summary: &Summary) -> Option<Finding> {
+pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
     let answered = summary.throughput.requests_per_s?;
     // A run goes on until its last answer: for a short one that alone lowers the rate of answers.
@@ -156,7 +115,7 @@ fn overloaded(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn plugin_errors(summary: &Summary) -> Option<Finding> {
+pub(super) fn plugin_errors(summary: &Summary) -> Option<Finding> {
     let failed = summary.requests.failures.get(&FailureClass::Plugin);
     let (failed, scorers) = (
         failed.map_or(0, |failed| failed.count),
@@ -178,7 +137,7 @@ fn plugin_errors(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn insecure(summary: &Summary) -> Option<Finding> {
+pub(super) fn insecure(summary: &Summary) -> Option<Finding> {
     summary.run.insecure.then(|| Finding {
         id: Id::Insecure,
         severity: Severity::Note,
@@ -190,7 +149,7 @@ fn insecure(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn cap_reached(summary: &Summary) -> Option<Finding> {
+pub(super) fn cap_reached(summary: &Summary) -> Option<Finding> {
     let rate = summary.run.request_rate?;
     let cap = summary.run.max_in_flight?;
     let (held_back, total) = (summary.requests.held_back?, summary.requests.total);
@@ -213,7 +172,7 @@ fn cap_reached(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn short_answers(summary: &Summary) -> Option<Finding> {
+pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
     let comparison = summary.tokens.output_against_requested?;
     if !summary.run.ignore_eos || comparison.lower + comparison.higher == 0 {
         return None;
@@ -235,7 +194,7 @@ fn short_answers(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn few_samples(summary: &Summary) -> Option<Finding> {
+pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
     let samples = [metric::E2E, metric::TTFT, metric::TPOT]
         .iter()
         .filter_map(|name| summary.metric(name))
@@ -259,7 +218,7 @@ fn few_samples(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn short_dataset(summary: &Summary) -> Option<Finding> {
+pub(super) fn short_dataset(summary: &Summary) -> Option<Finding> {
     let planned = summary.run.planned?;
     let total = summary.requests.total;
     (!summary.run.interrupted && total < planned).then(|| Finding {
@@ -271,7 +230,7 @@ fn short_dataset(summary: &Summary) -> Option<Finding> {
     })
 }
 
-fn objective_unknown(summary: &Summary) -> Option<Finding> {
+pub(super) fn objective_unknown(summary: &Summary) -> Option<Finding> {
     let goodput = summary.goodput.as_ref()?;
     let unknown = goodput.objectives.iter().filter(|(_, of)| of.unknown > 0);
     let unknown: Vec<String> = unknown
@@ -293,7 +252,7 @@ fn objective_unknown(summary: &Summary) -> Option<Finding> {
 /// Half of an interval's width, as a share of the mean, beyond which it is reported.
 const ROUGH: f64 = 0.1;
 
-fn wide_interval(summary: &Summary) -> Option<Finding> {
+pub(super) fn wide_interval(summary: &Summary) -> Option<Finding> {
     let rough = [
         (metric::TTFT, "TTFT"),
         (metric::TPOT, "TPOT"),

@@ -33,7 +33,7 @@ pub struct Count {
 const STOPPED_FOR_LENGTH: [&str; 4] = ["length", "max_tokens", "max_output_tokens", "limit"];
 
 /// Whether a server's stop reason means that the answer reached the requested length.
-pub fn stopped_for_length(finish: &str) -> bool {
+pub(crate) fn stopped_for_length(finish: &str) -> bool {
     STOPPED_FOR_LENGTH
         .iter()
         .any(|word| finish.eq_ignore_ascii_case(word))

@@ -134,7 +134,7 @@ mod tests {
             ("ttft:0", "above zero"),
             ("ttft:inf", "above zero"),
             ("ttft:-1", "above zero"),
-            ("ttft:fast", "a number is expected"),
+            ("ttft:fast", "expected a number"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

@@ -13,7 +13,7 @@ fn page() -> String {
          - `sent`, `due` and all other instants are read on the client, before any plugin sees the bytes.\n\
          - `n` is the number of output tokens.\n",
     );
-    for metric in &CATALOGUE {
+    for metric in CATALOGUE {
         let of = match metric.of {
             Of::Answered => "requests that were answered",
             Of::Sent => "requests that were sent, whatever came of them",

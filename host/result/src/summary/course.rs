@@ -19,7 +19,7 @@ use crate::stats::{Ranked, Sorted};
 use model::units::Nanos;
 
 /// The name of output throughput among the courses.
-pub const THROUGHPUT: &str = "output-tokens-per-s";
+pub(crate) const THROUGHPUT: &str = "output-tokens-per-s";
 
 /// Slices in which drift is looked for: enough for a trend, few enough to hold several requests each.
 const SLICES: usize = 32;

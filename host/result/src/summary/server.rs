@@ -34,7 +34,7 @@ pub enum Figure {
 
 impl Figure {
     /// Whether it only grows, so that the difference of two readings is the count between them.
-    pub fn is_count(self) -> bool {
+    pub(crate) fn is_count(self) -> bool {
         !matches!(
             self,
             Figure::RunningRequests | Figure::WaitingRequests | Figure::KvCacheUsage
@@ -123,7 +123,7 @@ impl Server {
 mod tests {
     use super::*;
 
-    fn told(before: &[(Figure, f64)], after: &[(Figure, f64)]) -> Told {
+    fn counted(before: &[(Figure, f64)], after: &[(Figure, f64)]) -> Told {
         let mut told = Told::since("http://a".to_owned(), before.iter().copied().collect());
         told.until(after.iter().copied().collect());
         told
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn only_what_grows_has_a_difference() {
         use Figure::{InputTokens, KvCacheUsage, OutputTokens, Preemptions};
-        let one = told(
+        let one = counted(
             &[
                 (InputTokens, 10.0),
                 (OutputTokens, 5.0),
@@ -146,7 +146,7 @@ mod tests {
             ],
         );
         assert_eq!(one.during, BTreeMap::from([(InputTokens, 20.0)]));
-        let other = told(&[(InputTokens, 0.0)], &[(InputTokens, 1.0)]);
+        let other = counted(&[(InputTokens, 0.0)], &[(InputTokens, 1.0)]);
         let mut server = Server {
             targets: vec![one, other],
         };

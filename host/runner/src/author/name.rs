@@ -14,7 +14,7 @@ impl Name {
     }
 
     /// With `_` for `-`, as identifiers want it.
-    pub fn snake(&self) -> String {
+    pub(crate) fn snake(&self) -> String {
         self.0.replace('-', "_")
     }
 }

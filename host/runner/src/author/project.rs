@@ -7,7 +7,7 @@ use super::{AuthorError, Language, tool};
 use model::plugin::Kind;
 
 /// The manifest of a project in a language other than Rust.
-pub const MANIFEST: &str = "runner-plugin.toml";
+pub(crate) const MANIFEST: &str = "runner-plugin.toml";
 
 /// A plugin's project.
 #[derive(Clone, Debug)]

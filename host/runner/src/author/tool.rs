@@ -69,7 +69,7 @@ pub fn find(variable: &str, folder: &Path, local: &str, name: &str) -> Option<Pa
 }
 
 /// A program of the system's search path.
-pub fn on_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let name = format!("{name}{}", env::consts::EXE_SUFFIX);
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(&name))
@@ -77,7 +77,7 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
 }
 
 /// Creates a folder and its parents.
-pub fn make_folder(folder: &Path) -> Result<(), AuthorError> {
+pub(crate) fn make_folder(folder: &Path) -> Result<(), AuthorError> {
     std::fs::create_dir_all(folder).map_err(AuthorError::system("make", folder))
 }
 

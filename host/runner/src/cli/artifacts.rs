@@ -24,7 +24,7 @@ pub struct Artifacts {
 
 impl Artifacts {
     /// Passes these settings to the sandbox, before it compiles anything.
-    pub fn apply(&self) {
+    pub(crate) fn apply(&self) {
         if self.no_plugin_cache {
             return;
         }

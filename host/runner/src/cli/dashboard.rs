@@ -19,7 +19,7 @@ use screen::Screen;
 use session::live::{History, Live, Snapshot};
 use view::{Subject, View};
 
-pub use screen::is_possible;
+pub(crate) use screen::is_possible;
 
 /// How often it is drawn: four times a second.
 const REDRAW: Duration = Duration::from_millis(250);

@@ -10,9 +10,9 @@ use super::failure::{Exit, Failure, tell};
 use super::run::{Output, measure_all};
 use super::watch::Watch;
 use mock::{Engine, Script};
-use reader::Said;
+use reader::Located;
 use scenario::Scenario;
-use session::resolve::{Source, resolve};
+use session::{Faults, Source, Variables, resolve};
 
 /// The scenario that the demo runs.
 const SCENARIO: &str = "scenarios/quickstart.toml";
@@ -42,13 +42,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     ));
     let text = shipped::scenario(SCENARIO)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} is not built in")))?;
-    let mut scenario =
-        Scenario::parse(SCENARIO, text).map_err(|error| session::resolve::Faults::of(&error))?;
-    let url = Said::flag("demo", format!("http://{address}"));
-    scenario.target.base_url = Some(Said::flag("demo", vec![url]));
+    let mut scenario = Scenario::parse(SCENARIO, text).map_err(|error| Faults::of(&error))?;
+    let url = Located::flag("demo", format!("http://{address}"));
+    scenario.target.base_url = Some(Located::flag("demo", vec![url]));
     let resolved = resolve(&Source {
         scenario,
         name: "quickstart".to_owned(),
+        shipped: shipped::PLUGINS,
+        variables: Variables::Process,
         ..Source::default()
     })?;
     measure_all(vec![resolved], &args.output, &args.watch)

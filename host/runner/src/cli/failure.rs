@@ -5,14 +5,15 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use crate::author::AuthorError;
+use load::transport::dial::DialError;
 use mock::ScriptError;
 use plugins::PluginError;
 use reader::Place;
 use report::folder::FolderError;
 use report::record::RecordError;
 use session::preflight::PreflightError;
-use session::resolve::Faults;
 use session::run::RunError;
+use session::{BeginError, CheckError, Faults, NotMeasured};
 
 /// Exit codes: part of the stable surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,11 +179,52 @@ impl From<PreflightError> for Failure {
     }
 }
 
+impl From<DialError> for Failure {
+    fn from(error: DialError) -> Self {
+        let exit = match error {
+            DialError::Unknown { .. } => Exit::Target,
+            DialError::Trust(_) => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<CheckError> for Failure {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Preflight(error) => error.into(),
+            CheckError::Runtime(_) => Failure::new(Exit::Bug, error.to_string()),
+        }
+    }
+}
+
+impl From<BeginError> for Failure {
+    fn from(error: BeginError) -> Self {
+        match error {
+            BeginError::Create(error) => {
+                let advice = "give a writable folder with --output-dir";
+                Failure::new(Exit::Input, format!("{error}; {advice}"))
+            }
+            BeginError::Write(error) => error.into(),
+        }
+    }
+}
+
+impl From<NotMeasured> for Failure {
+    fn from(error: NotMeasured) -> Self {
+        match error {
+            NotMeasured::Ended(why) => why.into(),
+            NotMeasured::Input { .. } => Failure::new(Exit::Input, error.to_string()),
+            NotMeasured::Folder(error) => error.into(),
+        }
+    }
+}
+
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Plugin(error) => error.into(),
-            RunError::LastStraw(_) => Failure::new(Exit::Plugin, error.to_string()),
+            RunError::Aborted(_) => Failure::new(Exit::Plugin, error.to_string()),
             RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {
                 Failure::new(Exit::Target, error.to_string())
             }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use serde_json::Value;
 
-use reader::{ConfigTable, Problem, Said};
+use reader::{ConfigTable, Located, Problem};
 use scenario::{Arrival, Scenario};
 
 mod keys;
@@ -135,26 +135,26 @@ pub struct Flags {
 
 impl Flags {
     /// Whether they name a plugin, or say anything by its key.
-    pub fn describe_a_run(&self) -> bool {
+    pub(crate) fn describe_a_run(&self) -> bool {
         !self.named_plugins().is_empty() || !self.set.is_empty()
     }
 
     /// The plugins that the flags name.
-    pub fn named_plugins(&self) -> Vec<Said<String>> {
+    pub(crate) fn named_plugins(&self) -> Vec<Located<String>> {
         let short = |flag: &str, folder: &str, name: &Option<String>| {
             let name = name.as_ref()?;
-            Some(Said::flag(flag, format!("{folder}/{name}.wasm")))
+            Some(Located::flag(flag, format!("{folder}/{name}.wasm")))
         };
         self.plugins
             .iter()
-            .map(|plugin| Said::flag("--plugin", plugin.clone()))
+            .map(|plugin| Located::flag("--plugin", plugin.clone()))
             .chain(short("--backend", "backends", &self.backend))
             .chain(short("--dataset-name", "datasets", &self.dataset_name))
             .collect()
     }
 
     /// The folders to search for plugins.
-    pub fn plugin_folders(&self) -> Vec<PathBuf> {
+    pub(crate) fn plugin_folders(&self) -> Vec<PathBuf> {
         self.plugin_path
             .as_ref()
             .map(|paths| std::env::split_paths(paths).collect())
@@ -175,16 +175,16 @@ impl Flags {
         if self.host.is_some() || self.port.is_some() {
             let host = self.host.as_deref().unwrap_or("127.0.0.1");
             let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
-            let url = Said::flag("--host", format!("http://{host}{port}"));
-            scenario.target.base_url = Some(Said::flag("--host", vec![url]));
+            let url = Located::flag("--host", format!("http://{host}{port}"));
+            scenario.target.base_url = Some(Located::flag("--host", vec![url]));
         }
         if self.use_trace_timestamps {
-            let arrival = Said::flag("--use-trace-timestamps", Arrival::Dataset);
+            let arrival = Located::flag("--use-trace-timestamps", Arrival::Dataset);
             scenario.load.arrival = Some(arrival);
         }
         let dataset = &mut scenario.dataset;
         if let Some(path) = &self.dataset_path {
-            let file = Said::flag("--dataset-path", path.clone());
+            let file = Located::flag("--dataset-path", path.clone());
             dataset.files.insert("data".to_owned(), file);
         }
         let config = &mut dataset.config;
@@ -207,6 +207,6 @@ impl Flags {
 
 fn set<T: Into<Value>>(config: &mut ConfigTable, key: &str, flag: &str, value: Option<T>) {
     if let Some(value) = value {
-        config.set(key, Said::flag(flag, value.into()));
+        config.set(key, Located::flag(flag, value.into()));
     }
 }

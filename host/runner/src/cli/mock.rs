@@ -273,7 +273,7 @@ pub enum Error {
 
 impl Error {
     /// The exit code: 3 for a wrong script, 2 for an address or a file that cannot be used, 1 for the rest.
-    pub fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Error::Script(_) => 3,
             Error::Listen { .. } | Error::Tls(_) | Error::Truth { .. } => 2,

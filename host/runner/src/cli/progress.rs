@@ -31,7 +31,7 @@ pub enum How {
 
 impl How {
     /// What suits stderr, with this interval if plain lines are needed.
-    pub fn suiting_stderr(every: Duration) -> Self {
+    pub(crate) fn suiting_stderr(every: Duration) -> Self {
         match can_be_drawn_on() {
             true => How::InPlace,
             false => How::Lines(every),
@@ -40,7 +40,7 @@ impl How {
 }
 
 /// Whether stderr is a terminal that can move its cursor.
-pub fn can_be_drawn_on() -> bool {
+pub(crate) fn can_be_drawn_on() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 

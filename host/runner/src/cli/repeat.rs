@@ -10,16 +10,14 @@ use super::interrupt::Interrupt;
 use super::run::{Args, Round, measure, write_stdout};
 use super::sources::sources;
 use report::repeat::{Repeat, repeats};
-use scenario::plan::Plan;
-
 use result::summary::Summary;
-use session::resolve::{Resolved, Source, resolve};
+use session::{Draft, Resolved, Source, resolve};
 
 /// A scenario and the results of its repeats.
 struct Repeated {
     source: Source,
     group: String,
-    plan: Plan,
+    draft: Draft,
     /// Resolved only to find mistakes, and not yet measured.
     ready: Option<Resolved>,
     summaries: Vec<Summary>,
@@ -38,14 +36,14 @@ pub(super) fn exec(args: &Args, of: u32) -> Result<ExitCode, Failure> {
         scenarios.push(Repeated {
             source,
             group: format!("{began}-{}-{number}", std::process::id()),
-            plan: resolved.plan.clone(),
+            draft: resolved.draft.clone(),
             ready: Some(resolved),
             summaries: Vec::new(),
         });
     }
     if scenarios
         .iter()
-        .any(|scenario| !scenario.plan.control.flush_cache)
+        .any(|scenario| !scenario.draft.control.flush_cache)
     {
         tell(
             "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --flush-cache clears it",
@@ -62,7 +60,7 @@ pub(super) fn exec(args: &Args, of: u32) -> Result<ExitCode, Failure> {
             }
             tell(format_args!(
                 "== {}, {number} of {of} ==",
-                scenario.plan.name
+                scenario.draft.name
             ));
             let mut round = Round {
                 repeat: Some(Repeat {
@@ -97,10 +95,10 @@ impl Repeated {
             return Ok(ready);
         }
         let resolved = resolve(&self.source)?;
-        if resolved.plan != self.plan {
+        if resolved.draft != self.draft {
             let words = format!(
                 "{}: a plugin, the tokenizer or a file changed since the first repeat; do not change them while repeats run",
-                self.plan.name
+                self.draft.name
             );
             return Err(Failure::new(Exit::Input, words));
         }
@@ -109,7 +107,7 @@ impl Repeated {
 }
 
 fn print(scenario: &Repeated, as_json: bool) -> Result<(), Failure> {
-    let repeats = repeats(&scenario.plan.name, &scenario.summaries);
+    let repeats = repeats(&scenario.draft.name, &scenario.summaries);
     let shown = match as_json {
         false => format!("\n{}", report::repeats::text(&repeats)),
         true => serde_json::to_string_pretty(&repeats)

@@ -7,12 +7,11 @@ use std::io::Write;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
-use self::conclude::{Judging, conclude};
+use self::conclude::conclude;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure, tell};
 use super::flags::Flags;
@@ -20,22 +19,13 @@ use super::interrupt::Interrupt;
 use super::repeat;
 use super::sources::sources;
 use super::watch::{Watch, Watching};
-use load::pace::Signal;
-use load::transport::Dial;
-use load::transport::dial::DialError;
-use model::clock::Clock;
-use model::timings::Stage;
-use plugins::PluginError;
 use report::environment::Environment;
-use report::folder::{self, RunFolder, Status};
+use report::folder::RunFolder;
 use report::repeat::Repeat;
 use report::{json, text};
-use result::summary::{RunFacts, Summary};
+use result::summary::Summary;
 use scenario::plan::Plan;
-use session::assess::assess_read;
-use session::preflight;
-use session::resolve::{Resolved, resolve};
-use session::run::{self, Control, Live};
+use session::{Ending, Note, Record, Resolved, Threads, resolve};
 
 /// How often to print that a server is not ready yet.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
@@ -115,7 +105,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// If the first run cannot begin.
-pub fn measure_all(
+pub(crate) fn measure_all(
     runs: Vec<Resolved>,
     output: &Output,
     watch: &Watch,
@@ -128,7 +118,7 @@ pub fn measure_all(
     let mut first_failure: Option<ExitCode> = None;
     for resolved in runs {
         if several {
-            tell(format_args!("== {} ==", resolved.plan.name));
+            tell(format_args!("== {} ==", resolved.draft.name));
         }
         let code = match measure(
             resolved,
@@ -160,7 +150,7 @@ pub(super) struct Round {
 
 /// Measures one run, from preflight to result.
 pub(super) fn measure(
-    mut resolved: Resolved,
+    resolved: Resolved,
     output: &Output,
     watching: &Watching,
     interrupt: &Interrupt,
@@ -168,107 +158,53 @@ pub(super) fn measure(
 ) -> Result<u8, Failure> {
     let lines = output.lines()?;
     // The preflight check has its own connections, so that the run measures what its own connections cost.
-    let connect = reach(&resolved)?;
-    probe(&mut resolved, &connect.afresh())?;
-    let Resolved {
-        plan,
-        parts,
-        scorers,
-        tokenizer,
-        log,
-        remarks: _,
-        timings,
-    } = resolved;
-    let descriptors = raise_descriptors(&plan);
-    let started = jiff::Timestamp::now();
-    let folder = RunFolder::create(&output.output_dir, &plan.name, &started).map_err(|error| {
-        let advice = "give a writable folder with --output-dir";
-        Failure::new(Exit::Input, format!("{error}; {advice}"))
-    })?;
-    folder.begin(
-        &plan,
-        &Environment::look(
+    let connect = resolved.dial()?;
+    let checked = resolved.check_now(&connect.afresh(), teller())?;
+    let descriptors = raise_descriptors(&checked.plan);
+    let record = Record {
+        output: output.output_dir.clone(),
+        started: jiff::Timestamp::now(),
+        environment: Environment::look(
             std::env::args(),
             descriptors,
             plugins::Contract::NEWEST.version(),
         ),
-    )?;
-    if let Some(repeat) = &round.repeat {
-        folder.write_repeat(repeat)?;
-    }
-
-    let control = Control {
-        signal: Signal::for_thread(),
-        live: Arc::new(Live::timed_by(&timings)),
+        repeat: round.repeat.clone(),
     };
-    interrupt.watch(&control.signal);
-    let onlooker = watching.look_at(folder.path(), &plan, &control.live, interrupt);
-    let ran = run::on_threads(&plan, &parts, &connect, folder.path(), &control);
+    let run = checked.begin(record, Threads)?;
+    interrupt.watch(run.signal());
+    let onlooker = watching.look_at(run.folder().path(), run.plan(), run.live(), interrupt);
+    let loaded = run.load_now(&connect);
     drop(onlooker);
-
-    let status = Status {
-        started: started.to_string(),
-        ended: jiff::Timestamp::now().to_string(),
+    let measured = loaded.finish(&Ending {
+        at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
-        timings: timings.reached(),
-        error: ran
-            .as_ref()
-            .err()
-            .map(|error| parts.secrets.redact(&error.to_string())),
-    };
-    // If something cannot be saved, as on a full disk, still show what can be shown.
-    let mut kept = folder.end(&status);
-    let client = control.live.client.get().cloned();
-    if let Some(client) = &client {
-        kept = kept.and(folder.write_client(client));
-    }
-    let server = control.live.server.get().cloned();
-    if let Some(server) = &server {
-        kept = kept.and(folder.write_server(server));
-    }
-    let (records, ran) = match (folder.read(), ran) {
-        (Ok(_), Err(why)) if why.is_before_measurement() => return Err(why.into()),
-        (Ok(records), ran) => (records, ran),
-        // It ended before anything was recorded: the reason matters more than the empty result.
-        (Err(_), Err(why)) => {
-            folder.discard_unbegun();
-            return Err(unbegun(why, &plan));
-        }
-        (Err(error), Ok(())) => return Err(error.into()),
-    };
-    let assessment = assess_read(records, &tokenizer, &scorers)?;
-    kept = kept.and(folder.write_assessment(&assessment));
-    let logged: Vec<String> = (log.drain().iter())
-        .map(|line| parts.secrets.redact(line))
-        .collect();
-    kept = kept.and(folder.write_log(&logged));
-    let judging = Judging::of(&assessment);
-    let cut_short = status.interrupted || status.error.is_some();
-    let facts = RunFacts {
-        client,
-        server,
-        ..folder::facts(&plan, assessment, cut_short)
-    };
-    let summary = folder.summarize(&facts)?;
-    kept = kept.and(folder.write_summary(&summary));
-    round.summary = Some(summary.clone());
-    print(&summary, output, lines, &folder)?;
-    let code = conclude(ran, &summary, &judging, interrupt, output)?;
-    kept?;
-    Ok(code)
+    })?;
+    round.summary = Some(measured.summary.clone());
+    print(&measured.summary, output, lines, &measured.folder)?;
+    conclude(measured, interrupt, output)
 }
 
-/// Why a run ended before its first record. A dataset knows its files by the scenario's names for
-/// them; the user knows them by their paths.
-fn unbegun(why: run::RunError, plan: &Plan) -> Failure {
-    let run::RunError::Plugin(PluginError::Input { .. }) = &why else {
-        return why.into();
-    };
-    let files = plan.dataset.files.iter();
-    let files: Vec<String> = files
-        .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
-        .collect();
-    Failure::new(Exit::Input, format!("{why} ({})", files.join(", ")))
+/// Prints what happens while targets are checked. Repeats now and then that a server is not ready.
+fn teller() -> impl FnMut(Note) {
+    let mut last: Option<(String, Duration)> = None;
+    move |note| match note {
+        Note::Waiting {
+            target,
+            waited,
+            seen,
+        } => {
+            let is_new = last.as_ref().is_none_or(|(other, told)| {
+                *other != target || waited.saturating_sub(*told) >= TELL_AGAIN
+            });
+            if is_new {
+                let time = model::duration::format(Duration::from_secs(waited.as_secs()));
+                tell(format_args!("waiting for {target} ({time}): {seen}"));
+                last = Some((target, waited));
+            }
+        }
+        Note::Remark(remark) => tell(format_args!("note: {remark}")),
+    }
 }
 
 impl Output {
@@ -288,69 +224,6 @@ impl Output {
             )
         })
     }
-}
-
-/// Prepares what connections need: addresses and trusted certificates.
-fn reach(resolved: &Resolved) -> Result<Dial, Failure> {
-    let wiring = &resolved.plan.connection;
-    let targets = &resolved.parts.targets;
-    Dial::new(targets, wiring.http, &wiring.trust, wiring.timestamps).map_err(|error| {
-        let exit = match error {
-            DialError::Unknown { .. } => Exit::Target,
-            DialError::Trust(_) => Exit::Input,
-        };
-        Failure::new(exit, error.to_string())
-    })
-}
-
-/// Asks every target what it serves, and determines the model's name.
-fn probe(resolved: &mut Resolved, connect: &Dial) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot start a runtime: {cause}")))?;
-    let mut dialect = resolved.parts.backend.open()?;
-    for (number, target) in (0..).zip(&resolved.parts.targets) {
-        let asked = preflight::Asked {
-            connect,
-            clock: Clock::start(),
-            timeouts: &resolved.plan.timeouts,
-            number,
-            target,
-            secrets: &resolved.parts.secrets,
-        };
-        if let Some(limit) = resolved.plan.control.wait_ready {
-            let mut told: Option<Duration> = None;
-            let waits = |waited: Duration, seen: &str| {
-                if told.is_none_or(|last| waited.saturating_sub(last) >= TELL_AGAIN) {
-                    told = Some(waited);
-                    let waited = model::duration::format(Duration::from_secs(waited.as_secs()));
-                    tell(format_args!("waiting for {target} ({waited}): {seen}"));
-                }
-            };
-            tokio::task::LocalSet::new().block_on(
-                &runtime,
-                preflight::wait_ready(&asked, &mut dialect, limit, waits),
-            )?;
-        }
-        let found = tokio::task::LocalSet::new().block_on(
-            &runtime,
-            preflight::probe(
-                &asked,
-                &mut dialect,
-                (
-                    resolved.plan.target.model.as_deref(),
-                    &resolved.plan.request.adapters,
-                ),
-            ),
-        )?;
-        if let Some(remark) = found.remark {
-            tell(format_args!("note: {remark}"));
-        }
-        resolved.plan.target.model = Some(found.model);
-    }
-    resolved.timings.reach(Stage::TargetProbed);
-    Ok(())
 }
 
 /// Raises the limit on file descriptors to what the plan may need. Returns the limit in force.
@@ -408,7 +281,7 @@ fn print(
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub fn write_stdout(text: &str) -> Result<(), Failure> {
+pub(crate) fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.as_bytes())).map(drop)
 }
 
@@ -423,7 +296,7 @@ pub enum Reader {
 
 impl Reader {
     /// Whether it has gone away.
-    pub fn is_gone(self) -> bool {
+    pub(crate) fn is_gone(self) -> bool {
         self == Reader::Gone
     }
 }

@@ -6,7 +6,7 @@ use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use reader::ScenarioError;
 use scenario::Scenario;
-use session::resolve::{Faults, Source};
+use session::{Faults, Source, Variables};
 
 /// What messages call a scenario that comes from stdin.
 const STDIN: &str = "<stdin>";
@@ -33,6 +33,9 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
         folder,
         plugins: flags.named_plugins(),
         plugin_path: flags.plugin_folders(),
+        shipped: shipped::PLUGINS,
+        variables: Variables::Process,
+        slice: None,
     };
     let mut sources = Vec::new();
     let mut faults = Faults::default();

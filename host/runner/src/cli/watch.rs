@@ -110,7 +110,7 @@ fn listen(address: &Address) -> Result<Listener, Failure> {
 
 impl Watching {
     /// Watches one run, which is named after its folder.
-    pub fn look_at(
+    pub(crate) fn look_at(
         &self,
         folder: &Path,
         plan: &Plan,

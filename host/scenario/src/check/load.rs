@@ -7,7 +7,7 @@ use model::arrival::Shape;
 use model::duration::Span;
 use reader::Problem;
 use reader::words::joined;
-use reader::{Place, Said};
+use reader::{Located, Place};
 
 const RATE: &str = "at least 0 and finite";
 
@@ -53,7 +53,7 @@ pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     check(unless("load.ramp.to", &ramp.to, RATE, usable));
     check(climb("load.ramp", &ramp.shape, [&ramp.from, &ramp.to]));
     let mut before = None;
-    for Said { value: stage, .. } in load.stages.iter().flatten() {
+    for Located { value: stage, .. } in load.stages.iter().flatten() {
         for (name, rate) in [
             ("load.stages.rate", &stage.rate),
             ("load.stages.from", &stage.from),
@@ -76,7 +76,7 @@ fn usable(rate: &f64) -> bool {
     rate.is_finite() && *rate >= 0.0
 }
 
-fn above_zero(name: &str, span: &Option<Said<Span>>) -> Option<Problem> {
+fn above_zero(name: &str, span: &Option<Located<Span>>) -> Option<Problem> {
     unless(name, span, "a duration above zero", |span| {
         !span.0.is_zero()
     })
@@ -85,8 +85,8 @@ fn above_zero(name: &str, span: &Option<Said<Span>>) -> Option<Problem> {
 /// What is wrong with the two ends of a ramp that are each in range.
 fn climb(
     name: &str,
-    shape: &Option<Said<Shape>>,
-    ends: [&Option<Said<f64>>; 2],
+    shape: &Option<Located<Shape>>,
+    ends: [&Option<Located<f64>>; 2],
 ) -> Option<Problem> {
     let [from, to] = ends.map(|end| end.as_ref().filter(|end| usable(&end.value)));
     let exponential = shape
@@ -115,7 +115,7 @@ fn climb(
 }
 
 /// Pairs of keys that cannot both be set.
-pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
+pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     let meant = load.meant_arrival();
     let decider = decider(load);
     let mut clash = |key: &str, place: Option<&Place>, help: &str| {
@@ -217,7 +217,7 @@ pub fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     stages(load, problems);
 }
 
-fn place<T>(said: &Option<Said<T>>) -> Option<&Place> {
+fn place<T>(said: &Option<Located<T>>) -> Option<&Place> {
     said.as_ref().map(|said| &said.place)
 }
 
@@ -369,7 +369,7 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
 }
 
 /// A stage has a constant rate, or ramps to one.
-fn ways_of(said: &Said<Stage>, follows: bool) -> Option<Problem> {
+fn ways_of(said: &Located<Stage>, follows: bool) -> Option<Problem> {
     let stage = &said.value;
     let at = || said.place.clone();
     let ramp: Vec<String> = [

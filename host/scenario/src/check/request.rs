@@ -3,7 +3,7 @@
 use super::{unless, wrong};
 use crate::{RequestOptions, Scenario};
 use reader::Problem;
-use reader::{Place, Said};
+use reader::{Located, Place};
 
 /// The largest number that the plugin contract counts in 32 bits.
 const MOST: u64 = u32::MAX as u64;
@@ -62,7 +62,7 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
         ("request.adapters", &request.adapters),
     ] {
         let texts = list.iter().flat_map(|list| &list.value);
-        for Said { place, .. } in texts.filter(|text| text.value.is_empty()) {
+        for Located { place, .. } in texts.filter(|text| text.value.is_empty()) {
             problems.push(wrong(
                 name,
                 place,
@@ -89,7 +89,7 @@ pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
     body(scenario, problems);
 }
 
-fn place<T>(said: &Option<Said<T>>) -> Option<&Place> {
+fn place<T>(said: &Option<Located<T>>) -> Option<&Place> {
     said.as_ref().map(|said| &said.place)
 }
 

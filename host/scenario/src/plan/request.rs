@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use model::adapter::Assignment;
+use model::random::mix;
 
 /// The options of every request. What is absent is left to the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,16 +71,8 @@ impl Plan {
         let count = adapters.len() as u64;
         let number = match self.request.adapter_assignment {
             Assignment::RoundRobin => index,
-            Assignment::Random => mixed(mixed(self.load.seed).wrapping_add(index)),
+            Assignment::Random => mix(mix(self.load.seed).wrapping_add(index)),
         };
         Some(&adapters[number.checked_rem(count)? as usize])
     }
-}
-
-/// The output function of SplitMix64 (Steele, Lea and Flood, 2014).
-fn mixed(state: u64) -> u64 {
-    let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -6,12 +6,12 @@ use model::nearest;
 use reader::Config;
 use reader::Problem;
 use reader::words::{found, joined, list, plain, written};
-use reader::{Place, Said};
+use reader::{Located, Place};
 
 /// A schema that is not merely `true` or `false`.
 pub type Rules = Map<String, Value>;
 
-pub fn unknown_key(full: &str, key: &Said<String>, known: &[&str]) -> Problem {
+pub(crate) fn unknown_key(full: &str, key: &Located<String>, known: &[&str]) -> Problem {
     let problem = match nearest(&key.value, known.iter().copied()) {
         Some(near) => Problem::new(format!(
             "unknown key `{full}`; did you mean `{}`?",
@@ -34,7 +34,10 @@ pub fn properties(rules: &Rules) -> impl Iterator<Item = (&str, &Value)> {
         .map(|(key, schema)| (key.as_str(), schema))
 }
 
-pub fn branches<'s>(rules: &'s Rules, keyword: &str) -> impl Iterator<Item = &'s Value> + use<'s> {
+pub(crate) fn branches<'s>(
+    rules: &'s Rules,
+    keyword: &str,
+) -> impl Iterator<Item = &'s Value> + use<'s> {
     rules
         .get(keyword)
         .and_then(Value::as_array)
@@ -42,7 +45,7 @@ pub fn branches<'s>(rules: &'s Rules, keyword: &str) -> impl Iterator<Item = &'s
         .flatten()
 }
 
-pub fn constants(rules: &Rules) -> Option<Vec<&Value>> {
+pub(crate) fn constants(rules: &Rules) -> Option<Vec<&Value>> {
     let single = rules.get("const").map(|constant| vec![constant]);
     single.or_else(|| Some(rules.get("enum")?.as_array()?.iter().collect()))
 }
@@ -143,7 +146,7 @@ pub fn kind(value: &Config) -> &'static str {
     }
 }
 
-pub fn kind_in_words(kind: &str) -> Option<String> {
+pub(crate) fn kind_in_words(kind: &str) -> Option<String> {
     let words = match kind {
         "array" => "a list",
         "object" => "a table",

@@ -114,7 +114,7 @@ fn wrong_configurations_are_told_what_is_wrong() {
         if problems.is_empty() {
             failures.push(format!("{}: nothing is found wrong", case.display()));
         } else {
-            failures.extend(compare(&case.join("error.txt"), &told(problems)).err());
+            failures.extend(compare(&case.join("error.txt"), &rendered(problems)).err());
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
@@ -132,7 +132,7 @@ fn right_configurations_are_left_alone() {
     assert!(
         check_config(&schema, &config).is_empty(),
         "{}",
-        told(check_config(&schema, &config))
+        rendered(check_config(&schema, &config))
     );
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&Value::Object(config.to_json())));
@@ -141,7 +141,7 @@ fn right_configurations_are_left_alone() {
 #[test]
 fn a_configuration_by_flags_is_told_by_its_flag() {
     let mut config = ConfigTable::default();
-    config.set("input-len", Said::flag("--random-input-len", json!(0)));
+    config.set("input-len", Located::flag("--random-input-len", json!(0)));
     let error = ScenarioError::new(check_config(&knobs(), &config));
     assert_eq!(
         error.to_string(),
@@ -211,14 +211,14 @@ proptest! {
             json!({"kind": "file", "path": "p"}), json!({"normal": {"mean": 1, "deviation": 1}}),
             json!({"input": 1, "output": 0.5})];
         let mut config = ConfigTable::default();
-        config.set("input-len", Said::flag("--input", json!(64)));
+        config.set("input-len", Located::flag("--input", json!(64)));
         for (key, value) in entries {
-            config.set(KEYS[key], Said::flag("--flag", values[value].clone()));
+            config.set(KEYS[key], Located::flag("--flag", values[value].clone()));
         }
         let schema = knobs();
         let validator = jsonschema::validator_for(&schema).unwrap();
         let problems = check_config(&schema, &config);
         let json = Value::Object(config.to_json());
-        prop_assert_eq!(problems.is_empty(), validator.is_valid(&json), "{}: {}", json, told(problems));
+        prop_assert_eq!(problems.is_empty(), validator.is_valid(&json), "{}: {}", json, rendered(problems));
     }
 }

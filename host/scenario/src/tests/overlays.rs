@@ -26,42 +26,42 @@ fn load_over(text: &str, over: Load) -> Value {
 
 fn requests(n: u64) -> Load {
     Load {
-        requests: Some(Said::flag("--num-prompts", n)),
+        requests: Some(Located::flag("--num-prompts", n)),
         ..Load::default()
     }
 }
 
 fn rate(rate: f64) -> Load {
     Load {
-        rate: Some(Said::flag("--request-rate", rate)),
+        rate: Some(Located::flag("--request-rate", rate)),
         ..Load::default()
     }
 }
 
 fn concurrency(n: u64) -> Load {
     Load {
-        concurrency: Some(Said::flag("--concurrency", n)),
+        concurrency: Some(Located::flag("--concurrency", n)),
         ..Load::default()
     }
 }
 
 fn cap(n: u64) -> Load {
     Load {
-        max_in_flight: Some(Said::flag("--max-concurrency", n)),
+        max_in_flight: Some(Located::flag("--max-concurrency", n)),
         ..Load::default()
     }
 }
 
 fn arrival(arrival: Arrival) -> Load {
     Load {
-        arrival: Some(Said::flag("--arrival", arrival)),
+        arrival: Some(Located::flag("--arrival", arrival)),
         ..Load::default()
     }
 }
 
 fn burstiness(shape: f64) -> Load {
     Load {
-        burstiness: Some(Said::flag("--burstiness", shape)),
+        burstiness: Some(Located::flag("--burstiness", shape)),
         ..Load::default()
     }
 }
@@ -69,8 +69,8 @@ fn burstiness(shape: f64) -> Load {
 fn ramp(from: Option<f64>, to: Option<f64>) -> Load {
     Load {
         ramp: Ramp {
-            from: from.map(|rate| Said::flag("--ramp-up-start-rps", rate)),
-            to: to.map(|rate| Said::flag("--ramp-up-end-rps", rate)),
+            from: from.map(|rate| Located::flag("--ramp-up-start-rps", rate)),
+            to: to.map(|rate| Located::flag("--ramp-up-end-rps", rate)),
             ..Ramp::default()
         },
         ..Load::default()
@@ -80,7 +80,7 @@ fn ramp(from: Option<f64>, to: Option<f64>) -> Load {
 fn trace(file: &str) -> Load {
     Load {
         trace: Trace {
-            file: Some(Said::flag("--trace", file.into())),
+            file: Some(Located::flag("--trace", file.into())),
             time_scale: None,
         },
         ..Load::default()
@@ -89,7 +89,7 @@ fn trace(file: &str) -> Load {
 
 fn think(time: &str) -> Load {
     Load {
-        think_time: Some(Said::flag("--think-time", time.parse().unwrap())),
+        think_time: Some(Located::flag("--think-time", time.parse().unwrap())),
         ..Load::default()
     }
 }
@@ -205,7 +205,7 @@ fn what_a_flag_says_takes_away_what_contradicts_it() {
         (
             "[load]\nrequests = 5\n",
             Load {
-                duration: Some(Said::flag("--duration", "1m".parse().unwrap())),
+                duration: Some(Located::flag("--duration", "1m".parse().unwrap())),
                 ..Load::default()
             },
             json!({"duration": "1m"}),
@@ -302,7 +302,7 @@ fn a_contradiction_with_a_flag_still_shows_the_file() {
         panic!("{error}")
     };
     assert_eq!(problem.labels().unwrap().count(), 1);
-    assert!(told(vec![problem.clone()]).contains("file.toml:2:12"));
+    assert!(rendered(vec![problem.clone()]).contains("file.toml:2:12"));
 }
 
 #[test]
@@ -323,15 +323,16 @@ fn tables_are_merged_key_by_key() {
     let mut over = Scenario::default();
     over.target
         .headers
-        .insert("X-ONE", Said::flag("--header", "9".to_owned()));
-    over.dataset
-        .config
-        .set("input-len", Said::flag("--random-input-len", json!(1024)));
-    let path = Said::flag("--dataset-path", PathBuf::from("c.json"));
+        .insert("X-ONE", Located::flag("--header", "9".to_owned()));
+    over.dataset.config.set(
+        "input-len",
+        Located::flag("--random-input-len", json!(1024)),
+    );
+    let path = Located::flag("--dataset-path", PathBuf::from("c.json"));
     over.dataset.files.insert("data".to_owned(), path);
     over.request
         .extra_body
-        .set("deep", Said::flag("--extra-body", json!({"b": 3})));
+        .set("deep", Located::flag("--extra-body", json!({"b": 3})));
     let both = below.clone().overlay(over);
     assert_eq!(
         said(&both),
@@ -380,7 +381,7 @@ fn nothing_laid_over_changes_nothing() {
 fn a_time_scale_fits_whatever_is_played() {
     let faster = || Load {
         trace: Trace {
-            time_scale: Some(Said::flag("--time-scale", 2.0)),
+            time_scale: Some(Located::flag("--time-scale", 2.0)),
             ..Trace::default()
         },
         ..Load::default()

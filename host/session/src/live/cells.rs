@@ -219,7 +219,7 @@ impl Buckets {
     }
 
     /// Their sum in seconds.
-    pub fn sum_s(&self) -> f64 {
+    pub(crate) fn sum_s(&self) -> f64 {
         self.sum as f64 / 1e9
     }
 }

@@ -16,7 +16,7 @@ use result::summary::client::role;
 use scenario::plan::Plan;
 
 /// The page's media type.
-pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The identity of a run, in labels. It only holds what the plan holds, and therefore no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Identity {
         let known = [
             ("name", Some(plan.name.clone())),
             ("target", Some(target.base_urls.join(","))),
-            ("model", target.model.clone()),
+            ("model", Some(target.model.clone())),
             ("backend", Some(plan.backend.name.clone())),
             ("dataset", Some(plan.dataset.plugin.name.clone())),
             ("engine", about.engine.clone()),
@@ -66,7 +66,7 @@ pub fn page(identity: &Identity, snapshot: Snapshot) -> String {
 }
 
 /// The page if no run has begun.
-pub fn empty_page() -> String {
+pub(crate) fn empty_page() -> String {
     "# EOF\n".to_owned()
 }
 

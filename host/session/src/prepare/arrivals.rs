@@ -7,16 +7,16 @@ use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::Sample;
 use plugins::dataset::Dataset;
-use scenario::plan::{Amount, Plan};
+use scenario::plan::{Amount, Load};
 
-/// When the samples that a plan measures are due, in order. Goes through the sequence once, with the same calls as a
+/// When the samples that a load measures are due, in order. Goes through the sequence once, with the same calls as a
 /// run, and keeps 8 bytes per sample.
 ///
 /// # Errors
 /// If the dataset fails, or a sample has no arrival time, or one before that of the sample before it.
-pub fn arrivals(plan: &Plan, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
-    let mut samples = dataset.open(plan.load.seed, plan.requests())?;
-    let mut left = plan.load.warmup;
+pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
+    let mut samples = dataset.open(load.seed, load.requests())?;
+    let mut left = load.warmup;
     while left > 0 {
         let spares = samples.spare(left.min(BATCH))?.len() as u32;
         if spares == 0 {
@@ -24,8 +24,8 @@ pub fn arrivals(plan: &Plan, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
         }
         left -= spares.min(left);
     }
-    let wanted = plan.requests().unwrap_or(u64::MAX);
-    let until = last_due(plan);
+    let wanted = load.requests().unwrap_or(u64::MAX);
+    let until = last_due(load);
     let mut arrivals: Vec<Nanos> = Vec::new();
     while (arrivals.len() as u64) < wanted {
         let left = wanted - arrivals.len() as u64;
@@ -67,8 +67,8 @@ fn due(sample: &Sample, before: Option<Nanos>) -> Result<Nanos, String> {
 }
 
 /// The instant of the dataset's own time after which nothing is sent.
-fn last_due(plan: &Plan) -> Option<Nanos> {
-    match (&plan.load.arrival, plan.load.amount) {
+fn last_due(load: &Load) -> Option<Nanos> {
+    match (&load.arrival, load.amount) {
         (Arrival::Dataset { time_scale, .. }, Amount::Duration(duration)) => {
             Some(Nanos::from_secs_f64(duration.as_secs_f64() * time_scale))
         }

@@ -9,7 +9,7 @@ use super::{Measured, Source, measure};
 use model::timings::{Stage, Timings};
 use plugins::PluginError;
 use plugins::load::{self, Plugin, SearchPath};
-use reader::Said;
+use reader::Located;
 use tokenizer::{Tokenizer, TokenizerError};
 
 /// What was read.
@@ -75,12 +75,12 @@ pub(super) fn search(source: &Source) -> SearchPath {
     SearchPath {
         scenario: source.folder.clone(),
         folders: source.plugin_path.clone(),
-        shipped: shipped::PLUGINS,
+        shipped: source.shipped,
     }
 }
 
 /// A path, relative to where it was written.
-pub(super) fn seen(source: &Source, said: &Said<PathBuf>) -> PathBuf {
+pub(super) fn seen(source: &Source, said: &Located<PathBuf>) -> PathBuf {
     match &source.folder {
         Some(folder) => said.seen_from(folder),
         None => said.value.clone(),

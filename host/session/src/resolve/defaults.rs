@@ -8,7 +8,7 @@ use model::duration::Span;
 use model::file::PlannedFile;
 use model::plugin::Limits;
 use model::units::Nanos;
-use reader::Said;
+use reader::Located;
 use result::metric::Objective;
 use result::threshold::Threshold;
 use scenario::plan::{Amount, Controls, Load, RequestOptions};
@@ -16,7 +16,7 @@ use scenario::{Arrival, Ramp, Scenario, Stage};
 
 /// How many requests, and when: by default all at once, after one to warm up. Stages and
 /// traces determine their own length.
-pub fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>) -> Load {
+pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>) -> Load {
     let load = &scenario.load;
     let otherwise = match (&load.stages, trace) {
         (Some(stages), _) => Amount::Duration(
@@ -46,9 +46,9 @@ fn arrival_of(
     amount: Amount,
     trace: Option<&(PlannedFile, Trace)>,
 ) -> arrival::Arrival {
-    let value = |said: &Option<Said<f64>>, otherwise| {
+    let value = |said: &Option<Located<f64>>, otherwise| {
         said.as_ref()
-            .map_or(otherwise, |said: &Said<f64>| said.value)
+            .map_or(otherwise, |said: &Located<f64>| said.value)
     };
     let rate = value(&load.rate, f64::INFINITY);
     let burstiness = value(&load.burstiness, 1.0);
@@ -111,7 +111,7 @@ fn arrival_of(
 /// A ramp over the time that is set, else over the whole run: for its duration, or until that many
 /// requests are due.
 fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
-    let end = |said: &Option<Said<f64>>| said.as_ref().map_or(0.0, |said| said.value);
+    let end = |said: &Option<Located<f64>>| said.as_ref().map_or(0.0, |said| said.value);
     let (from, to) = (end(&ramp.from), end(&ramp.to));
     let shape = ramp.shape();
     arrival::Stage {
@@ -127,10 +127,10 @@ fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
 }
 
 /// Stages with their start rates; one that is not set is the end rate of the stage before.
-fn planned(stages: &[Said<Stage>]) -> Vec<arrival::Stage> {
+fn planned(stages: &[Located<Stage>]) -> Vec<arrival::Stage> {
     let mut before = 0.0;
-    let said = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
-    let one = |Said { value: stage, .. }: &Said<Stage>| {
+    let said = |said: &Option<Located<f64>>| said.as_ref().map(|said| said.value);
+    let one = |Located { value: stage, .. }: &Located<Stage>| {
         let to = said(&stage.rate).or(said(&stage.to)).unwrap_or(before);
         let from = said(&stage.rate).or(said(&stage.from)).unwrap_or(before);
         before = to;
@@ -152,10 +152,10 @@ fn narrow(number: u64) -> u32 {
 }
 
 /// The options of every request: streamed and of the requested length, unless set otherwise.
-pub fn request_options(scenario: &Scenario) -> RequestOptions {
+pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
     let request = &scenario.request;
-    let value = |said: &Option<Said<f64>>| said.as_ref().map(|said| said.value);
-    let whole = |said: &Option<Said<u64>>| said.as_ref().map(|said| narrow(said.value));
+    let value = |said: &Option<Located<f64>>| said.as_ref().map(|said| said.value);
+    let whole = |said: &Option<Located<u64>>| said.as_ref().map(|said| narrow(said.value));
     RequestOptions {
         stream: request.stream(),
         ignore_eos: request.ignore_eos(),
@@ -176,7 +176,7 @@ pub fn request_options(scenario: &Scenario) -> RequestOptions {
     }
 }
 
-fn texts(said: &Option<Said<Vec<Said<String>>>>) -> Vec<String> {
+fn texts(said: &Option<Located<Vec<Located<String>>>>) -> Vec<String> {
     let said = said.iter().flat_map(|list| &list.value);
     said.map(|text| text.value.clone()).collect()
 }

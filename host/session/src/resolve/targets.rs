@@ -13,7 +13,7 @@ impl Resolution<'_> {
         let target = &self.source.scenario.target;
         let variable = target.api_key_env();
         let variable = variable.as_str();
-        let api_key = std::env::var(variable).ok().filter(|key| !key.is_empty());
+        let api_key = (self.source.variables.get(variable)).filter(|key| !key.is_empty());
         // Text that is no variable's name may be the key itself; the scenario's check has refused it already.
         let is_name = variable
             .bytes()

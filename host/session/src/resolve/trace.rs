@@ -13,16 +13,16 @@ use crate::prepare::arrivals;
 use model::arrival::{Arrival, Trace, TraceError};
 use model::file::PlannedFile;
 use plugins::dataset::Dataset;
-use scenario::plan::Plan;
+use scenario::plan::Load;
 
 impl Resolution<'_> {
-    /// When the dataset has its samples due, if the plan leaves that to it; else nothing. Fills in what the plan
+    /// When the dataset has its samples due, if the scenario leaves that to it; else nothing. Completes what the plan
     /// records about it.
-    pub(super) fn planned_arrivals(&mut self, plan: &mut Plan, dataset: &Dataset) -> Trace {
-        if !matches!(plan.load.arrival, Arrival::Dataset { .. }) {
+    pub(super) fn planned_arrivals(&mut self, load: &mut Load, dataset: &Dataset) -> Trace {
+        if !matches!(load.arrival, Arrival::Dataset { .. }) {
             return Trace::default();
         }
-        let trace = match arrivals(plan, dataset) {
+        let trace = match arrivals(load, dataset) {
             Ok(arrivals) => Trace::of(&arrivals),
             Err(error) => {
                 let place = self.source.scenario.load.arrival.as_ref();
@@ -36,7 +36,7 @@ impl Resolution<'_> {
             first,
             length,
             peak,
-        } = &mut plan.load.arrival
+        } = &mut load.arrival
         {
             *timestamps = trace.len() as u64;
             *first = trace.first(*time_scale);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 
 use super::{Control, Parts, RunError};
-use crate::decode::{Decoder, Patience};
+use crate::decode::{Decoder, FailureLimit};
 use load::drive::Report;
 use load::pace::Signal;
 use load::vitals::{Vitals, yield_to_others};
@@ -21,7 +21,7 @@ pub(super) struct Backstage {
     pub(super) exchanges: Sender<Box<Exchange>>,
     decoders: Vec<std::thread::JoinHandle<()>>,
     recorder: std::thread::JoinHandle<Result<(), RecordError>>,
-    patience: Patience,
+    failures: FailureLimit,
 }
 
 impl Backstage {
@@ -32,7 +32,7 @@ impl Backstage {
         folder: &Path,
         threads: usize,
         control: &Control,
-        patience: Patience,
+        failures: FailureLimit,
         vitals: Option<&Arc<Vitals>>,
     ) -> Result<Self, RunError> {
         let recorder = Recorder::create(folder)?;
@@ -60,7 +60,7 @@ impl Backstage {
             }
             let decoder = Decoder {
                 dialect: parts.backend.open()?,
-                patience: patience.clone(),
+                failures: failures.clone(),
                 secrets: parts.secrets.clone(),
                 output_tokens: Arc::clone(&control.live.output_tokens),
                 vitals: vitals.cloned(),
@@ -77,7 +77,7 @@ impl Backstage {
             exchanges,
             decoders,
             recorder,
-            patience,
+            failures,
         })
     }
 
@@ -89,7 +89,7 @@ impl Backstage {
         }
         drop(self.exchanges);
         propagate(self.recorder.join())?;
-        match self.patience.last_straw() {
+        match self.failures.abort_reason() {
             Some(reason) => Err(reason),
             None => Ok(()),
         }

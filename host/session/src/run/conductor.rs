@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
 
-use super::aside::Aside;
+use super::server_control::ServerControl;
 use super::{Control, RunError, SPARE_CONNECTIONS};
 use crate::decode::failed;
 use crate::live::Phase;
 use crate::prepare::{Item, Preparation};
-use load::drive::desk::Desk;
+use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Job, Opened, Order};
 use load::pace::{Pacing, Release, Thinking, Verdict, drain, pace};
 use load::vitals::{Vitals, Watch};
@@ -20,7 +20,7 @@ use model::clock::Clock;
 use model::connection::Reuse;
 use model::exchange::{self, Exchange, FailureClass, Outcome};
 use model::frame::Framing;
-use model::target::{Target, told};
+use model::target::{Target, listed};
 use model::timings::Stage;
 use model::units::Nanos;
 use scenario::plan::{Amount, Plan};
@@ -33,7 +33,7 @@ pub(super) struct Conductor<'r> {
     pub(super) plan: &'r Plan,
     pub(super) clock: Clock,
     pub(super) control: &'r Control,
-    pub(super) orders: &'r [Desk],
+    pub(super) orders: &'r [WorkerHandle],
     pub(super) opened: &'r Opened,
     pub(super) exchanges: &'r Sender<Box<Exchange>>,
     pub(super) targets: &'r [Target],
@@ -46,7 +46,7 @@ impl Conductor<'_> {
     pub(super) async fn conduct(
         &self,
         mut preparation: Preparation,
-        mut aside: Option<Aside<'_>>,
+        mut server_control: Option<ServerControl<'_>>,
     ) -> Result<(), RunError> {
         let framing = preparation.framing();
         let warmup = preparation.warmup()?;
@@ -70,14 +70,14 @@ impl Conductor<'_> {
         }
         let asks = &self.plan.control;
         let mut server = None;
-        if let Some(aside) = &mut aside
+        if let Some(server_control) = &mut server_control
             && !self.control.signal.is_stopped()
         {
             if asks.flush_cache {
-                aside.flush(self).await?;
+                server_control.flush(self).await?;
             }
             if asks.server_metrics {
-                server = Some(aside.before(self).await?);
+                server = Some(server_control.before(self).await?);
             }
         }
         if !self.control.signal.is_stopped() {
@@ -94,8 +94,8 @@ impl Conductor<'_> {
             if let Some(client) = watch.and_then(Watch::finish) {
                 let _ = self.control.live.client.set(client);
             }
-            if let (Some(aside), Some(mut server)) = (&mut aside, server) {
-                aside.after(self, &mut server).await?;
+            if let (Some(server_control), Some(mut server)) = (&mut server_control, server) {
+                server_control.after(self, &mut server).await?;
                 let _ = self.control.live.server.set(server);
             }
         }
@@ -143,7 +143,7 @@ impl Conductor<'_> {
         let failed = self.opened.failed.load(Ordering::Acquire);
         if failed > 0 && failed == settled() {
             return Err(RunError::Connections {
-                target: told(self.targets),
+                target: listed(self.targets),
                 failed,
                 wanted,
             });
@@ -221,23 +221,20 @@ impl Conductor<'_> {
     }
 
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) {
-        let (mut exchange, request) = match item {
+        let (prepared, request) = match item {
             Item::Ready {
-                exchange,
+                prepared,
                 request,
                 session,
-            } => (exchange, Some((request, session))),
-            Item::Faulty(exchange) => (exchange, None),
+            } => (prepared, Ok((request, session))),
+            Item::Faulty { prepared, outcome } => (prepared, Err(outcome)),
         };
-        let signal = &self.control.signal;
+        let measured = prepared.phase == exchange::Phase::Measure;
         match (verdict, request) {
-            (Verdict::Send(release), Some((request, session))) => {
-                let Release { due, granted } = release;
-                let measured = exchange.phase == exchange::Phase::Measure;
-                (exchange.due, exchange.granted) = (due, granted);
+            (Verdict::Send(Release { due, granted }), Ok((request, session))) => {
                 let job = Box::new(Job {
                     key,
-                    exchange,
+                    exchange: prepared.due(due, granted),
                     request,
                     framing,
                     session,
@@ -251,24 +248,28 @@ impl Conductor<'_> {
                     self.control.live.timings.reach(Stage::FirstSent);
                 }
             }
-            (Verdict::Send(Release { due, .. }), None) => {
-                exchange.due = due;
-                if exchange.phase == exchange::Phase::Measure {
+            (Verdict::Send(Release { due, .. }), Err(outcome)) => {
+                if measured {
                     self.control.live.gave_out();
                 }
-                signal.release(key, self.clock.now());
-                let _ = self.exchanges.send(exchange);
+                self.control.signal.release(key, self.clock.now());
+                self.record(prepared.due(due, None), outcome);
             }
-            (Verdict::NotSent { due }, _) => {
-                exchange.due = due;
-                if exchange.outcome == Outcome::Ok {
-                    exchange.outcome = failed(
+            (Verdict::NotSent { due }, request) => {
+                let outcome = request.err().unwrap_or_else(|| {
+                    failed(
                         FailureClass::NotSent,
                         "it was due, but the run ended before a slot came free or it could be sent",
-                    );
-                }
-                let _ = self.exchanges.send(exchange);
+                    )
+                });
+                self.record(prepared.due(due, None), outcome);
             }
         }
+    }
+
+    /// Hands an exchange whose request was never sent to the recorder.
+    fn record(&self, due: exchange::Due, outcome: Outcome) {
+        // The recorder outlives the conductor, unless it failed; then the run ends for that reason.
+        let _ = self.exchanges.send(Box::new(due.unsent(outcome)));
     }
 }

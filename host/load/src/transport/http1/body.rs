@@ -98,7 +98,7 @@ impl Body {
     }
 
     /// Whether its end can be seen without the connection's.
-    pub fn has_own_end(&self) -> bool {
+    pub(crate) fn has_own_end(&self) -> bool {
         !matches!(self.0, State::UntilClose)
     }
 
@@ -137,7 +137,7 @@ impl Body {
     ///
     /// # Errors
     /// What was still to come.
-    pub fn end_of_connection(&mut self) -> Result<(), Broke> {
+    pub(crate) fn end_of_connection(&mut self) -> Result<(), Broke> {
         let broke = |what: String| Err(Broke::Connection(what));
         match std::mem::replace(&mut self.0, State::Over) {
             State::Over | State::UntilClose => Ok(()),

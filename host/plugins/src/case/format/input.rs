@@ -1,4 +1,6 @@
 //! A plugin's inputs from the files of a case, in the contract's types.
+//!
+//! The comments of fields are for users: `case/reference.rs` makes the tables of the guide of them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,39 +11,58 @@ use crate::scorer::{Count, CountSource, Exchange};
 
 /// `sample.json`.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SampleFile {
+    /// The sample's id.
     id: String,
+    /// The prompt.
     prompt: PromptFile,
+    /// Tokens of the prompt, as the dataset counted them.
     input_tokens: Option<u32>,
+    /// Tokens to request.
     output_tokens: Option<u32>,
+    /// What a scorer compares the answer with.
     reference: Option<Value>,
+    /// The conversation that the sample belongs to, and which of its turns it is, from 0.
     turn: Option<TurnFile>,
+    /// The kind of sample, in the dataset's words.
     class: Option<String>,
-    /// Nanoseconds from the beginning.
+    /// When it is due, in nanoseconds from the beginning.
     arrival: Option<u64>,
+    /// The LoRA adapter.
     adapter: Option<String>,
+    /// Fields of this request alone; they win over the plugin's fields, and `extra-body` wins over them.
     parameters: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum PromptFile {
+    /// Plain text.
     Text(String),
+    /// A conversation; the model answers its last message.
     Messages(Vec<MessageFile>),
+    /// Token ids.
     Tokens(Vec<u32>),
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct MessageFile {
+    /// The role of the author.
     role: RoleFile,
+    /// The text, or parts in their order.
     content: ContentFile,
+    /// Further fields of the message.
     extra: Option<Map<String, Value>>,
 }
 
 /// One text, as in most messages, or parts.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum ContentFile {
     Text(String),
@@ -49,22 +70,30 @@ enum ContentFile {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum PartFile {
+    /// Text.
     Text(String),
+    /// An image.
     Image(MediaFile),
+    /// A piece of audio.
     Audio(MediaFile),
 }
 
 /// Content that is not text is in a file next to `sample.json`.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct MediaFile {
+    /// The type of the content, such as `image/png`.
     media_type: String,
+    /// The file in the case's folder that holds the content.
     file: String,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum RoleFile {
     System,
@@ -75,9 +104,12 @@ enum RoleFile {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct TurnFile {
+    /// The conversation's name.
     session: String,
+    /// Which of its turns this is, from 0.
     index: u32,
 }
 
@@ -162,28 +194,46 @@ impl PartFile {
 
 /// `settings.json`; the defaults, also if the file is missing, are those of most runs.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SettingsFile {
+    /// The model's name on the server.
     model: String,
+    /// Whether the reply is to be streamed.
     streaming: bool,
+    /// Output tokens to request if the sample does not set them.
     output_tokens: Option<u32>,
+    /// Minimum number of tokens in an answer.
     min_output_tokens: Option<u32>,
+    /// Make the answer exactly as long as requested by ignoring the end-of-sequence token.
     ignore_eos: bool,
+    /// The sampling settings; what is absent is left to the server.
     sampling: SamplingFile,
+    /// Fields to add to the request's body; they win over all others.
     extra_body: Option<Map<String, Value>>,
 }
 
 #[derive(Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct SamplingFile {
+    /// The temperature.
     temperature: Option<f64>,
+    /// Choose among the likeliest tokens that together have this probability.
     top_p: Option<f64>,
+    /// Choose among this many of the likeliest tokens.
     top_k: Option<u32>,
+    /// Choose among tokens that have at least this share of the likeliest one's probability.
     min_p: Option<f64>,
+    /// Subtracted for each earlier occurrence of a token.
     frequency_penalty: Option<f64>,
+    /// Subtracted once if a token occurred before.
     presence_penalty: Option<f64>,
+    /// Divides the score of tokens that occurred before.
     repetition_penalty: Option<f64>,
+    /// The server's random seed.
     seed: Option<u64>,
+    /// Texts that end an answer.
     stop: Vec<String>,
 }
 
@@ -239,31 +289,46 @@ pub const CONTROLS: [(&str, Control); 4] = [
 
 /// An entry of `exchanges.json` or a line of `exchanges.jsonl`.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ExchangeFile {
+    /// The sample's id.
     id: String,
+    /// What to compare the answer with.
     reference: Option<Value>,
+    /// The conversation that the sample belongs to, and which of its turns it is, from 0.
     turn: Option<TurnFile>,
+    /// The kind of sample, in the dataset's words.
     class: Option<String>,
+    /// Tokens that were requested.
     requested_tokens: Option<u32>,
+    /// The answer.
     #[serde(default)]
     output: String,
+    /// The text of the reasoning.
     #[serde(default)]
     reasoning: String,
+    /// The text of the tool calls.
     #[serde(default)]
     tool_calls: String,
+    /// The tokens of the answer, reasoning included, and how they were counted.
     output_tokens: Option<CountFile>,
+    /// Why the server stopped, in its own word.
     finish: Option<String>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CountFile {
+    /// The number of tokens.
     tokens: u32,
+    /// How the tokens were counted.
     source: SourceFile,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum SourceFile {
     Usage,

@@ -9,7 +9,7 @@ use audit::claim::Claim;
 const LENGTHS: f64 = 0.01;
 
 /// The stated settings behind a result, for a run or a claim alike.
-struct Said {
+struct Located {
     model: Option<String>,
     requests: Option<f64>,
     rate: Option<f64>,
@@ -57,10 +57,10 @@ pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut Found<'_>) {
     found.unknown("the requests themselves: claims do not contain them");
 }
 
-fn of_run(run: &Measured) -> Said {
+fn of_run(run: &Measured) -> Located {
     let (plan, summary) = (&run.reported.plan, &run.reported.summary);
-    Said {
-        model: plan.target.model.clone(),
+    Located {
+        model: Some(plan.target.model.clone()),
         requests: Some(summary.requests.total as f64),
         rate: plan.load.arrival.rate(),
         cap: plan.slots().map(|slots| slots as u64),
@@ -71,11 +71,11 @@ fn of_run(run: &Measured) -> Said {
     }
 }
 
-fn of_claim(claim: &Claim) -> Said {
+fn of_claim(claim: &Claim) -> Located {
     let stated = |figure: &str| claim.value(figure);
     let [successful, failed] = ["requests.successful", "requests.failed"].map(stated);
     let total = stated("requests.total").or(claim.asked.requests.map(|n| n as f64));
-    Said {
+    Located {
         model: claim.model.clone(),
         requests: total.or_else(|| Some(successful? + failed.unwrap_or(0.0))),
         rate: claim.asked.request_rate,
@@ -87,7 +87,7 @@ fn of_claim(claim: &Claim) -> Said {
     }
 }
 
-fn said(a: &Said, b: &Said, found: &mut Found<'_>) {
+fn said(a: &Located, b: &Located, found: &mut Found<'_>) {
     let count = |n: f64| format!("{n}");
     check(
         found,

@@ -23,7 +23,7 @@ pub struct Screen {
 }
 
 /// Whether there is a terminal to draw on and to read keys from.
-pub fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     super::super::progress::can_be_drawn_on()
         && (io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok())
 }
@@ -56,7 +56,7 @@ impl Drop for Screen {
 }
 
 /// Whether the alternate screen is shown, so that nothing else may be printed.
-pub fn is_up() -> bool {
+pub(crate) fn is_up() -> bool {
     UP.load(Ordering::Acquire)
 }
 

@@ -45,12 +45,7 @@ impl Subject {
             (None, _) => plan.backend.name.clone(),
         };
         let target = &plan.target;
-        let parts = [
-            Some(engine),
-            target.model.clone(),
-            Some(target.base_urls.join(", ")),
-        ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let parts = [engine, target.model.clone(), target.base_urls.join(", ")];
         Subject {
             name: plan.name.clone(),
             of: parts.join(" \u{b7} "),

@@ -4,35 +4,35 @@
 use super::Output;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
-use report::assessment::Assessment;
 use result::finding::{Severity, Verdict};
 use result::summary::Summary;
-use session::run;
-
-/// How many answers could not be scored, and the first reason.
-pub(super) struct Judging {
-    failures: u64,
-    first: Option<String>,
-}
-
-impl Judging {
-    pub(super) fn of(assessment: &Assessment) -> Self {
-        Judging {
-            failures: assessment.error_count(),
-            first: assessment.errors.first().cloned(),
-        }
-    }
-}
+use session::{Measured, Unjudged};
 
 /// The exit code of a reported run.
 pub(super) fn conclude(
-    ran: Result<(), run::RunError>,
-    summary: &Summary,
-    judging: &Judging,
+    measured: Measured,
     interrupt: &Interrupt,
     output: &Output,
 ) -> Result<u8, Failure> {
-    ran?;
+    let Measured {
+        ended,
+        summary,
+        unjudged,
+        kept,
+        ..
+    } = measured;
+    ended?;
+    let code = assess(&summary, unjudged.as_ref(), interrupt, output)?;
+    kept?;
+    Ok(code)
+}
+
+fn assess(
+    summary: &Summary,
+    unjudged: Option<&Unjudged>,
+    interrupt: &Interrupt,
+    output: &Output,
+) -> Result<u8, Failure> {
     if interrupt.came() {
         return Ok(Exit::Interrupted as u8);
     }
@@ -61,13 +61,10 @@ pub(super) fn conclude(
             ),
         ));
     }
-    if let Some(first) = &judging.first {
+    if let Some(Unjudged { failures, first }) = unjudged {
         return Err(Failure::new(
             Exit::Plugin,
-            format!(
-                "{} answers could not be scored; the first error: {first}",
-                judging.failures
-            ),
+            format!("{failures} answers could not be scored; the first error: {first}"),
         ));
     }
     judge(summary, output.strict)
@@ -91,7 +88,7 @@ fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
             format!(
                 "threshold `{}` does not hold: {}",
                 checked.threshold,
-                checked.told()
+                checked.outcome()
             )
         })
         .collect();

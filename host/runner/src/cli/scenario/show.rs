@@ -8,7 +8,7 @@ use super::super::flags::Flags;
 use super::super::run::write_stdout;
 use super::super::sources::sources;
 use model::plugin::Kind;
-use reader::Said;
+use reader::Located;
 use scenario::{Entry, Scenario, Scorer};
 use session::resolve::{Faults, Source};
 
@@ -46,7 +46,7 @@ fn shown(source: Source) -> String {
                     ..Scorer::default()
                 };
                 let scorers = scenario.scorers.get_or_insert_default();
-                scorers.push(Said::new(scorer, place));
+                scorers.push(Located::new(scorer, place));
             }
             None => _ = writeln!(text, "# plugin {}  # {}", named.value, named.place),
         }

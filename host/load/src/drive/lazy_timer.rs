@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Wraps a future of a task. It must stay with the task that first polls it.
-pub(super) struct Quiet<F> {
+pub(super) struct LazyTimer<F> {
     future: Pin<Box<F>>,
     bell: Arc<Bell>,
     waker: Waker,
@@ -35,13 +35,13 @@ impl Wake for Bell {
     }
 }
 
-impl<F: Future> Quiet<F> {
+impl<F: Future> LazyTimer<F> {
     pub fn new(future: F) -> Self {
         let bell = Arc::new(Bell {
             rung: AtomicBool::new(true),
             task: OnceLock::new(),
         });
-        Quiet {
+        LazyTimer {
             future: Box::pin(future),
             waker: Waker::from(Arc::clone(&bell)),
             bell,
@@ -77,14 +77,14 @@ mod tests {
     async fn it_is_polled_when_it_was_woken_and_not_otherwise() {
         let polls = Cell::new(0);
         let mut sleep = Box::pin(tokio::time::sleep(Duration::from_millis(5)));
-        let mut quiet = Quiet::new(poll_fn(|cx| {
+        let mut lazy_timer = LazyTimer::new(poll_fn(|cx| {
             polls.set(polls.get() + 1);
             sleep.as_mut().poll(cx)
         }));
         let mut others = tokio::time::interval(Duration::from_millis(1));
         poll_fn(|cx| {
             while others.poll_tick(cx).is_ready() {}
-            quiet.poll(cx)
+            lazy_timer.poll(cx)
         })
         .await;
         assert_eq!(polls.get(), 2);

@@ -13,7 +13,7 @@ use result::metric::{self, Measure, Metric, Of, Reading};
 const STEPS_PER_MS: f64 = 1e6;
 
 /// What is kept of exchanges that have ended.
-pub(super) struct Books {
+pub(super) struct Totals {
     /// Of the warm-up.
     pub warmup: u64,
     /// Measured, and answered.
@@ -93,9 +93,9 @@ struct Track {
     buckets: Buckets,
 }
 
-impl Default for Books {
+impl Default for Totals {
     fn default() -> Self {
-        Books {
+        Totals {
             warmup: 0,
             answered: 0,
             sent: 0,
@@ -112,7 +112,7 @@ impl Default for Books {
     }
 }
 
-impl Books {
+impl Totals {
     /// Enters an exchange that has ended. `streamed` says whether replies were streamed.
     pub fn enter(&mut self, exchange: &Exchange, streamed: bool) {
         if exchange.phase == Phase::Warmup {
@@ -208,28 +208,28 @@ mod tests {
 
     #[test]
     fn what_is_over_is_entered_once_and_by_how_it_ended() {
-        let mut books = Books::default();
+        let mut totals = Totals::default();
         let mut warmup = answered(1_000);
         warmup.phase = Phase::Warmup;
-        books.enter(&warmup, true);
-        books.enter(&answered(2_000), true);
-        books.enter(&answered(20_000), true);
+        totals.enter(&warmup, true);
+        totals.enter(&answered(2_000), true);
+        totals.enter(&answered(20_000), true);
         for message in ["one", "another"] {
-            books.enter(
+            totals.enter(
                 &failed(answered(20_000), FailureClass::CutOff, message),
                 true,
             );
         }
         let mut not_sent = failed(reply(9, 20_000, &[]), FailureClass::NotSent, "no slot");
         not_sent.sent = None;
-        books.enter(&not_sent, true);
-        assert_eq!((books.warmup, books.answered, books.sent), (1, 2, 4));
-        assert_eq!(books.output_tokens, 6, "of answers alone");
-        let cut_off = &books.failed[&FailureClass::CutOff];
+        totals.enter(&not_sent, true);
+        assert_eq!((totals.warmup, totals.answered, totals.sent), (1, 2, 4));
+        assert_eq!(totals.output_tokens, 6, "of answers alone");
+        let cut_off = &totals.failed[&FailureClass::CutOff];
         assert_eq!((cut_off.count, cut_off.latest.as_str()), (2, "another"));
-        assert_eq!(books.failed[&FailureClass::NotSent].count, 1);
+        assert_eq!(totals.failed[&FailureClass::NotSent].count, 1);
 
-        let [ttft, itl, tpot, e2e, send_lag] = books.latencies(ms(21_000));
+        let [ttft, itl, tpot, e2e, send_lag] = totals.latencies(ms(21_000));
         let (recent, whole) = (ttft.recent.unwrap(), ttft.whole.unwrap());
         assert_eq!((recent.count, whole.count), (1, 2), "the first is long ago");
         assert_eq!((whole.p50_ms, whole.max_ms), (100.0, 100.0));
@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn a_whole_reply_has_no_first_token() {
-        let mut books = Books::default();
-        books.enter(&answered(1_000), false);
-        let [ttft, itl, _, e2e, _] = books.latencies(ms(1_200));
+        let mut totals = Totals::default();
+        totals.enter(&answered(1_000), false);
+        let [ttft, itl, _, e2e, _] = totals.latencies(ms(1_200));
         assert_eq!((ttft.whole, itl.whole), (None, None));
         assert_eq!(e2e.whole.unwrap().count, 1);
     }

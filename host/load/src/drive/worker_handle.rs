@@ -19,7 +19,7 @@ const NAP: Duration = Duration::from_micros(500);
 const BUSY: usize = 32;
 
 /// Where a worker's orders are put.
-pub struct Desk {
+pub struct WorkerHandle {
     orders: UnboundedSender<Order>,
     napper: Napper,
 }
@@ -28,12 +28,12 @@ pub struct Desk {
 #[derive(Clone, Default)]
 pub struct Napper(Arc<OnceLock<Thread>>);
 
-impl Desk {
-    /// A desk, and the other end for its worker.
+impl WorkerHandle {
+    /// A handle, and the other end for its worker.
     pub fn new() -> (Self, UnboundedReceiver<Order>) {
         let (orders, worker) = unbounded_channel();
         let napper = Napper::default();
-        (Desk { orders, napper }, worker)
+        (WorkerHandle { orders, napper }, worker)
     }
 
     /// Gives an order.

@@ -71,31 +71,31 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 
 /// A value and the place where it was set.
 #[derive(Clone, Debug)]
-pub struct Said<T> {
+pub struct Located<T> {
     /// The value.
     pub value: T,
     /// The place.
     pub place: Place,
 }
 
-impl<T> Said<T> {
+impl<T> Located<T> {
     /// A value set in a place.
     pub fn new(value: T, place: Place) -> Self {
-        Said { value, place }
+        Located { value, place }
     }
 
     /// A value set by a flag, or by its environment variable.
     pub fn flag(name: impl Into<String>, value: T) -> Self {
-        Said::new(value, Place::Flag(name.into()))
+        Located::new(value, Place::Flag(name.into()))
     }
 
     /// Another value set in the same place.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Said<U> {
-        Said::new(change(self.value), self.place)
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Located<U> {
+        Located::new(change(self.value), self.place)
     }
 }
 
-impl Said<PathBuf> {
+impl Located<PathBuf> {
     /// The path as seen from the working directory: a path in a scenario's text is
     /// relative to `folder`, the scenario's own; a path from a flag stays as it is.
     pub fn seen_from(&self, folder: &Path) -> PathBuf {
@@ -107,7 +107,7 @@ impl Said<PathBuf> {
 }
 
 /// Written as its value alone.
-impl<T: Serialize> Serialize for Said<T> {
+impl<T: Serialize> Serialize for Located<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(serializer)
     }
@@ -137,14 +137,14 @@ mod tests {
     fn a_path_in_a_text_is_relative_to_the_scenario() {
         let source: Source = Arc::new(NamedSource::new("a.toml", String::new()));
         let path = || PathBuf::from("data.json");
-        let in_text = Said::new(
+        let in_text = Located::new(
             path(),
             Place::Text {
                 source,
                 span: (0, 0).into(),
             },
         );
-        let by_flag = Said::flag("--dataset-path", path());
+        let by_flag = Located::flag("--dataset-path", path());
         let folder = Path::new("scenarios");
         assert_eq!(in_text.seen_from(folder), Path::new("scenarios/data.json"));
         assert_eq!(by_flag.seen_from(folder), Path::new("data.json"));

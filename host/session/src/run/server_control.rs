@@ -27,7 +27,7 @@ const AGAIN: Nanos = Nanos(200_000_000);
 const GLANCE: Nanos = Nanos(1_000_000);
 
 /// Asks, with the backend's request.
-pub(super) struct Aside<'r> {
+pub(super) struct ServerControl<'r> {
     dialect: Dialect,
     parts: &'r Parts,
 }
@@ -35,7 +35,7 @@ pub(super) struct Aside<'r> {
 /// A target's own metrics, by figure.
 type Readings = BTreeMap<Figure, f64>;
 
-impl<'r> Aside<'r> {
+impl<'r> ServerControl<'r> {
     /// Opens the backend, if the plan has something to ask.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl<'r> Aside<'r> {
         let wanted = plan.control.flush_cache || plan.control.server_metrics;
         let open = || {
             let dialect = parts.backend.open()?;
-            Ok(Aside { dialect, parts })
+            Ok(ServerControl { dialect, parts })
         };
         wanted.then(open).transpose()
     }

@@ -1,0 +1,220 @@
+//! The stages of an exchange before its outcome is known. None of them can be recorded.
+//!
+//! A request is [`Prepared`] ahead of need, and [`Due`] when the pacer lets it go or the run ends. With a worker, the
+//! exchange is [`Open`]. The recorder takes an [`Exchange`], which only [`Open::finish`] and [`Due::unsent`] make of
+//! these, and both take an outcome.
+
+use super::{Connection, Events, Exchange, Outcome, Phase, SampleFacts, Usage};
+use crate::units::Nanos;
+
+/// A request that is written and not yet due.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepared {
+    /// Position in its phase's sequence of samples, from 0.
+    pub index: u64,
+    /// Which part of the run it belongs to.
+    pub phase: Phase,
+    /// What it asks.
+    pub sample: SampleFacts,
+    /// Which of the plan's targets it is for, from 0.
+    pub target: u32,
+}
+
+/// A request whose time has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Due {
+    /// The request. It stays in its box, so that the pacer moves a pointer.
+    pub prepared: Box<Prepared>,
+    /// When it should be sent.
+    pub due: Nanos,
+    /// When the cap on requests in flight let it go; absent without a cap, or if it never did.
+    pub granted: Option<Nanos>,
+}
+
+/// An exchange under way, with the times that the transport has seen so far. What is absent has not happened, or
+/// never will.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Open {
+    /// The request.
+    pub request: Due,
+    /// How its connection was opened.
+    pub connection: Option<Connection>,
+    /// When its first byte was handed to the socket.
+    pub sent: Option<Nanos>,
+    /// When its last byte was handed to the socket.
+    pub written: Option<Nanos>,
+    /// When the reply's first byte was read.
+    pub first_byte: Option<Nanos>,
+    /// When the reply's headers were complete.
+    pub headers: Option<Nanos>,
+    /// The reply's HTTP status.
+    pub status: Option<u16>,
+    /// The longest that bytes of the reply lay in the socket before they were read.
+    pub read_lag: Option<Nanos>,
+    /// When the reply ended, well or badly.
+    pub ended: Option<Nanos>,
+}
+
+/// The decoded reply of an exchange, as far as it came.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reply {
+    /// What its frames meant, and when each arrived.
+    pub events: Events,
+    /// The answer's text.
+    pub output: String,
+    /// The text of its reasoning.
+    pub reasoning: String,
+    /// The text of its tool calls.
+    pub tool_calls: String,
+    /// The server's own word for why it stopped.
+    pub finish: Option<String>,
+    /// What the server counted, if it reported that.
+    pub usage: Option<Usage>,
+}
+
+impl Prepared {
+    /// The request is due at this time, and the cap let it go at that one.
+    pub fn due(self: Box<Self>, due: Nanos, granted: Option<Nanos>) -> Due {
+        Due {
+            prepared: self,
+            due,
+            granted,
+        }
+    }
+}
+
+impl Due {
+    /// A worker has the request.
+    pub fn open(self) -> Open {
+        Open {
+            request: self,
+            connection: None,
+            sent: None,
+            written: None,
+            first_byte: None,
+            headers: None,
+            status: None,
+            read_lag: None,
+            ended: None,
+        }
+    }
+
+    /// The request was never sent, for this reason.
+    pub fn unsent(self, outcome: Outcome) -> Exchange {
+        self.open().finish(Reply::default(), outcome)
+    }
+}
+
+impl Open {
+    /// The exchange is over, with this outcome.
+    pub fn finish(self, reply: Reply, outcome: Outcome) -> Exchange {
+        let Due {
+            prepared,
+            due,
+            granted,
+        } = self.request;
+        let Prepared {
+            index,
+            phase,
+            sample,
+            target,
+        } = *prepared;
+        let Reply {
+            events,
+            output,
+            reasoning,
+            tool_calls,
+            finish,
+            usage,
+        } = reply;
+        Exchange {
+            index,
+            phase,
+            sample,
+            due,
+            granted,
+            target,
+            connection: self.connection,
+            sent: self.sent,
+            written: self.written,
+            first_byte: self.first_byte,
+            headers: self.headers,
+            status: self.status,
+            read_lag: self.read_lag,
+            events,
+            ended: self.ended,
+            output,
+            reasoning,
+            tool_calls,
+            finish,
+            usage,
+            outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{Event, FailureClass, Kind};
+
+    fn prepared() -> Box<Prepared> {
+        let sample = serde_json::json!({ "id": "a", "request-bytes": 2, "request-digest": "0f" });
+        Box::new(Prepared {
+            index: 3,
+            phase: Phase::Measure,
+            sample: serde_json::from_value(sample).unwrap(),
+            target: 1,
+        })
+    }
+
+    #[test]
+    fn a_finished_exchange_holds_what_each_stage_saw() {
+        let mut open = prepared().due(Nanos(10), Some(Nanos(11))).open();
+        open.sent = Some(Nanos(12));
+        open.written = Some(Nanos(13));
+        open.first_byte = Some(Nanos(14));
+        open.headers = Some(Nanos(15));
+        open.status = Some(200);
+        open.read_lag = Some(Nanos(1));
+        open.ended = Some(Nanos(17));
+        let mut reply = Reply {
+            output: "hi".to_owned(),
+            finish: Some("stop".to_owned()),
+            ..Reply::default()
+        };
+        reply.events.push(Event {
+            at: Nanos(16),
+            kind: Kind::Text,
+            tokens: None,
+            bytes: 2,
+        });
+        let exchange = open.finish(reply, Outcome::Ok);
+        assert_eq!(
+            serde_json::to_string(&exchange).unwrap(),
+            concat!(
+                r#"{"index":3,"phase":"measure","#,
+                r#""sample":{"id":"a","request-bytes":2,"request-digest":"0f"},"due":10,"granted":11,"#,
+                r#""target":1,"sent":12,"written":13,"first-byte":14,"headers":15,"status":200,"#,
+                r#""read-lag":1,"events":{"at":[16],"kind":"t","bytes":[2]},"ended":17,"output":"hi","#,
+                r#""finish":"stop","outcome":{"result":"ok"}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn a_request_that_was_never_sent_has_its_due_time_and_its_reason() {
+        let outcome = Outcome::Failed {
+            class: FailureClass::NotSent,
+            reason: None,
+            message: "no slot came free".to_owned(),
+        };
+        let exchange = prepared().due(Nanos(10), None).unsent(outcome.clone());
+        assert_eq!(
+            (exchange.due, exchange.sent, exchange.ended),
+            (Nanos(10), None, None)
+        );
+        assert_eq!(exchange.outcome, outcome);
+        assert!(!exchange.is_ok());
+    }
+}

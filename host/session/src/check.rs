@@ -1,0 +1,168 @@
+//! The second step of a run: is every target there, does it let us in, and which model does it serve? What a
+//! scenario resolved to becomes a plan here.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::transport::dial::DialError;
+use load::transport::{Connect, Dial};
+use model::clock::Clock;
+use model::target::listed;
+use model::timings::{Stage, Timings};
+use plugins::sandbox::LogBook;
+use plugins::scorer::Scorer;
+use scenario::plan::Plan;
+use tokenizer::Tokenizer;
+
+use crate::preflight::{Asked, PreflightError, probe, wait_ready};
+use crate::resolve::Resolved;
+use crate::run::Parts;
+
+/// A run whose plan is complete, and whose targets have answered.
+pub struct Checked {
+    /// The plan.
+    pub plan: Plan,
+    /// What a run is made of beside its plan.
+    pub parts: Parts,
+    /// Who judges the answers.
+    pub scorers: Vec<Scorer>,
+    /// What counts tokens on this side.
+    pub tokenizer: Arc<Tokenizer>,
+    /// What plugins have logged.
+    pub log: LogBook,
+    /// How the start went so far.
+    pub timings: Arc<Timings>,
+}
+
+/// What a user may want to see while targets are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A target does not serve yet.
+    Waiting {
+        /// The target.
+        target: String,
+        /// For how long it has been waited for.
+        waited: Duration,
+        /// What it answered last.
+        seen: String,
+    },
+    /// A target serves, but something about it is odd.
+    Remark(String),
+}
+
+/// Why targets could not be checked, or did not pass.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// A target did not pass.
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    /// The system gave no runtime to ask on.
+    #[error("cannot start a runtime: {0}")]
+    Runtime(io::Error),
+}
+
+impl Resolved {
+    /// Prepares what connections to the targets need: addresses, and which certificates to trust.
+    ///
+    /// # Errors
+    /// Where a host is unknown, or a certificate cannot be read.
+    pub fn dial(&self) -> Result<Dial, DialError> {
+        let wiring = &self.draft.connection;
+        let targets = &self.parts.targets;
+        Dial::new(targets, wiring.http, &wiring.trust, wiring.timestamps)
+    }
+
+    /// Takes the targets as they are, without a question. Gives the run back where its scenario names no model,
+    /// so that a server has to be asked.
+    ///
+    /// # Errors
+    /// Where the model is not known.
+    pub fn unchecked(self) -> Result<Checked, Box<Resolved>> {
+        match self.draft.target.model.clone() {
+            Some(model) => Ok(self.with_model(model)),
+            None => Err(Box::new(self)),
+        }
+    }
+
+    /// Asks every target what it serves, which settles the model's name. Waits for targets that do not serve yet,
+    /// where the scenario asks for that.
+    ///
+    /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
+    ///
+    /// # Errors
+    /// Where it is certain that the run would fail.
+    pub async fn check<C: Connect>(
+        self,
+        connect: &C,
+        mut note: impl FnMut(Note),
+    ) -> Result<Checked, PreflightError> {
+        let mut dialect = self.parts.backend.open()?;
+        let draft = &self.draft;
+        let mut model = draft.target.model.clone();
+        for (number, target) in (0..).zip(&self.parts.targets) {
+            let asked = Asked {
+                connect,
+                clock: Clock::start(),
+                timeouts: &draft.timeouts,
+                number,
+                target,
+                secrets: &self.parts.secrets,
+            };
+            if let Some(limit) = draft.control.wait_ready {
+                let waits = |waited, seen: &str| {
+                    note(Note::Waiting {
+                        target: target.to_string(),
+                        waited,
+                        seen: seen.to_owned(),
+                    });
+                };
+                wait_ready(&asked, &mut dialect, limit, waits).await?;
+            }
+            let wanted = (model.as_deref(), &*draft.request.adapters);
+            let found = probe(&asked, &mut dialect, wanted).await?;
+            found
+                .remark
+                .map(Note::Remark)
+                .into_iter()
+                .for_each(&mut note);
+            model = Some(found.model);
+        }
+        self.timings.reach(Stage::TargetProbed);
+        match model {
+            Some(model) => Ok(self.with_model(model)),
+            None => Err(PreflightError::NoModel {
+                target: listed(&self.parts.targets),
+                served: "cannot be asked".to_owned(),
+            }),
+        }
+    }
+
+    /// [`Resolved::check`], on a runtime of its own: blocks until every target has answered.
+    ///
+    /// # Errors
+    /// As [`Resolved::check`], or where there is no runtime.
+    pub fn check_now<C: Connect>(
+        self,
+        connect: &C,
+        note: impl FnMut(Note),
+    ) -> Result<Checked, CheckError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(CheckError::Runtime)?;
+        let asking = self.check(connect, note);
+        Ok(tokio::task::LocalSet::new().block_on(&runtime, asking)?)
+    }
+
+    fn with_model(self, model: String) -> Checked {
+        Checked {
+            plan: self.draft.complete(model),
+            parts: self.parts,
+            scorers: self.scorers,
+            tokenizer: self.tokenizer,
+            log: self.log,
+            timings: self.timings,
+        }
+    }
+}

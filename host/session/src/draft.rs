@@ -1,0 +1,111 @@
+//! A plan that may still lack the name of the model: all that a scenario, its files and its plugins decide.
+//!
+//! A [`Plan`] has a model. Where the scenario names none, the server is asked for the only one that it serves, so
+//! the plan is made when the target has been checked.
+
+use std::collections::BTreeMap;
+
+use model::about::About;
+use model::connection::Timeouts;
+use model::file::PlannedFile;
+use model::plugin::Limits;
+use result::metric::Objective;
+use result::threshold::Threshold;
+use scenario::plan::{
+    Controls, Load, Plan, PlannedDataset, PlannedPlugin, PlannedTarget, PlannedTokenizer,
+    RequestOptions, Slice, Wiring,
+};
+
+/// A plan, but for the model where the scenario names none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// What people call the run.
+    pub name: String,
+    /// What it is a run of, as its author says.
+    pub about: About,
+    /// Where requests go.
+    pub target: DraftTarget,
+    /// The server's dialect.
+    pub backend: PlannedPlugin,
+    /// Where the requests' contents come from.
+    pub dataset: PlannedPlugin,
+    /// The files that the dataset may read, by the names it knows them by.
+    pub files: BTreeMap<String, PlannedFile>,
+    /// Who judges the answers.
+    pub scorers: Vec<PlannedPlugin>,
+    /// What counts tokens on this side.
+    pub tokenizer: PlannedTokenizer,
+    /// How many requests, and when.
+    pub load: Load,
+    /// What is asked of every request.
+    pub request: RequestOptions,
+    /// How the targets are spoken to.
+    pub connection: Wiring,
+    /// When to give up.
+    pub timeouts: Timeouts,
+    /// What the targets are asked beside answers.
+    pub control: Controls,
+    /// Percentiles to report, in percent.
+    pub percentiles: Vec<f64>,
+    /// What a request must keep to, to be good.
+    pub goodput: Vec<Objective>,
+    /// What the run must keep to.
+    pub thresholds: Vec<Threshold>,
+    /// What plugins may use.
+    pub sandbox: Limits,
+    /// The part of the plan that this process runs; absent where it runs the whole.
+    pub slice: Option<Slice>,
+}
+
+/// Where requests go, as far as the scenario says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftTarget {
+    /// The engine's base URLs; requests go to them in turn.
+    pub base_urls: Vec<String>,
+    /// The model that the scenario names, if it names one.
+    pub model: Option<String>,
+    /// Whether requests carry an API key.
+    pub api_key: bool,
+    /// Names of the further header fields that the user gave; values may be secret.
+    pub headers: Vec<String>,
+}
+
+impl Draft {
+    /// The plan, with this model.
+    pub fn complete(self, model: String) -> Plan {
+        let DraftTarget {
+            base_urls,
+            model: _,
+            api_key,
+            headers,
+        } = self.target;
+        Plan {
+            name: self.name,
+            runner: env!("CARGO_PKG_VERSION").to_owned(),
+            about: self.about,
+            target: PlannedTarget {
+                base_urls,
+                model,
+                api_key,
+                headers,
+            },
+            backend: self.backend,
+            dataset: PlannedDataset {
+                plugin: self.dataset,
+                files: self.files,
+            },
+            scorers: self.scorers,
+            tokenizer: self.tokenizer,
+            load: self.load,
+            request: self.request,
+            connection: self.connection,
+            timeouts: self.timeouts,
+            control: self.control,
+            percentiles: self.percentiles,
+            goodput: self.goodput,
+            thresholds: self.thresholds,
+            sandbox: self.sandbox,
+            slice: self.slice,
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The further steps of a run, each a type: [`Checked`] begins and is [`Begun`], then the load is made ([`Loaded`])
+//! and everything that was seen is on disk ([`Kept`]), answers are assessed ([`Assessed`]), and the result is a
+//! [`Measured`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use load::pace::Signal;
+use load::transport::Connect;
+use plugins::PluginError;
+use report::assessment::Assessment;
+use report::environment::Environment;
+use report::folder::{self, FolderError, RunFolder, Status};
+use report::repeat::Repeat;
+use result::summary::{Client, RunFacts, Server, Summary};
+use scenario::plan::Plan;
+
+use crate::assess::assess_read;
+use crate::check::Checked;
+use crate::live::Live;
+use crate::run::{Control, Execute, Executor, RunError, Threads};
+
+/// Where a run is kept, and what stands there before the first request.
+pub struct Record {
+    /// The folder in which the run gets a folder of its own.
+    pub output: PathBuf,
+    /// When the run began.
+    pub started: jiff::Timestamp,
+    /// Where it is made.
+    pub environment: Environment,
+    /// Of which repeats it is one, if any.
+    pub repeat: Option<Repeat>,
+}
+
+/// How the load ended, as the caller knows it.
+pub struct Ending {
+    /// When, in UTC.
+    pub at: String,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+}
+
+/// Why a run could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// Its folder could not be created.
+    #[error(transparent)]
+    Create(FolderError),
+    /// A file of its folder could not be written.
+    #[error(transparent)]
+    Write(FolderError),
+}
+
+/// Why a run that began has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum NotMeasured {
+    /// The run ended before the measurement.
+    #[error(transparent)]
+    Ended(RunError),
+    /// The dataset refused its input. A dataset knows its files by the scenario's names for them, the user by their
+    /// paths.
+    #[error("{why} ({})", .files.join(", "))]
+    Input {
+        /// What the dataset says.
+        why: RunError,
+        /// Which name is which file.
+        files: Vec<String>,
+    },
+    /// Records could not be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+/// A run whose folder is there, and which can be watched and stopped.
+pub struct Begun<E> {
+    run: Checked,
+    folder: RunFolder,
+    started: String,
+    control: Control,
+    executor: E,
+}
+
+/// A run whose load has been made.
+pub struct Loaded {
+    run: Checked,
+    folder: RunFolder,
+    started: String,
+    live: Arc<Live>,
+    ended: Result<(), RunError>,
+}
+
+/// A run of which everything that was seen is in its folder.
+pub struct Kept {
+    run: Checked,
+    folder: RunFolder,
+    ended: Result<(), RunError>,
+    cut_short: bool,
+    client: Option<Client>,
+    server: Option<Server>,
+    kept: Result<(), FolderError>,
+}
+
+/// A run whose answers were counted and judged.
+pub struct Assessed {
+    plan: Plan,
+    folder: RunFolder,
+    ended: Result<(), RunError>,
+    facts: RunFacts,
+    unjudged: Option<Unjudged>,
+    kept: Result<(), FolderError>,
+}
+
+/// Answers that could not be judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unjudged {
+    /// How often.
+    pub failures: u64,
+    /// Why, the first time.
+    pub first: String,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Measured {
+    /// The plan.
+    pub plan: Plan,
+    /// The run's folder.
+    pub folder: RunFolder,
+    /// How the load ended.
+    pub ended: Result<(), RunError>,
+    /// What the summary was made of beside the exchanges.
+    pub facts: RunFacts,
+    /// The summary.
+    pub summary: Summary,
+    /// Answers that could not be judged, if any.
+    pub unjudged: Option<Unjudged>,
+    /// Whether all of it could be written into the folder. If something cannot be saved, as on a full disk, still show
+    /// what can be shown.
+    pub kept: Result<(), FolderError>,
+}
+
+impl Checked {
+    /// Creates the run's folder and writes what is known before the first request.
+    ///
+    /// # Errors
+    /// Where the folder or a file of it cannot be written.
+    pub fn begin<E: Executor>(self, record: Record, executor: E) -> Result<Begun<E>, BeginError> {
+        let folder = RunFolder::create(&record.output, &self.plan.name, &record.started)
+            .map_err(BeginError::Create)?;
+        let written = folder.begin(&self.plan, &record.environment);
+        let written = written.and_then(|()| match &record.repeat {
+            Some(repeat) => folder.write_repeat(repeat),
+            None => Ok(()),
+        });
+        written.map_err(BeginError::Write)?;
+        let control = Control {
+            signal: executor.signal(),
+            live: Arc::new(Live::timed_by(&self.timings)),
+        };
+        Ok(Begun {
+            run: self,
+            folder,
+            started: record.started.to_string(),
+            control,
+            executor,
+        })
+    }
+}
+
+impl<E> Begun<E> {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.run.plan
+    }
+
+    /// The run's folder.
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    /// Stops the run, or aborts it.
+    pub fn signal(&self) -> &Signal {
+        &self.control.signal
+    }
+
+    /// What can be seen of the run while it goes on.
+    pub fn live(&self) -> &Arc<Live> {
+        &self.control.live
+    }
+
+    /// Makes the load, from the warm-up to the last record.
+    pub async fn load<C>(self, connect: &C) -> Loaded
+    where
+        C: Connect,
+        E: Execute<C>,
+    {
+        let Begun {
+            run,
+            folder,
+            started,
+            control,
+            executor,
+        } = self;
+        let ended = executor
+            .execute(&run.plan, &run.parts, connect, folder.path(), &control)
+            .await;
+        Loaded {
+            run,
+            folder,
+            started,
+            live: control.live,
+            ended,
+        }
+    }
+}
+
+impl Begun<Threads> {
+    /// [`Begun::load`] for a caller without a runtime: blocks until the load is over.
+    pub fn load_now<C: Connect + Clone + Send + 'static>(self, connect: &C) -> Loaded {
+        pollster::block_on(self.load(connect))
+    }
+}
+
+impl Loaded {
+    /// Writes how the load ended, how this client fared, and what the server counted.
+    pub fn keep(self, ending: &Ending) -> Kept {
+        let Loaded {
+            run,
+            folder,
+            started,
+            live,
+            ended,
+        } = self;
+        let error = ended.as_ref().err();
+        let status = Status {
+            started,
+            ended: ending.at.clone(),
+            interrupted: ending.interrupted,
+            timings: run.timings.reached(),
+            error: error.map(|error| run.parts.secrets.redact(&error.to_string())),
+        };
+        let mut kept = folder.end(&status);
+        let (client, server) = (live.client.get().cloned(), live.server.get().cloned());
+        if let Some(client) = &client {
+            kept = kept.and(folder.write_client(client));
+        }
+        if let Some(server) = &server {
+            kept = kept.and(folder.write_server(server));
+        }
+        Kept {
+            run,
+            folder,
+            cut_short: status.interrupted || status.error.is_some(),
+            ended,
+            client,
+            server,
+            kept,
+        }
+    }
+
+    /// All that follows the load: [`Loaded::keep`], [`Kept::measured`], [`Kept::assess`] and
+    /// [`Assessed::summarise`].
+    ///
+    /// # Errors
+    /// Where the measurement never began, or records cannot be read.
+    pub fn finish(self, ending: &Ending) -> Result<Measured, NotMeasured> {
+        Ok(self.keep(ending).measured()?.assess()?.summarise()?)
+    }
+}
+
+impl Kept {
+    /// Makes sure that there is something to assess. Removes a folder that holds no more than a plan.
+    ///
+    /// # Errors
+    /// Where the measurement never began, or records cannot be read.
+    pub fn measured(self) -> Result<Self, NotMeasured> {
+        let readable = self.folder.read().map(drop);
+        let ended = match (readable, self.ended) {
+            (Ok(()), Err(why)) if why.is_before_measurement() => {
+                return Err(NotMeasured::Ended(why));
+            }
+            (Ok(()), ended) => ended,
+            // It ended before anything was recorded: the reason matters more than the empty result.
+            (Err(_), Err(why)) => {
+                self.folder.discard_unbegun();
+                return Err(unbegun(why, &self.run.plan));
+            }
+            (Err(error), Ok(())) => return Err(error.into()),
+        };
+        Ok(Kept { ended, ..self })
+    }
+
+    /// Has the tokenizer count the answers, and the scorers judge them.
+    ///
+    /// # Errors
+    /// Where records cannot be read.
+    pub fn assess(self) -> Result<Assessed, FolderError> {
+        let Kept {
+            run,
+            folder,
+            ended,
+            cut_short,
+            client,
+            server,
+            mut kept,
+        } = self;
+        let assessment = assess_read(folder.read()?, &run.tokenizer, &run.scorers)?;
+        kept = kept.and(folder.write_assessment(&assessment));
+        let secrets = &run.parts.secrets;
+        let lines = run.log.drain();
+        let logged: Vec<String> = lines.iter().map(|line| secrets.redact(line)).collect();
+        kept = kept.and(folder.write_log(&logged));
+        let unjudged = Unjudged::of(&assessment);
+        let facts = RunFacts {
+            client,
+            server,
+            ..folder::facts(&run.plan, assessment, cut_short)
+        };
+        Ok(Assessed {
+            plan: run.plan,
+            folder,
+            ended,
+            facts,
+            unjudged,
+            kept,
+        })
+    }
+}
+
+impl Assessed {
+    /// Makes the summary and writes it.
+    ///
+    /// # Errors
+    /// Where records cannot be read.
+    pub fn summarise(self) -> Result<Measured, FolderError> {
+        let summary = self.folder.summarize(&self.facts)?;
+        let kept = self.kept.and(self.folder.write_summary(&summary));
+        Ok(Measured {
+            plan: self.plan,
+            folder: self.folder,
+            ended: self.ended,
+            facts: self.facts,
+            summary,
+            unjudged: self.unjudged,
+            kept,
+        })
+    }
+}
+
+impl Unjudged {
+    fn of(assessment: &Assessment) -> Option<Self> {
+        assessment.errors.first().map(|first| Unjudged {
+            failures: assessment.error_count(),
+            first: first.clone(),
+        })
+    }
+}
+
+/// Why a run ended before its first record.
+fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
+    let RunError::Plugin(PluginError::Input { .. }) = &why else {
+        return NotMeasured::Ended(why);
+    };
+    let files = plan.dataset.files.iter();
+    let files = files
+        .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
+        .collect();
+    NotMeasured::Input { why, files }
+}

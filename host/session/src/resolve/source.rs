@@ -1,0 +1,66 @@
+//! The input of a run: the scenario, and where to find what it names.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use reader::Located;
+use scenario::Scenario;
+use scenario::plan::Slice;
+
+/// A scenario and where it comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The scenario, with flags laid over it.
+    pub scenario: Scenario,
+    /// Its name if it does not set one.
+    pub name: String,
+    /// The folder that its relative paths start from, if it came from a file.
+    pub folder: Option<PathBuf>,
+    /// Plugins named on the command line; each replaces the scenario's own plugin of its kind.
+    pub plugins: Vec<Located<String>>,
+    /// Folders to search for plugins.
+    pub plugin_path: Vec<PathBuf>,
+    /// The plugins that ship with the program.
+    pub shipped: Shipped,
+    /// Where the variables are read that a scenario names.
+    pub variables: Variables,
+    /// The part of the plan to run; absent for the whole.
+    pub slice: Option<Slice>,
+}
+
+/// Plugins that ship with a program: the name and the component of each.
+pub type Shipped = &'static [(&'static str, &'static [u8])];
+
+/// Where the variables are read that a scenario names, as the one that holds the API key.
+#[derive(Clone, Default)]
+pub enum Variables {
+    /// There are none.
+    #[default]
+    None,
+    /// The environment of this process.
+    Process,
+    /// These.
+    Given(BTreeMap<String, String>),
+}
+
+impl std::fmt::Debug for Variables {
+    /// Values are secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Variables::None => f.write_str("None"),
+            Variables::Process => f.write_str("Process"),
+            Variables::Given(values) => f.debug_set().entries(values.keys()).finish(),
+        }
+    }
+}
+
+impl Variables {
+    /// The value of a variable.
+    pub(super) fn get(&self, name: &str) -> Option<String> {
+        match self {
+            Variables::None => None,
+            Variables::Process => std::env::var(name).ok(),
+            Variables::Given(values) => values.get(name).cloned(),
+        }
+    }
+}
