@@ -58,7 +58,7 @@ fn beside(key: &Key) -> (Vec<String>, Option<String>) {
         "thresholds.FIGURE" => (&[], Some("thresholds.ttft.p99=<= 7ms".into())),
         "scorers[].plugin" => (&[], Some(exact.into())),
         "scorers[].config" => (&[exact], Some(scorer.into())),
-        "load.duration" | "load.rate" | "load.normalise" => (&poisson, None),
+        "load.arrival" | "load.duration" | "load.rate" | "load.normalise" => (&poisson, None),
         "load.burstiness" => (&["load.burstiness=0.9", "load.rate=2"], None),
         "load.trace.file" => (&[], Some(TRACE.into())),
         "load.trace.time-scale" => (&[&trace], None),

@@ -225,25 +225,15 @@ pub struct Rows {
     pub snap: Snap,
 }
 
-/// Which row is meant by a place in a chart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Snap {
-    /// The one that is nearest from left to right.
-    X,
-    /// The one that is nearest from bottom to top.
-    Y,
-    /// The one with the nearest point.
-    Near,
-}
-
-impl Snap {
-    /// Its name in a page.
-    pub fn name(self) -> &'static str {
-        match self {
-            Snap::X => "x",
-            Snap::Y => "y",
-            Snap::Near => "near",
-        }
+model::names! {
+    /// Which row is meant by a place in a chart.
+    pub enum Snap {
+        /// The one that is nearest from left to right.
+        X = "x",
+        /// The one that is nearest from bottom to top.
+        Y = "y",
+        /// The one with the nearest point.
+        Near = "near",
     }
 }
 

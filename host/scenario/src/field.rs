@@ -373,7 +373,7 @@ impl Value for f64 {
     }
 
     fn toml(&self) -> String {
-        toml_text::number(*self)
+        toml_text::number(*self).trim_end_matches(".0").to_owned()
     }
 
     /// JSON has no infinity; TOML's word for it stands in.

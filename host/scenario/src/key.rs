@@ -88,15 +88,17 @@ impl Flag {
 /// Headings of help.
 pub mod heading {
     /// The server under test.
-    pub const TARGET: &str = "Target";
+    pub(crate) const TARGET: &str = "Target";
     /// What is asked.
-    pub const REQUESTS: &str = "Requests";
+    pub(crate) const REQUESTS: &str = "Requests";
     /// How many requests, and when.
     pub(crate) const LOAD: &str = "Load";
     /// Connections and timeouts.
-    pub const CONNECTIONS: &str = "Connections";
+    pub(crate) const CONNECTIONS: &str = "Connections";
     /// What is reported.
     pub(crate) const RESULT: &str = "Result";
+    /// All of them, in the order of help.
+    pub const ALL: [&str; 5] = [TARGET, REQUESTS, LOAD, CONNECTIONS, RESULT];
 }
 
 /// A key that goes there in the plan.
@@ -252,11 +254,11 @@ impl Key {
         self.path.split_once('.').map_or("", |(table, _)| table)
     }
 
-    /// What holds where it is absent: its default without quotes, or words.
+    /// What holds where it is absent: its default without quotes and brackets, or words.
     pub fn absent(&self) -> Option<&str> {
         let value = self.default.as_deref();
         self.otherwise
-            .or(value.map(|value| value.trim_matches('"')))
+            .or(value.map(|value| value.trim_matches(['"', '[', ']'])))
     }
 }
 

@@ -34,8 +34,8 @@ mod target;
 mod tests;
 
 pub use about::About;
-pub use field::{Entry, Maybe as MaybeLocated};
-pub use key::{Flag, Key, keys};
+pub use field::Entry;
+pub use key::{Flag, Key, heading, keys};
 pub use load::{Arrival, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
 pub use report::{Goodput, Report, Thresholds};
@@ -72,10 +72,10 @@ table! {
         scorers: Option<Vec<Located<Scorer>>>;
         /// What is reported.
         report: Report;
-        /// SLOs that a good request meets: upper limits of metrics that are times, one value per request.
+        /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as ttft:200 tpot:20 e2el:5000.
         ///
-        /// The flag takes METRIC:MILLISECONDS each, such as ttft:200 tpot:20 e2el:5000. Limits may have a unit, as in
-        /// itl-max:1.5s. It takes every word after it, so put scenarios first.
+        /// Any metric of the result works if it is a time and each request has one value of it. Limits may have a unit,
+        /// as in itl-max:1.5s. The flag takes every word after it, so put scenarios first.
         goodput: Goodput => plan("goodput", Must(Kind::Definition))
             .flag("goodput", "OBJECTIVE", RESULT)
             .words();

@@ -81,7 +81,7 @@ const RATE: &str = "a number of requests per second";
 table! {
     /// `[load.ramp]`: a rate that goes from one value to another and stays there.
     pub struct Ramp {
-        /// Change the rate over time, by as much or by the same factor in every second.
+        /// How the rate changes over time.
         ///
         /// The rate is a function of time, and the area under it determines when requests are due.
         /// In vLLM's client, the rate is a function of the request's number.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clap::ValueHint;
 use clap::builder::FalseyValueParser;
 
+use super::words::one_of;
 use mock::{
     Engine, Fault, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, Tls,
     TlsError, UsageIn,
@@ -109,6 +110,7 @@ pub struct Args {
         long,
         value_name = "WHEN",
         env = "RUNNER_MOCK_HEADERS",
+        value_parser = one_of::<Headers>(),
         help_heading = "Speed"
     )]
     headers: Option<Headers>,
@@ -155,6 +157,7 @@ pub struct Args {
         long,
         value_name = "NAME",
         env = "RUNNER_MOCK_REASONING_FIELD",
+        value_parser = one_of::<ReasoningField>(),
         help_heading = "Dialect"
     )]
     reasoning_field: Option<ReasoningField>,
@@ -163,6 +166,7 @@ pub struct Args {
         long,
         value_name = "WHEN",
         env = "RUNNER_MOCK_ROLE_CHUNK",
+        value_parser = one_of::<RoleChunk>(),
         help_heading = "Dialect"
     )]
     role_chunk: Option<RoleChunk>,
@@ -171,6 +175,7 @@ pub struct Args {
         long,
         value_name = "WHERE",
         env = "RUNNER_MOCK_USAGE",
+        value_parser = one_of::<UsageIn>(),
         help_heading = "Dialect"
     )]
     usage: Option<UsageIn>,
@@ -179,6 +184,7 @@ pub struct Args {
         long,
         value_name = "ENGINE",
         env = "RUNNER_MOCK_GENERATE",
+        value_parser = one_of::<Generate>(),
         help_heading = "Dialect"
     )]
     generate: Option<Generate>,

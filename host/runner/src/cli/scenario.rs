@@ -16,9 +16,9 @@ use super::sources;
 /// their own, and --set KEY=VALUE sets any of them.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner scenario keys load                       the keys of [load], with their flags\n  \
-        runner scenario check mine.toml                 every mistake at once; exit code 3 if there is one\n  \
-        runner scenario show mine.toml --set load.seed=7   what a run with that flag would use, and why")]
+        runner scenario keys load                         the keys of [load], with their flags\n  \
+        runner scenario check mine.toml                   every mistake at once; exit code 3 if there is one\n  \
+        runner scenario show mine.toml --set load.seed=7  what a run with that flag would use, and why")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

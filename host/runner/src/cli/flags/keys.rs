@@ -6,7 +6,7 @@ use clap::builder::{FalseyValueParser, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::super::words;
-use scenario::{Flag, Key, Scenario};
+use scenario::{Flag, Key, Scenario, heading};
 
 /// The given ones of these flags, and what they were given.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,10 @@ static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
             help,
         })
     };
-    scenario::keys().iter().filter_map(flagged).collect()
+    let mut all: Vec<Flagged> = scenario::keys().iter().filter_map(flagged).collect();
+    let place = |heading: &str| heading::ALL.iter().position(|known| *known == heading);
+    all.sort_by_key(|flagged| place(flagged.flag.heading));
+    all
 });
 
 impl Keys {
