@@ -213,7 +213,8 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
             name,
             sources: (runs.iter().map(|run| run.reported.folder.clone())).collect(),
             scenario: runs.first().map(|run| run.reported.plan.name.clone()),
-            model: (runs.first()).map(|run| run.reported.plan.target.model.clone()),
+            model: (runs.first())
+                .and_then(|run| run.reported.plan.target.model().map(str::to_owned)),
             about: (runs.first())
                 .map_or_else(About::default, |run| run.reported.plan.about.clone()),
             verdict: runs.iter().map(|run| run.reported.summary.verdict).max(),

@@ -78,12 +78,20 @@ pub struct Plan {
 pub struct PlannedTarget {
     /// The engine's base URLs; requests go to them in turn.
     pub base_urls: Vec<String>,
-    /// The model's name as the server knows it.
+    /// The model's name as the server knows it; empty in plans of runs that never learned it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
     /// Whether requests carry an API key.
     pub api_key: bool,
     /// Names of the further headers that the user gave; values may be secret.
     pub headers: Vec<String>,
+}
+
+impl PlannedTarget {
+    /// The model's name, if it is known.
+    pub fn model(&self) -> Option<&str> {
+        (!self.model.is_empty()).then_some(&*self.model)
+    }
 }
 
 /// How to connect to targets.

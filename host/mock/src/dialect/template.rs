@@ -265,6 +265,6 @@ mod tests {
             "`{txt}` is not a placeholder; use one of {index} {id} {model} {input-tokens} {cached-tokens}"
         );
         let error = Template::read("{finish}", DURING).unwrap_err();
-        assert!(error.starts_with("`{finish}` is not known here"), "{error}");
+        assert!(error.starts_with("`{finish}` is not valid here"), "{error}");
     }
 }

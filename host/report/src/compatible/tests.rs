@@ -156,7 +156,7 @@ fn seen<T>(
     }
     plan.dataset.plugin.config =
         serde_json::json!({"input-len": 64, "output-len": 16, "range-ratio": 0.5});
-    plan.target.model = theirs["model_id"].as_str().unwrap().to_owned();
+    plan.target.model = theirs["model_id"].as_str().unwrap_or_default().to_owned();
     for key in METADATA {
         if let Some(note) = theirs[key].as_str() {
             plan.about.notes.insert(key.into(), note.into());

@@ -85,18 +85,21 @@ pub(super) fn title(runs: &[Shown]) -> String {
             let version = plan.about.engine_version.as_ref();
             version.map_or(engine.clone(), |version| format!("{engine} {version}"))
         });
-        let model = &plan.target.model;
-        match engine {
-            Some(engine) => format!("{model} on {engine}"),
-            None => format!("{model}: {}", plan.name),
+        match (engine, plan.target.model()) {
+            (Some(engine), Some(model)) => format!("{model} on {engine}"),
+            (Some(engine), None) => engine,
+            (None, Some(model)) => format!("{model}: {}", plan.name),
+            (None, None) => plan.name.clone(),
         }
     };
     if let [one] = runs {
         return plain(&of(one));
     }
     let labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
-    let model = |run: &Shown| run.reported.plan.target.model.clone();
-    let shared = Some(model(&runs[0])).filter(|first| runs.iter().all(|run| model(run) == *first));
+    fn model(run: &Shown) -> Option<&str> {
+        run.reported.plan.target.model()
+    }
+    let shared = model(&runs[0]).filter(|first| runs.iter().all(|run| model(run) == Some(first)));
     let model = shared.map(|model| format!("{model}: "));
     let (last, first) = labels.split_last().unwrap_or((&"", &[]));
     plain(&format!(
@@ -200,7 +203,7 @@ fn facts(reported: &Reported) -> Vec<Pair> {
     let requests = &summary.requests;
     let mut facts = pairs([
         ("Scenario", Some(plan.name.clone())),
-        ("Model", Some(plan.target.model.clone())),
+        ("Model", plan.target.model().map(str::to_owned)),
         ("Engine", engine),
         ("Hardware", about.hardware.clone()),
         ("Load", Some(plan::load(plan))),

@@ -185,7 +185,7 @@ impl Page {
 
         let row = |(run, anchor): (&&Reported, &String)| Row {
             engine: engine(run),
-            model: run.plan.target.model.clone(),
+            model: model(&run.plan),
             scenario: run.plan.name.clone(),
             anchor: safe(anchor.clone()),
             verdict: verdict(&run.summary),
@@ -202,12 +202,7 @@ impl Page {
             Some(Doubted {
                 alert,
                 verdict: run.summary.verdict.name(),
-                run: format!(
-                    "{}, {}, {}",
-                    engine(run),
-                    run.plan.target.model.clone(),
-                    run.plan.name
-                ),
+                run: format!("{}, {}, {}", engine(run), model(&run.plan), run.plan.name),
                 anchor: safe(anchor.clone()),
                 findings: severe.map(Found::of).collect(),
             })
@@ -334,7 +329,7 @@ impl Compared {
             })
             .collect();
         Compared {
-            model: first.plan.target.model.clone(),
+            model: model(&first.plan),
             scenario: first.plan.name.clone(),
             unlike: rows.iter().any(|row| !row.unlike.is_empty()),
             rows,
@@ -369,7 +364,7 @@ fn groups(runs: &[&Reported]) -> Vec<(String, Models)> {
     let mut groups: Vec<(String, Models)> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
         let models = entry(&mut groups, engine(run));
-        entry(models, run.plan.target.model.clone()).push(place);
+        entry(models, model(&run.plan)).push(place);
     }
     groups
 }
@@ -378,11 +373,7 @@ fn groups(runs: &[&Reported]) -> Vec<(String, Models)> {
 fn compared_groups(runs: &[&Reported]) -> Vec<Vec<usize>> {
     let mut groups: Vec<((String, String), Vec<usize>)> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
-        entry(
-            &mut groups,
-            (run.plan.target.model.clone(), run.plan.name.clone()),
-        )
-        .push(place);
+        entry(&mut groups, (model(&run.plan), run.plan.name.clone())).push(place);
     }
     let several = groups.into_iter().map(|(_, places)| places);
     several.filter(|places| places.len() > 1).collect()
@@ -472,4 +463,8 @@ fn change(from: Option<f64>, to: Option<f64>) -> String {
 /// Our own text, which needs no escaping.
 fn safe(text: String) -> Value {
     Value::from_safe_string(text)
+}
+
+fn model(plan: &Plan) -> String {
+    plan.target.model().unwrap_or("model unknown").to_owned()
 }

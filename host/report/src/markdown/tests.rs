@@ -81,6 +81,7 @@ fn runs() -> Vec<Shown> {
     ];
     let mut bare = run("trial", 40, "x", "y");
     bare.reported.plan.about = About::default();
+    bare.reported.plan.target.model = String::new();
     bare.reported.environment = None;
     bare.reported.status = None;
     bare.reported.summary.metrics.clear();

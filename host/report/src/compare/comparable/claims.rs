@@ -60,7 +60,7 @@ pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut Found<'_>) {
 fn of_run(run: &Measured) -> Located {
     let (plan, summary) = (&run.reported.plan, &run.reported.summary);
     Located {
-        model: Some(plan.target.model.clone()),
+        model: plan.target.model().map(str::to_owned),
         requests: Some(summary.requests.total as f64),
         rate: plan.load.arrival.rate(),
         cap: plan.slots().map(|slots| slots as u64),
