@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scenario::{Key, Scenario, keys};
 use serde_json::Value;
-use session::resolve::{Source, resolve};
+use session::{Source, Variables, resolve};
 
 /// A run that says little.
 const PLAIN: [&str; 5] = [
@@ -89,6 +89,8 @@ fn plan(assignments: &[String], over: &[String]) -> Option<BTreeMap<String, Stri
     let source = Source {
         scenario: assigned(assignments)?.overlay(assigned(over)?),
         name: "plain".to_owned(),
+        shipped: shipped::PLUGINS,
+        variables: Variables::Process,
         ..Source::default()
     };
     let draft = resolve(&source).ok()?.draft;

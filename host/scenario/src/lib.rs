@@ -32,6 +32,7 @@ mod table;
 mod target;
 #[cfg(test)]
 mod tests;
+mod value;
 
 pub use about::About;
 pub use field::Entry;
