@@ -18,14 +18,8 @@ const PLAIN: [&str; 5] = [
 
 /// A file that is there.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-/// A file with times of requests.
-const TRACE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/command_line/inputs/trace.jsonl"
-);
-
 /// What keys mean something beside, and what they are set to, where no value of their type would do.
-fn beside(key: &Key) -> (Vec<String>, Option<String>) {
+fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let poisson = ["load.arrival=poisson", "load.rate=2"];
     let ramp = [
         "load.arrival=poisson",
@@ -38,9 +32,9 @@ fn beside(key: &Key) -> (Vec<String>, Option<String>) {
         "load.concurrency=3",
         "load.think-time=1s",
     ];
-    let trace = format!("load.trace.file={TRACE}");
+    let trace = format!("load.trace.file={times}");
     let exact = "scorers=[{plugin='scorers/exact-match.wasm'}]";
-    let scorer = "scorers=[{plugin='scorers/exact-match.wasm', config={trim=true}}]";
+    let scorer = "scorers=[{plugin='scorers/exact-match.wasm', config={strip=false}}]";
     let stages = "load.stages=[{from=1, to=2, shape='exponential', for='9s'}]";
     let (with, value): (&[&str], Option<String>) = match key.path.as_str() {
         "target.base-url" => (&[], Some("http://127.0.0.1:2".into())),
@@ -60,7 +54,7 @@ fn beside(key: &Key) -> (Vec<String>, Option<String>) {
         "scorers[].config" => (&[exact], Some(scorer.into())),
         "load.arrival" | "load.duration" | "load.rate" | "load.normalise" => (&poisson, None),
         "load.burstiness" => (&["load.burstiness=0.9", "load.rate=2"], None),
-        "load.trace.file" => (&[], Some(TRACE.into())),
+        "load.trace.file" => (&[], Some(times.into())),
         "load.trace.time-scale" => (&[&trace], None),
         "load.concurrency" | "load.think-time" | "load.think-spread" => (&closed, None),
         path if path.starts_with("load.ramp.") => (&ramp, None),
@@ -80,11 +74,14 @@ fn beside(key: &Key) -> (Vec<String>, Option<String>) {
     (with.iter().map(|text| (*text).to_owned()).collect(), value)
 }
 
-/// The plan of these assignments, leaf by leaf; absent if they make none.
-fn plan(assignments: &[String], over: &[String]) -> Option<BTreeMap<String, String>> {
+/// The plan of these assignments, leaf by leaf, or why they make none.
+fn plan(assignments: &[String], over: &[String]) -> Result<BTreeMap<String, String>, String> {
     let assigned = |texts: &[String]| {
         let (scenario, problems) = Scenario::assigned(texts);
-        problems.is_empty().then_some(scenario)
+        match problems.is_empty() {
+            true => Ok(scenario),
+            false => Err(format!("{problems:?}")),
+        }
     };
     let source = Source {
         scenario: assigned(assignments)?.overlay(assigned(over)?),
@@ -93,12 +90,13 @@ fn plan(assignments: &[String], over: &[String]) -> Option<BTreeMap<String, Stri
         variables: Variables::Process,
         ..Source::default()
     };
-    let draft = resolve(&source).ok()?.draft;
+    let resolved = resolve(&source).map_err(|faults| format!("{faults:?}"))?;
+    let draft = resolved.draft;
     let model = draft.target.model.clone().unwrap_or_default();
     let plan = draft.complete(model);
     let mut leaves = BTreeMap::new();
     walk("", serde_json::to_value(plan).unwrap(), &mut leaves);
-    Some(leaves)
+    Ok(leaves)
 }
 
 fn walk(path: &str, value: Value, leaves: &mut BTreeMap<String, String>) {
@@ -120,23 +118,29 @@ fn each_key_changes_the_plan_where_it_says() {
         "0.5",
         "7s",
         "7MiB",
+        "7000000",
+        "700MiB",
         "true",
         "false",
         "[7]",
         "/dev/null",
     ];
+    let folder = tempfile::tempdir().unwrap();
+    let times = folder.path().join("times.jsonl");
+    std::fs::write(&times, "{\"timestamp\": 0}\n{\"timestamp\": 3000}\n").unwrap();
     for key in keys() {
         // Nothing in the repository is a tokenizer's file.
         if key.path == "tokenizer.path" {
             continue;
         }
-        let (with, value) = beside(key);
+        let (with, value) = beside(key, times.to_str().unwrap());
         let plain: Vec<String> = PLAIN
             .iter()
             .map(|text| (*text).to_owned())
             .chain(with)
             .collect();
-        let before = plan(&plain, &[]).unwrap_or_else(|| panic!("{plain:?} makes no plan"));
+        let before =
+            plan(&plain, &[]).unwrap_or_else(|faults| panic!("{plain:?} makes no plan: {faults}"));
         let words = key.words.iter().map(|(name, _)| *name);
         let candidates: Vec<String> = match value {
             Some(assignment) if assignment.contains('=') => vec![assignment],
@@ -148,7 +152,7 @@ fn each_key_changes_the_plan_where_it_says() {
         };
         let mut made = candidates
             .iter()
-            .filter_map(|over| plan(&plain, &[over.clone()]));
+            .filter_map(|over| plan(&plain, std::slice::from_ref(over)).ok());
         let Some((place, _)) = key.plan else {
             assert_eq!(made.next().as_ref(), Some(&before), "{}", key.path);
             continue;
