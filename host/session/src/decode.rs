@@ -192,7 +192,7 @@ impl Decoder {
                     }
                     Report::Closed { key, exchange, end } => {
                         let answer = open.remove(&key).unwrap_or_default();
-                        let exchange = self.close(exchange, answer, end);
+                        let exchange = self.close(*exchange, answer, end);
                         if exchanges.send(exchange).is_err() {
                             return;
                         }
@@ -294,7 +294,7 @@ impl Decoder {
     }
 
     /// Puts the exchange together and judges how it went.
-    fn close(&mut self, exchange: Box<Open>, mut answer: Answer, end: End) -> Box<Exchange> {
+    fn close(&mut self, exchange: Open, mut answer: Answer, end: End) -> Box<Exchange> {
         if matches!(end, End::Whole { ends_answer: true })
             && answer.fault.is_none()
             && !answer.whole
