@@ -35,7 +35,7 @@ pub fn json(run: &Compatible<'_>) -> String {
     object.field("endpoint_type", &backend);
     object.field("backend", &backend);
     object.field("label", None::<&str>);
-    object.field("model_id", &plan.target.model());
+    object.field("model_id", plan.target.model());
     let tokenizer = Some(&plan.tokenizer).filter(|tokenizer| !tokenizer.approximate);
     object.field("tokenizer_id", tokenizer.map(|tokenizer| &tokenizer.name));
     object.field("num_prompts", plan.held_requests().unwrap_or(figures.total));

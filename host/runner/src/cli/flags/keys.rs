@@ -30,7 +30,7 @@ static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
         let default = key.absent().filter(|_| !key.switch);
         let default = default.map(|value| format!(" [default: {value}]"));
         let help = format!("{first}{}", default.unwrap_or_default());
-        let long_help = [&[help.clone()], others].concat().join("\n\n");
+        let long_help = [std::slice::from_ref(&help), others].concat().join("\n\n");
         Some(Flagged {
             key,
             flag,
