@@ -16,7 +16,7 @@ use reader::{Located, Place};
 use result::metric::Objective;
 use result::threshold::Threshold;
 
-mod load;
+pub(crate) mod load;
 mod request;
 
 /// Headers that the host sets itself.

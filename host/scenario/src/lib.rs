@@ -143,6 +143,12 @@ impl Scenario {
     #[must_use]
     pub fn settled(&self) -> Scenario {
         let mut settled = self.clone();
+        let decided_at = check::load::decided_at(&self.load).cloned();
+        settled.load.arrival = self
+            .load
+            .meant_arrival()
+            .zip(decided_at)
+            .map(|(arrival, place)| Located::new(arrival, place));
         for key in keys().iter().filter(|key| key.otherwise.is_none()) {
             let Some(default) = &key.default else {
                 continue;

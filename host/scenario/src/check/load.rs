@@ -232,6 +232,11 @@ fn against(key: &str, place: &Place, other: &Place, decision: &str, help: &str) 
         .help(help)
 }
 
+/// The place of the key that decides on the arrival.
+pub(crate) fn decided_at(load: &Load) -> Option<&Place> {
+    decider(load).map(|(place, _)| place)
+}
+
 /// The key that decides on the arrival, and how a message shows it; in the order of [`Load::meant_arrival`].
 fn decider(load: &Load) -> Option<(&Place, String)> {
     if let Some(arrival) = &load.arrival {

@@ -201,7 +201,7 @@ fn defaults_are_filled_in_where_they_fit() {
     assert_eq!(at("load.seed"), said("7", "file.toml:3:8"));
     assert_eq!(at("load.warmup"), said("1", "default"));
     assert_eq!(at("timeouts.connect"), said("\"10s\"", "default"));
-    // A closed loop has no gaps, and what nobody set is not ruled out by it.
-    assert_eq!(at("load.arrival"), None);
+    // Users make a closed loop, which has no ramp.
+    assert_eq!(at("load.arrival"), said("\"closed\"", "file.toml:2:15"));
     assert_eq!(at("load.ramp.shape"), None);
 }
