@@ -16,7 +16,7 @@ use super::outline::Outline;
 use super::{compile, imports, sandbox};
 use model::plugin::Limits;
 
-pub use super::locate::SearchPath;
+pub use super::locate::{SearchPath, Shipped};
 
 /// A component that was found, checked and compiled.
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use plugins::load::Shipped;
 use reader::Located;
 use scenario::Scenario;
 use scenario::plan::Slice;
@@ -27,9 +28,6 @@ pub struct Source {
     /// The part of the plan to run; absent for the whole.
     pub slice: Option<Slice>,
 }
-
-/// Plugins that ship with a program: the name and the component of each.
-pub type Shipped = &'static [(&'static str, &'static [u8])];
 
 /// Where the variables are read that a scenario names, as the one that holds the API key.
 #[derive(Clone, Default)]
