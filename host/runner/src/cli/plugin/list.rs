@@ -1,5 +1,6 @@
 //! `runner plugin list`: lists the available plugins.
 
+use super::shipped_alone;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,7 +10,7 @@ use super::{Folders, Form, facts};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::{Exit, Failure, tell};
 use model::plugin::Kind;
-use plugins::load::{self, SearchPath};
+use plugins::load;
 use plugins::{PluginError, examine};
 
 /// Digits of a digest to show: enough to tell components apart at a glance.
@@ -107,13 +108,7 @@ fn entries(names: Vec<String>) -> Vec<(String, Result<Entry, PluginError>)> {
 }
 
 fn entry(asked: &str) -> Result<Entry, PluginError> {
-    let plugin = load::load(
-        asked,
-        &SearchPath {
-            shipped: shipped::PLUGINS,
-            ..SearchPath::default()
-        },
-    )?;
+    let plugin = load::load(asked, &shipped_alone())?;
     let info = examine::describe(&plugin)?;
     Ok(Entry {
         plugin: plugin.asked,

@@ -99,6 +99,14 @@ struct Folders {
     plugin_path: Option<OsString>,
 }
 
+/// Where to find a plugin by its path, or by its name if it ships.
+fn shipped_alone() -> SearchPath {
+    SearchPath {
+        shipped: shipped::PLUGINS,
+        ..SearchPath::default()
+    }
+}
+
 impl Folders {
     fn search(&self) -> SearchPath {
         let paths = self.plugin_path.iter();

@@ -3,6 +3,7 @@
 mod junit;
 mod text;
 
+use super::shipped_alone;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ use crate::cli::failure::{Exit, Failure, tell};
 use crate::cli::run::write_stdout;
 use model::plugin::Limits;
 use plugins::case::{Suite, SuiteReport, TimedReport, find};
-use plugins::load::{SearchPath, load};
+use plugins::load::load;
 
 /// Run a plugin's cases in the sandbox
 ///
@@ -149,13 +150,7 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
             ));
         }
     };
-    let plugin = load(
-        &asked,
-        &SearchPath {
-            shipped: shipped::PLUGINS,
-            ..SearchPath::default()
-        },
-    )?;
+    let plugin = load(&asked, &shipped_alone())?;
     Suite::read(plugin, Limits::default(), &found.cases).map_err(|mistakes| {
         Failure::several(
             Exit::Input,
