@@ -258,7 +258,7 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
         (
             FailureClass::Plugin,
             "plugin `guests/hostile-backend.wasm` broke its contract in `decode`: \
-             it produces more than 64 MiB from one reply"
+             it produces more than 32 MiB from one reply"
         )
     );
 }

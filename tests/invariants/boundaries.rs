@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use load::drive::{End, Report};
+use load::backlog::{BOUND, Backlog};
+use load::drive::{End, Replies as _};
 use load::pace::Signal;
+use model::clock::Clock;
 use model::exchange::{FailureClass, Kind, Open, Phase, Prepared};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::sandbox;
-use session::decode::{Decoder, FailureLimit};
+use session::decode::inbox::Inboxes;
+use session::decode::{Decoder, FailureLimit, Shared};
 use wasmtime::component::Component;
 
 use super::crates::{sources, without_comments};
@@ -136,8 +139,22 @@ fn decoding_late_moves_no_instant() {
     ];
     let mut exchange = Box::new(open_exchange());
     exchange.sent = Some(Nanos(500));
-    let (reports, receiver) = crossbeam_channel::unbounded();
-    let (sender, exchanges) = crossbeam_channel::unbounded();
+    let folder = tempfile::tempdir().unwrap();
+    let backlog = Backlog::new(Clock::start(), BOUND);
+    let output_tokens = Arc::new(AtomicU64::new(0));
+    let mut decoder = Decoder {
+        dialect: resolved.parts.backend.open().unwrap(),
+        shared: Shared::new(
+            FailureLimit::new(Signal::for_task()),
+            resolved.parts.secrets.clone(),
+            Arc::clone(&output_tokens),
+            None,
+            &backlog,
+            folder.path(),
+        ),
+    };
+    let (inboxes, queue) = Inboxes::new(&backlog);
+    let reply = inboxes.open(1);
     let mut framer = Framer::new(Framing::EventStream);
     for (at, data) in pieces {
         let mut frames = Frames::default();
@@ -145,36 +162,14 @@ fn decoding_late_moves_no_instant() {
         framer
             .push(Nanos(at), event.as_bytes(), &mut frames)
             .unwrap();
-        let progress = Arc::default();
-        let key = 1;
-        reports
-            .send(Report::Frames {
-                key,
-                frames,
-                handed_on: Nanos::ZERO,
-                progress,
-            })
-            .unwrap();
+        let held = backlog.queue(frames.memory());
+        reply.frames(frames, Nanos::ZERO, held);
     }
-    let end = End::Whole { ends_answer: false };
-    reports
-        .send(Report::Closed {
-            key: 1,
-            exchange,
-            end,
-        })
-        .unwrap();
-    drop(reports);
-    let decoder = Decoder {
-        dialect: resolved.parts.backend.open().unwrap(),
-        failures: FailureLimit::new(Signal::for_task()),
-        secrets: resolved.parts.secrets.clone(),
-        output_tokens: Arc::new(AtomicU64::new(0)),
-        vitals: None,
-    };
-    let counted = Arc::clone(&decoder.output_tokens);
-    decoder.run(&receiver, &sender);
-    let exchange = exchanges.recv().unwrap();
+    reply.closed(exchange, End::Whole { ends_answer: false });
+    // All frames come together, and then the end.
+    assert!(decoder.work(&queue.recv().unwrap()).is_none());
+    let exchange = decoder.work(&queue.recv().unwrap()).unwrap();
+    assert_eq!(backlog.bytes(), 0, "everything is let go");
     assert_eq!(exchange.output, "one two three");
     let texts: Vec<u64> = exchange
         .events
@@ -184,7 +179,7 @@ fn decoding_late_moves_no_instant() {
         .collect();
     assert_eq!(texts, [1_000, 2_500, 2_500]);
     assert_eq!(exchange.events.at.last(), Some(&Nanos(7_000)));
-    assert_eq!(counted.load(Ordering::Relaxed), 3);
+    assert_eq!(output_tokens.load(Ordering::Relaxed), 3);
 }
 
 fn open_exchange() -> Open {
@@ -209,15 +204,17 @@ fn what_waits_sends_and_reads_knows_no_plugin() {
         "load/pace.rs",
         "model/frame.rs",
     ] {
-        let code = without_comments(&sources[name]);
+        let code = without_comments(&sources[name]).replace("backlog", "");
         for word in [
             "plugin", "Mutex", "RwLock", "log::", "LogBook", "tracing", "std::fs",
         ] {
             assert!(!code.contains(word), "{name} has `{word}`");
         }
     }
-    let code = without_comments(&sources["session/decode.rs"]);
-    for word in ["Clock", "Instant", "now()"] {
-        assert!(!code.contains(word), "decode.rs has `{word}`");
+    for name in ["session/decode.rs", "session/decode/answer.rs"] {
+        let code = without_comments(&sources[name]);
+        for word in ["Clock", "Instant", "now()"] {
+            assert!(!code.contains(word), "{name} has `{word}`");
+        }
     }
 }

@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
-use load::drive::{End, Report};
+use load::backlog::{BOUND, Backlog};
+use load::drive::{End, Replies as _};
 use load::pace::Signal;
 use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
 use model::clock::Clock;
@@ -21,7 +22,8 @@ use model::units::Nanos;
 use plugins::artifacts;
 use report::record::Recorder;
 use scenario::Scenario;
-use session::decode::{Decoder, FailureLimit};
+use session::decode::inbox::Inboxes;
+use session::decode::{Decoder, FailureLimit, Shared};
 use session::{Resolved, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -184,39 +186,38 @@ fn open() -> Result<Box<Open>> {
 
 fn take(replies: u64, artifacts: &Path) -> Result<()> {
     let resolved = resolved(artifacts)?;
-    let decoder = Decoder {
+    let backlog = Backlog::new(Clock::start(), BOUND);
+    let folder = tempfile::tempdir()?;
+    let mut decoder = Decoder {
         dialect: resolved.parts.backend.open()?,
-        failures: FailureLimit::new(Signal::for_task()),
-        secrets: resolved.parts.secrets.clone(),
-        output_tokens: Arc::default(),
-        vitals: None,
+        shared: Shared::new(
+            FailureLimit::new(Signal::for_task()),
+            resolved.parts.secrets.clone(),
+            Arc::default(),
+            None,
+            &backlog,
+            folder.path(),
+        ),
     };
-    let (reports, receiver) = crossbeam_channel::unbounded();
-    let (sender, exchanges) = crossbeam_channel::unbounded();
+    let (inboxes, queue) = Inboxes::new(&backlog);
     let mut last = Frames::default();
     Framer::new(Framing::EventStream).push(Nanos::ZERO, end(), &mut last)?;
     let batch = frames(BATCH)?;
+    let mut answered = 0;
     for key in 0..replies {
+        let reply = inboxes.open(key);
         let mut batches = vec![batch.clone(); (EVENTS / BATCH) as usize];
         batches.push(last.clone());
         for frames in batches {
-            let handed_on = Nanos::ZERO;
-            let progress = Arc::default();
-            reports.send(Report::Frames {
-                key,
-                frames,
-                handed_on,
-                progress,
-            })?;
+            let held = backlog.queue(frames.memory());
+            reply.frames(frames, Nanos::ZERO, held);
+            decoder.work(&queue.recv()?);
         }
-        let (exchange, end) = (open()?, End::Whole { ends_answer: false });
-        reports.send(Report::Closed { key, exchange, end })?;
+        reply.closed(open()?, End::Whole { ends_answer: false });
+        let exchange = decoder.work(&queue.recv()?);
+        answered += u64::from(exchange.is_some_and(|exchange| exchange.is_ok()));
     }
-    drop(reports);
-    decoder.run(&receiver, &sender);
-    drop(sender);
-    let answered = exchanges.iter().filter(|exchange| exchange.is_ok()).count();
-    if answered as u64 != replies {
+    if answered != replies {
         bail!("{answered} of {replies} replies were answers");
     }
     Ok(())

@@ -2,7 +2,8 @@
 //! reads their replies and cuts them into frames.
 //!
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
-//! reports go out to the decode threads. No plugin code runs here. [`pool`] chooses the connection for
+//! frames go out to whoever decodes them ([`Replies`]). No plugin code runs here. While too much of what was read waits
+//! to be decoded ([`backlog`](crate::backlog)), nothing more is read. [`pool`] chooses the connection for
 //! a request; [`reading`] reads the reply and applies the timeouts.
 
 mod lazy_timer;
@@ -18,12 +19,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::task::Poll;
 use std::time::Duration;
 
-use crossbeam_channel::Sender;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 
+use crate::backlog::{Backlog, Held};
 use crate::pace::Signal;
 use crate::question::Question;
 use crate::transport::{Connect, Marks, Request};
@@ -61,28 +62,22 @@ pub struct Job {
     pub session: Option<Arc<str>>,
 }
 
-/// What a worker reports of one request.
-pub enum Report {
-    /// Frames of a successful reply, in order.
-    Frames {
-        /// The request's number.
-        key: u64,
-        /// The frames.
-        frames: Frames,
-        /// When they were passed on.
-        handed_on: Nanos,
-        /// Where the decode thread reports its progress.
-        progress: Arc<DecodeProgress>,
-    },
-    /// The request ended.
-    Closed {
-        /// The request's number.
-        key: u64,
-        /// What the transport saw of it.
-        exchange: Box<Open>,
-        /// How it ended.
-        end: End,
-    },
+/// Where the replies of a run go.
+pub trait Replies: Send + Sync {
+    /// The request of this number is about to be sent.
+    fn open(&self, key: u64) -> Box<dyn Reply>;
+}
+
+/// Where one reply goes.
+pub trait Reply {
+    /// Takes frames of a successful reply, in order: when they were passed on, and what counts them.
+    fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
+
+    /// The request ended: what the transport saw of it, and how.
+    fn closed(self: Box<Self>, exchange: Box<Open>, end: End);
+
+    /// How far the frames are decoded.
+    fn progress(&self) -> &DecodeProgress;
 }
 
 /// How far the decoding of a reply is, for the reader that applies token timeouts. Times in nanoseconds; 0
@@ -128,8 +123,10 @@ pub struct Worker<C> {
     pub clock: Clock,
     /// Told when a reply has ended.
     pub signal: Signal,
-    /// Where reports go, by request number.
-    pub reports: Vec<Sender<Report>>,
+    /// Where replies go.
+    pub replies: Arc<dyn Replies>,
+    /// Bounds what is read and not yet worked on.
+    pub backlog: Arc<Backlog>,
     /// How long to wait for what.
     pub timeouts: Timeouts,
     /// The number of idle connections to keep ready in addition to those opened by order, so that a request that is due
@@ -201,10 +198,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             session,
         } = *job;
         let mut exchange = exchange.open();
-        let outlet = Outlet {
-            key,
-            reports: &self.reports[(key % self.reports.len() as u64) as usize],
-        };
+        let reply = self.replies.open(key);
         let marks = Rc::new(Marks::default());
         let end = {
             let limit = Duration::from(self.timeouts.request);
@@ -213,7 +207,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 &mut exchange,
                 (request, session),
                 framing,
-                &outlet,
+                (key, &*reply),
                 &marks,
             );
             let mut talk = std::pin::pin!(talk);
@@ -244,8 +238,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             exchange.ended = Some(self.clock.now());
         }
         self.signal.release(key, self.clock.now());
-        let exchange = Box::new(exchange);
-        outlet.send(Report::Closed { key, exchange, end });
+        reply.closed(Box::new(exchange), end);
     }
 
     async fn talk(
@@ -254,7 +247,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         exchange: &mut Open,
         (mut request, session): (Request, Option<Arc<str>>),
         framing: Framing,
-        outlet: &Outlet<'_>,
+        (key, reply): (u64, &dyn Reply),
         marks: &Rc<Marks>,
     ) -> End {
         let target = exchange.request.prepared.target;
@@ -265,7 +258,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             };
             let facts = connection.facts();
             exchange.connection = Some(facts);
-            let mut reading = Reading::new(self, outlet, framing, marks);
+            let mut reading = Reading::new(self, (key, reply), framing, marks);
             match reading.head(connection.send(request, marks)).await {
                 Ok(head) => break (connection, reading, head),
                 Err(NoHead::GivenUp(class, cause)) => return End::Broke(class, cause),
@@ -293,19 +286,6 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             pool.put_back(target, session, connection);
         }
         end
-    }
-}
-
-/// Where the reports of one request go.
-struct Outlet<'r> {
-    key: u64,
-    reports: &'r Sender<Report>,
-}
-
-impl Outlet<'_> {
-    fn send(&self, report: Report) {
-        // The decode threads outlive the workers, so this cannot fail while anyone listens.
-        let _ = self.reports.send(report);
     }
 }
 

@@ -5,6 +5,7 @@
 //! lock that readers share and writes no log.
 #![deny(unsafe_code)]
 
+pub mod backlog;
 pub mod drive;
 pub mod pace;
 pub mod question;

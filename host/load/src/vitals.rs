@@ -13,10 +13,11 @@ mod tally;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::backlog::Backlog;
 use model::clock::Clock;
 use model::units::Nanos;
 use result::summary::client::Client;
@@ -32,6 +33,8 @@ pub struct Vitals {
     clock: Clock,
     threads: Mutex<Vec<Watched>>,
     queues: Mutex<Vec<Length>>,
+    /// What replies hold in memory.
+    backlog: OnceLock<Arc<Backlog>>,
     /// The longest from handing on to decoding so far, in nanoseconds.
     behind: AtomicU64,
     /// What was seen last.
@@ -72,6 +75,7 @@ impl Vitals {
             clock,
             threads: Mutex::default(),
             queues: Mutex::default(),
+            backlog: OnceLock::new(),
             behind: AtomicU64::new(0),
             load: Mutex::default(),
         })
@@ -102,6 +106,11 @@ impl Vitals {
         queues.push(Box::new(length));
     }
 
+    /// Has the memory of replies watched.
+    pub fn enlist_backlog(&self, backlog: &Arc<Backlog>) {
+        let _ = self.backlog.set(Arc::clone(backlog));
+    }
+
     /// Frames are decoded that a reader handed on at this instant.
     pub fn decoded(&self, handed_on: Nanos) {
         let behind = self.clock.now().since(handed_on).0;
@@ -129,6 +138,10 @@ impl Vitals {
 
     fn observe(&self, stopped: &AtomicBool) -> Client {
         self.behind.store(0, Ordering::Relaxed);
+        let origin = self.clock.now();
+        if let Some(backlog) = self.backlog.get() {
+            backlog.restart();
+        }
         let (names, ids): (Vec<_>, Vec<_>) = {
             let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
             let threads = threads.iter().cloned();
@@ -163,7 +176,9 @@ impl Vitals {
         }
         let end = sample(self.clock.now());
         let behind = Nanos(self.behind.load(Ordering::Relaxed));
-        tally.finish(&end, behind, (before, whole()))
+        let mut client = tally.finish(&end, behind, (before, whole()));
+        client.backlog = self.backlog.get().map(|backlog| backlog.figures(origin));
+        client
     }
 
     /// Reports in the longest decode queue.

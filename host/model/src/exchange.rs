@@ -85,6 +85,26 @@ pub struct Exchange {
     pub outcome: Outcome,
 }
 
+impl Exchange {
+    /// How much memory it takes, more or less.
+    pub fn memory(&self) -> usize {
+        let Events {
+            at,
+            kind,
+            tokens,
+            bytes,
+        } = &self.events;
+        size_of::<Exchange>()
+            + size_of_val(&**at)
+            + size_of_val(&**kind)
+            + size_of_val(&**tokens)
+            + size_of_val(&**bytes)
+            + self.output.len()
+            + self.reasoning.len()
+            + self.tool_calls.len()
+    }
+}
+
 /// How a connection was opened. If it was opened ahead of need, it is older than the request it carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

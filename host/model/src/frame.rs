@@ -17,6 +17,9 @@ use crate::units::Nanos;
 /// of 100,000 tokens, which servers that repeat all text in every event send in one frame.
 pub(crate) const FRAME_BYTES: usize = 16 << 20;
 
+/// The largest buffer that is kept from one frame to the next, in bytes.
+const KEPT_BYTES: usize = 4 << 10;
+
 /// How a reply is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
@@ -106,6 +109,16 @@ impl Frames {
     /// The bytes of all of them, one after the other.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// How much memory they take, more or less.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
+            + self.ends.capacity() * size_of::<u32>()
+            + self.at.capacity() * size_of::<Nanos>()
+            + (self.names.iter())
+                .map(|(_, name)| size_of::<(u32, String)>() + name.len())
+                .sum::<usize>()
     }
 
     /// Where each frame's bytes end.
@@ -259,7 +272,10 @@ impl Framer {
                 let mut line = std::mem::take(&mut self.line);
                 self.end_line(at, &line, frames);
                 line.clear();
-                self.line = line;
+                // One long line must not take memory for the rest of the reply.
+                if line.capacity() <= KEPT_BYTES {
+                    self.line = line;
+                }
             }
             self.check_size()?;
             bytes = &bytes[end + 1..];
@@ -347,6 +363,11 @@ impl Framer {
         frames.unfinished = unfinished;
     }
 
+    /// How much memory it takes for the frame that is not complete.
+    pub fn memory(&self) -> usize {
+        self.line.capacity() + self.data.capacity()
+    }
+
     fn check_size(&self) -> Result<(), Oversized> {
         if self.line.len().max(self.data.len()) > FRAME_BYTES {
             return Err(Oversized);
@@ -357,6 +378,9 @@ impl Framer {
     fn emit(&mut self, at: Nanos, frames: &mut Frames) {
         frames.push(at, self.name.take(), &self.data);
         self.data.clear();
+        if self.data.capacity() > KEPT_BYTES {
+            self.data = Vec::new();
+        }
         self.has_data = false;
     }
 

@@ -4,7 +4,7 @@
 //! up to the last flush. Reading tolerates an end in the middle of a line.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use model::exchange::Exchange;
 pub const FILE: &str = "records.jsonl.zst";
 /// How often the file is flushed.
 const FLUSH: Duration = Duration::from_secs(1);
+/// How much of a line is given to the compression at once, in bytes.
+const PIECE: usize = 16 << 10;
 /// A light compression: it must not compete with the run for the processor.
 const LEVEL: i32 = 1;
 
@@ -76,9 +78,9 @@ impl Recorder {
     ///
     /// # Errors
     /// If writing fails, typically because the disk is full. Everything flushed before stays readable.
-    pub fn run(
+    pub fn run<E: AsRef<Exchange>>(
         mut self,
-        exchanges: &Receiver<Box<Exchange>>,
+        exchanges: &Receiver<E>,
         mut seen: impl FnMut(&Exchange),
     ) -> Result<(), RecordError> {
         let written = self.write_all(exchanges, &mut seen);
@@ -89,22 +91,23 @@ impl Recorder {
         })
     }
 
-    fn write_all(
+    fn write_all<E: AsRef<Exchange>>(
         &mut self,
-        exchanges: &Receiver<Box<Exchange>>,
+        exchanges: &Receiver<E>,
         seen: &mut impl FnMut(&Exchange),
     ) -> io::Result<()> {
         let mut dirty = false;
         let mut flushed = std::time::Instant::now();
-        let mut line = Vec::new();
         loop {
             match exchanges.recv_timeout(FLUSH) {
                 Ok(exchange) => {
-                    seen(&exchange);
-                    line.clear();
-                    serde_json::to_writer(&mut line, &exchange)?;
-                    line.push(b'\n');
-                    self.out.write_all(&line)?;
+                    let exchange = exchange.as_ref();
+                    seen(exchange);
+                    // A record may be large; it is not made in memory a second time.
+                    let mut line = BufWriter::with_capacity(PIECE, &mut self.out);
+                    serde_json::to_writer(&mut line, exchange)?;
+                    line.write_all(b"\n")?;
+                    line.flush()?;
                     dirty = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}

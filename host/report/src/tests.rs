@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::exchanges::{any_run, facts};
 use model::exchange::Exchange;
 use result::metric;
-use result::summary::client::{Client, Machine, Thread};
+use result::summary::client::{Backlog, Client, HeldBack, Machine, Thread};
 use result::summary::{Basis, Counted, Distribution, RunFacts, SteadyState, Summary, Window};
 
 /// A block that LMDeploy published: Qwen3-8B-FP8, 10 000 ShareGPT prompts, LMDeploy
@@ -350,6 +350,16 @@ fn watched() -> Client {
         paused_s: 0.0,
         throttled_s: Some(0.0),
         clock_step_ms: Some(0.002),
+        backlog: Some(Backlog {
+            bound_bytes: 64 << 20,
+            peak_bytes: 64 << 20,
+            held_back: Some(HeldBack {
+                periods: 1,
+                seconds: 2.5,
+                from_to_s: vec![(3.0, 5.5)],
+                throttled_from_s: None,
+            }),
+        }),
         machine: Some(Machine {
             busy: 0.97,
             own: 0.55,
@@ -370,8 +380,10 @@ Reader CPU, mean, most in 1 s (%):       41.0, 63.0
 Reader waiting, mean, most in 1 s (%):   1.0, 2.0
 Pacer CPU, mean, most in 1 s (%):        0.4, 1.0
 Decoder CPU, mean, most in 1 s (%):      20.0
-Decode backlog, most (batches):          120
+Decode backlog, most (replies):          120
 Decode behind, most (ms):                4.25
+Held of replies, most (MiB):             64.00
+Replies not read (s):                    2.50
 Longest pause (ms):                      11.00
 Stolen time (s):                         0.03
 Machine busy, with this client (%):      97.0, 55.0

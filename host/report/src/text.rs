@@ -251,10 +251,19 @@ fn client(block: &mut Block, summary: &Summary) {
         }
     }
     block.line(
-        "Decode backlog, most (batches):",
+        "Decode backlog, most (replies):",
         Some(client.decode_backlog),
     );
     block.figure("Decode behind, most (ms):", Some(client.decode_behind_ms));
+    if let Some(backlog) = &client.backlog {
+        let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        block.figure(
+            "Held of replies, most (MiB):",
+            Some(mebibytes(backlog.peak_bytes)),
+        );
+        let held_back = backlog.held_back.as_ref();
+        block.figure("Replies not read (s):", held_back.map(|held| held.seconds));
+    }
     block.figure("Longest pause (ms):", Some(client.longest_pause_ms));
     if let Some(machine) = client.machine {
         block.figure("Stolen time (s):", Some(machine.stolen_s));

@@ -83,6 +83,8 @@ findings! {
     ClockStep = "clock-step", vitals::clock_step;
     /// Replies were decoded long after they were read.
     DecodeBehind = "decode-behind", vitals::decode_behind;
+    /// Replies were not read for a time, because decoding or recording was behind.
+    HeldBack = "held-back", vitals::held_back;
     /// Other processes kept this machine's cores busy.
     SharedMachine = "shared-machine", vitals::shared_machine;
     /// The cap on requests in flight held back requests of a run that offers a rate.

@@ -19,6 +19,7 @@ pub mod assess;
 pub mod check;
 pub mod decode;
 pub mod draft;
+pub mod finished;
 pub mod live;
 pub mod measure;
 pub mod preflight;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::decode::FailureLimit;
+use crate::decode::crew::most;
 use crate::prepare::Preparation;
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
@@ -117,7 +118,7 @@ impl RunError {
     }
 }
 
-/// How many workers and decode threads a machine with this many cores gets.
+/// How many workers a machine with this many cores gets.
 fn workers(cores: usize) -> usize {
     (cores / 2).clamp(1, 8)
 }
@@ -204,8 +205,15 @@ where
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let clock = Clock::start();
     let vitals = Some(Vitals::new(clock));
-    let (stage, prepared) =
-        Stage::set(plan, parts, folder, control, workers(cores), clock, vitals)?;
+    let (stage, prepared) = Stage::set(
+        plan,
+        parts,
+        folder,
+        control,
+        (workers(cores), most(cores)),
+        clock,
+        vitals,
+    )?;
     let mut orders = Vec::new();
     let mut threads = Vec::new();
     for number in 0..stage.workers {
@@ -254,7 +262,7 @@ pub(crate) async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
-    let (stage, prepared) = Stage::set(plan, parts, folder, control, 1, Clock::start(), None)?;
+    let (stage, prepared) = Stage::set(plan, parts, folder, control, (1, 1), Clock::start(), None)?;
     let (handle, receiver) = WorkerHandle::new();
     let worker = stage.worker(connect);
     let conduct = async {
@@ -282,13 +290,13 @@ struct Stage<'r> {
 }
 
 impl<'r> Stage<'r> {
-    /// Opens the plugins and starts the threads behind this many workers.
+    /// Opens the plugins, and starts the threads behind this many workers: at most so many of them decode.
     fn set(
         plan: &'r Plan,
         parts: &'r Parts,
         folder: &Path,
         control: &'r Control,
-        workers: usize,
+        (workers, decoders): (usize, usize),
         clock: Clock,
         vitals: Option<Arc<Vitals>>,
     ) -> Result<(Self, Prepared<'r>), RunError> {
@@ -307,7 +315,8 @@ impl<'r> Stage<'r> {
             backstage: Backstage::start(
                 parts,
                 folder,
-                workers,
+                decoders,
+                clock,
                 control,
                 failures,
                 vitals.as_ref(),
@@ -341,7 +350,8 @@ impl<'r> Stage<'r> {
             reuse: self.plan.connection.reuse,
             clock: self.clock,
             signal: self.control.signal.clone(),
-            reports: self.backstage.reports.clone(),
+            replies: Arc::clone(&self.backstage.replies) as _,
+            backlog: Arc::clone(&self.backstage.backlog),
             timeouts: self.plan.timeouts,
             spare,
             opened: Arc::clone(&self.opened),
@@ -359,7 +369,7 @@ impl<'r> Stage<'r> {
             control: self.control,
             orders,
             opened: &self.opened,
-            exchanges: &self.backstage.exchanges,
+            finished: &self.backstage.finished,
             targets: &self.parts.targets,
             trace: &self.parts.trace,
             vitals: self.vitals.as_ref(),

@@ -13,7 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
 use super::lazy_timer::LazyTimer;
-use super::{DecodeProgress, End, Outlet, Report, Worker};
+use super::{End, Reply, Worker};
+use crate::backlog::{Backlog, Gate, Held};
 use crate::transport::{Broke, Connection, Head, Marks, Request, Sink, Unanswered};
 use model::clock::Clock;
 use model::connection::Timeouts;
@@ -41,7 +42,7 @@ pub(super) enum NoHead {
 
 /// The reading of one reply.
 pub(super) struct Reading<'r> {
-    outlet: &'r Outlet<'r>,
+    reply: &'r dyn Reply,
     marks: &'r Rc<Marks>,
     framing: Framing,
     framer: Framer,
@@ -50,19 +51,22 @@ pub(super) struct Reading<'r> {
     held_since: Nanos,
     handed_on: bool,
     last_frame: Nanos,
-    progress: Arc<DecodeProgress>,
     timer: TokenTimer,
+    backlog: Arc<Backlog>,
+    gate: Gate,
+    /// Counts the pieces and frames that are held here.
+    held: Held,
 }
 
 impl<'r> Reading<'r> {
     pub fn new<C>(
         worker: &Worker<C>,
-        outlet: &'r Outlet<'r>,
+        (key, reply): (u64, &'r dyn Reply),
         framing: Framing,
         marks: &'r Rc<Marks>,
     ) -> Self {
         Reading {
-            outlet,
+            reply,
             marks,
             framing,
             framer: Framer::new(framing),
@@ -70,8 +74,10 @@ impl<'r> Reading<'r> {
             held_since: Nanos::ZERO,
             handed_on: false,
             last_frame: Nanos::ZERO,
-            progress: Arc::default(),
             timer: TokenTimer::new(worker.clock, worker.timeouts),
+            backlog: Arc::clone(&worker.backlog),
+            gate: Gate::new(&worker.backlog, key),
+            held: worker.backlog.hold(),
         }
     }
 
@@ -105,7 +111,12 @@ impl<'r> Reading<'r> {
     {
         let marks = Rc::clone(self.marks);
         let read = poll_fn(|cx| {
-            if let Poll::Ready(read) = connection.poll_body(cx, &marks, self) {
+            if self.poll_gate(cx).is_pending() {
+                return Poll::Pending;
+            }
+            let read = connection.poll_body(cx, &marks, self);
+            self.count();
+            if let Poll::Ready(read) = read {
                 let end = match read {
                     Ok(()) => None,
                     Err(Broke::Connection(what)) => Some(End::Broke(FailureClass::CutOff, what)),
@@ -145,7 +156,14 @@ impl<'r> Reading<'r> {
         let mut body = Beginning(Vec::new());
         let idle = Duration::from(self.timer.timeouts.token_gap);
         let marks = Rc::clone(self.marks);
-        let read = poll_fn(|cx| connection.poll_body(cx, &marks, &mut body));
+        let read = poll_fn(|cx| {
+            if self.gate.poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            let read = connection.poll_body(cx, &marks, &mut body);
+            self.held.set(body.0.len());
+            read
+        });
         // What the server said before it fell silent or cut itself short is still its reason.
         let _ = tokio::time::timeout(idle, read).await;
         let retry_after = headers.get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
@@ -156,7 +174,31 @@ impl<'r> Reading<'r> {
         (end, connection.last_read())
     }
 
-    /// Passes the held frames to the decode thread.
+    /// Waits while too much of what was read is still to be decoded. That the engine is silent meanwhile is not its
+    /// fault, so the timeouts for tokens do not run.
+    fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let was_closed = self.gate.is_closed();
+        match self.gate.poll(cx) {
+            Poll::Ready(()) if was_closed => {
+                self.timer.excuse();
+                Poll::Ready(())
+            }
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => {
+                // What is complete can be decoded, and makes room.
+                self.hand_on();
+                self.count();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Counts what is held here.
+    fn count(&mut self) {
+        self.held.set(self.framer.memory() + self.frames.memory());
+    }
+
+    /// Passes the held frames on to be decoded.
     fn hand_on(&mut self) {
         if self.frames.is_empty() {
             return;
@@ -170,12 +212,10 @@ impl<'r> Reading<'r> {
                 self.frames.bytes().len().min(BATCH_BYTES),
             ),
         };
-        self.outlet.send(Report::Frames {
-            key: self.outlet.key,
-            frames: std::mem::replace(&mut self.frames, Frames::with_capacity(room.0, room.1)),
-            handed_on: self.timer.clock.now(),
-            progress: Arc::clone(&self.progress),
-        });
+        let frames = std::mem::replace(&mut self.frames, Frames::with_capacity(room.0, room.1));
+        let queued = self.backlog.queue(frames.memory());
+        self.reply.frames(frames, self.timer.clock.now(), queued);
+        self.gate.passed_on();
     }
 
     /// Whether the next token is overdue. Only the decode thread knows what a token
@@ -183,8 +223,10 @@ impl<'r> Reading<'r> {
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(FailureClass, String)> {
         while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();
-            self.wait_until_decoded();
-            let output = match self.progress.output.load(Ordering::Acquire) {
+            if !self.wait_until_decoded() {
+                self.timer.excuse();
+            }
+            let output = match self.reply.progress().output.load(Ordering::Acquire) {
                 0 => None,
                 at => Some(Nanos(at)),
             };
@@ -195,15 +237,16 @@ impl<'r> Reading<'r> {
         Poll::Pending
     }
 
-    /// Blocks until the decode thread has come to the last frame, or for a twentieth of a second.
-    /// Timeouts rarely come near, and must not depend on how busy that thread is.
-    fn wait_until_decoded(&self) {
+    /// Blocks until the last frame is decoded, or for a twentieth of a second; returns whether it is. Timeouts rarely
+    /// come near, and must not depend on how busy the decode threads are.
+    fn wait_until_decoded(&self) -> bool {
         for _ in 0..1_000 {
-            if self.progress.decoded.load(Ordering::Acquire) >= self.last_frame.0 {
-                return;
+            if self.reply.progress().decoded.load(Ordering::Acquire) >= self.last_frame.0 {
+                return true;
             }
             std::thread::sleep(Duration::from_micros(50));
         }
+        false
     }
 }
 
@@ -216,6 +259,7 @@ impl Drop for Reading<'_> {
 
 impl Sink for Reading<'_> {
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String> {
+        self.gate.read(bytes.len());
         let held = self.frames.len();
         self.framer
             .push(at, bytes, &mut self.frames)
@@ -254,6 +298,8 @@ struct TokenTimer {
     clock: Clock,
     timeouts: Timeouts,
     alarm: Option<LazyTimer<Sleep>>,
+    /// Until when the reply was not read, because this client was behind.
+    excused: Nanos,
 }
 
 impl TokenTimer {
@@ -262,7 +308,13 @@ impl TokenTimer {
             clock,
             timeouts,
             alarm: None,
+            excused: Nanos::ZERO,
         }
+    }
+
+    /// The reply was not read until now.
+    fn excuse(&mut self) {
+        self.excused = self.clock.now();
     }
 
     /// The shortest timeout that may have passed.
@@ -312,12 +364,12 @@ impl TokenTimer {
         let (class, until, what) = match (output, self.timeouts.first_token) {
             (Some(output), _) => (
                 FailureClass::TokenGapTimeout,
-                output + gap,
+                output.max(self.excused) + gap,
                 ("no more of the answer arrived for", gap),
             ),
             (None, Some(first)) => (
                 FailureClass::FirstTokenTimeout,
-                sent.unwrap_or(now) + first,
+                sent.unwrap_or(now).max(self.excused) + first,
                 ("nothing of the answer arrived within", first),
             ),
             // Checked again when a first token may have arrived, and a second one not.

@@ -26,8 +26,11 @@ use model::units::Nanos;
 /// The most requests that share a connection: what servers allow by default
 /// (RFC 9113, 6.5.2, recommends no less).
 const STREAMS: usize = 100;
-/// How much of a reply may come before it was taken: it is taken at once.
-const WINDOW_BYTES: u32 = 1 << 20;
+/// How much of a reply may come before it was taken. It is taken at once, unless the backlog is full.
+const WINDOW_BYTES: u32 = 256 << 10;
+/// The same for all replies of a connection: what ten thousand replies on a hundred connections may take together has
+/// to stay small.
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// A place on a connection.
 pub struct Stream {
@@ -63,7 +66,7 @@ where
 {
     let (sender, connection) = http2::Builder::new(Local)
         .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES << 4)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .handshake(TokioIo::new(opened.io))
         .await
         .map_err(|cause| format!("HTTP/2 failed: {}", in_words(&cause)))?;

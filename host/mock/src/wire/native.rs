@@ -158,7 +158,18 @@ fn put_text_and_ids(answer: &Answer, from: u32, to: u32, out: &mut Vec<u8>) {
         if i > 0 {
             out.push(b',');
         }
-        put(out, format_args!("{id}"));
+        put_id(out, *id);
     }
     out.push(b']');
+}
+
+/// Appends an id. Long answers have millions of them, because each event repeats all.
+fn put_id(out: &mut Vec<u8>, id: u8) {
+    if id >= 100 {
+        out.push(b'0' + id / 100);
+    }
+    if id >= 10 {
+        out.push(b'0' + id / 10 % 10);
+    }
+    out.push(b'0' + id % 10);
 }

@@ -156,7 +156,7 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
         ("Busiest decoder, of a core", busiest("decode")),
         ("Recorder, of a core", busiest("record")),
         (
-            "Largest decode backlog, in batches",
+            "Largest decode backlog, in replies",
             Some(count(client.decode_backlog)),
         ),
         (

@@ -157,12 +157,53 @@ pub(super) fn decode_behind(summary: &Summary) -> Option<Finding> {
         id: Id::DecodeBehind,
         severity: Severity::Note,
         seen: format!(
-            "replies were decoded up to {:.1} s after they were read; up to {} batches were waiting",
+            "replies were decoded up to {:.1} s after they were read; up to {} replies were waiting",
             client.decode_behind_ms / 1000.0,
             client.decode_backlog
         ),
-        why: "latency is correct, because times are taken before decoding; but waiting batches use memory, and timeouts between tokens are detected late".into(),
+        why: "latency is correct, because times are taken before decoding; but what waits uses memory, and timeouts between tokens are detected late".into(),
         advice: "give this machine more processor time, or split the load across several machines".into(),
+    })
+}
+
+pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
+    let client = summary.client.as_ref()?;
+    let backlog = client.backlog.as_ref()?;
+    let held = backlog.held_back.as_ref()?;
+    let first = held.from_to_s.first().map_or(0.0, |(from, _)| *from);
+    // Without the kernel's timestamps, what is read late has come late.
+    let from =
+        (held.throttled_from_s).or(summary.metric(metric::READ_LAG).is_none().then_some(first));
+    let cpu = |role| (client.busiest(role)).map_or(0.0, |(_, thread)| thread.cpu);
+    let behind = match cpu("record") > cpu("decode") {
+        true => "recording",
+        false => "decoding",
+    };
+    let waits = format!(
+        "{behind} could not keep up with the engine: from {first:.1} s of the measurement on, replies were not read {}, {:.1} s in all, because {} MiB of them were waiting",
+        match held.periods {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        },
+        held.seconds,
+        backlog.bound_bytes >> 20,
+    );
+    let advice = "give this machine more cores, split the load across several machines, or have the engine send less: several tokens per event, and only new text instead of all of it in every event";
+    Some(match from {
+        Some(from) => Finding {
+            id: Id::HeldBack,
+            severity: Severity::Invalid,
+            seen: format!("{waits}; from {from:.1} s on, the engine had to wait for this client"),
+            why: "latencies, rates and throughput from then on are this client's, not the engine's".into(),
+            advice: advice.into(),
+        },
+        None => Finding {
+            id: Id::HeldBack,
+            severity: Severity::Note,
+            seen: waits,
+            why: "the system took in what came meanwhile, and stamped it; so the engine did not wait, and times are correct".into(),
+            advice: advice.into(),
+        },
     })
 }
 

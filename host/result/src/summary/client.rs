@@ -18,7 +18,7 @@ pub struct Client {
     /// `dashboard` and `metrics`. A thread without data from the system is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub threads: BTreeMap<String, Thread>,
-    /// Most batches from readers that waited in one decode queue.
+    /// Most replies that waited to be decoded, each with one or more frames.
     pub decode_backlog: u64,
     /// The longest time from when a reader passed frames on until they were decoded, in milliseconds.
     pub decode_behind_ms: f64,
@@ -35,9 +35,41 @@ pub struct Client {
     /// be monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_step_ms: Option<f64>,
+    /// What was held between the sockets and the disk; absent in runs that were recorded before this was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<Backlog>,
     /// The whole machine; absent if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
+}
+
+/// The bytes of replies that this process held: read, and not yet decoded and recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Backlog {
+    /// The bound at which this client stops reading.
+    pub bound_bytes: u64,
+    /// The most that was held. Single reads may exceed the bound.
+    pub peak_bytes: u64,
+    /// When this client stopped reading because the bound was reached; absent if it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
+}
+
+/// The periods in which replies were not read, because decoding or recording was behind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HeldBack {
+    /// How many there were.
+    pub periods: u64,
+    /// Seconds in which some reply was not read.
+    pub seconds: f64,
+    /// The first of the periods, each from and to, in seconds since the measurement began.
+    pub from_to_s: Vec<(f64, f64)>,
+    /// From when on the engine may have had to wait, because more had come in the meantime than the smallest receive
+    /// buffer takes, in seconds since the measurement began; absent if all of it fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_from_s: Option<f64>,
 }
 
 /// Processor use of a thread. Shares are between 0 and 1.
@@ -95,6 +127,10 @@ impl Client {
                 paused_s: one.paused_s.max(other.paused_s),
                 throttled_s: most(one.throttled_s, other.throttled_s),
                 clock_step_ms: most(one.clock_step_ms, other.clock_step_ms),
+                backlog: match (one.backlog, other.backlog) {
+                    (Some(one), Some(other)) => Some(one.worst(other)),
+                    (one, other) => one.or(other),
+                },
                 machine: match (one.machine, other.machine) {
                     (Some(one), Some(other)) => Some(one.worst(other)),
                     (one, other) => one.or(other),
@@ -131,6 +167,24 @@ fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.max(other)),
         (one, other) => one.or(other),
+    }
+}
+
+impl Backlog {
+    fn worst(self, other: Backlog) -> Backlog {
+        let seconds = |held_back: &Option<HeldBack>| {
+            (held_back.as_ref()).map_or(f64::NEG_INFINITY, |held_back| held_back.seconds)
+        };
+        let is_worse = seconds(&other.held_back) > seconds(&self.held_back);
+        Backlog {
+            bound_bytes: self.bound_bytes.max(other.bound_bytes),
+            peak_bytes: self.peak_bytes.max(other.peak_bytes),
+            held_back: if is_worse {
+                other.held_back
+            } else {
+                self.held_back
+            },
+        }
     }
 }
 

@@ -3,22 +3,26 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
-
 use super::{Control, Parts, RunError};
-use crate::decode::{Decoder, FailureLimit};
-use load::drive::Report;
+use crate::decode::crew::crew;
+use crate::decode::inbox::Inboxes;
+use crate::decode::{FailureLimit, Shared};
+use crate::finished::Finished;
+use load::backlog::{BOUND, Backlog};
 use load::pace::Signal;
 use load::vitals::{Vitals, yield_to_others};
+use model::clock::Clock;
 use model::exchange::Exchange;
 use report::record::{RecordError, Recorder};
 
 /// The threads behind the workers.
 pub(super) struct Backstage {
-    /// Where workers report, by request number.
-    pub(super) reports: Vec<Sender<Report>>,
+    /// Where replies go.
+    pub(super) replies: Arc<Inboxes>,
     /// Where finished exchanges go.
-    pub(super) exchanges: Sender<Box<Exchange>>,
+    pub(super) finished: Finished,
+    /// Bounds what is in memory between the readers and the recorder.
+    pub(super) backlog: Arc<Backlog>,
     decoders: Vec<std::thread::JoinHandle<()>>,
     recorder: std::thread::JoinHandle<Result<(), RecordError>>,
     failures: FailureLimit,
@@ -31,12 +35,14 @@ impl Backstage {
         parts: &Parts,
         folder: &Path,
         threads: usize,
+        clock: Clock,
         control: &Control,
         failures: FailureLimit,
         vitals: Option<&Arc<Vitals>>,
     ) -> Result<Self, RunError> {
         let recorder = Recorder::create(folder)?;
-        let (exchanges, finished) = crossbeam_channel::unbounded::<Box<Exchange>>();
+        let backlog = Backlog::new(clock, BOUND);
+        let (finished, waiting) = Finished::new(&backlog);
         let seen = {
             let live = Arc::clone(&control.live);
             move |exchange: &Exchange| live.count(exchange)
@@ -44,37 +50,38 @@ impl Backstage {
         let signal = control.signal.clone();
         let recorder = thread("record", vitals, move || {
             yield_to_others();
-            let recorded = recorder.run(&finished, seen);
+            let recorded = recorder.run(&waiting, seen);
             if recorded.is_err() {
                 signal.stop();
             }
             recorded
         })?;
-        let mut reports = Vec::new();
+        let (replies, queue) = Inboxes::new(&backlog);
+        if let Some(vitals) = vitals {
+            let queue = queue.clone();
+            vitals.enlist_queue(move || queue.len());
+            vitals.enlist_backlog(&backlog);
+        }
+        let shared = Shared::new(
+            failures.clone(),
+            parts.secrets.clone(),
+            Arc::clone(&control.live.output_tokens),
+            vitals.cloned(),
+            &backlog,
+            folder,
+        );
+        let crew = crew(threads, &parts.backend, &shared, clock, &queue, &finished)?;
         let mut decoders = Vec::new();
-        for number in 0..threads {
-            let (sender, receiver) = crossbeam_channel::unbounded();
-            if let Some(vitals) = vitals {
-                let receiver = receiver.clone();
-                vitals.enlist_queue(move || receiver.len());
-            }
-            let decoder = Decoder {
-                dialect: parts.backend.open()?,
-                failures: failures.clone(),
-                secrets: parts.secrets.clone(),
-                output_tokens: Arc::clone(&control.live.output_tokens),
-                vitals: vitals.cloned(),
-            };
-            let exchanges = exchanges.clone();
-            reports.push(sender);
+        for (number, member) in crew.into_iter().enumerate() {
             decoders.push(thread(&format!("decode-{number}"), vitals, move || {
                 yield_to_others();
-                decoder.run(&receiver, &exchanges);
+                member.run();
             })?);
         }
         Ok(Backstage {
-            reports,
-            exchanges,
+            replies: Arc::new(replies),
+            finished,
+            backlog,
             decoders,
             recorder,
             failures,
@@ -83,11 +90,11 @@ impl Backstage {
 
     /// Waits until everything reported is on disk.
     pub(super) fn finish(self) -> Result<(), RunError> {
-        drop(self.reports);
+        drop(self.replies);
         for decoder in self.decoders {
             propagate(decoder.join());
         }
-        drop(self.exchanges);
+        drop(self.finished);
         propagate(self.recorder.join())?;
         match self.failures.abort_reason() {
             Some(reason) => Err(reason),

@@ -4,11 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crossbeam_channel::Sender;
-
 use super::server_control::ServerControl;
 use super::{Control, RunError, SPARE_CONNECTIONS};
 use crate::decode::failed;
+use crate::finished::Finished;
 use crate::live::Phase;
 use crate::prepare::{Item, Preparation};
 use load::drive::worker_handle::WorkerHandle;
@@ -18,7 +17,7 @@ use load::vitals::{Vitals, Watch};
 use model::arrival::{Arrival, Due, Trace};
 use model::clock::Clock;
 use model::connection::Reuse;
-use model::exchange::{self, Exchange, FailureClass, Outcome};
+use model::exchange::{self, FailureClass, Outcome};
 use model::frame::Framing;
 use model::target::{Target, listed};
 use model::timings::Stage;
@@ -35,7 +34,7 @@ pub(super) struct Conductor<'r> {
     pub(super) control: &'r Control,
     pub(super) orders: &'r [WorkerHandle],
     pub(super) opened: &'r Opened,
-    pub(super) exchanges: &'r Sender<Box<Exchange>>,
+    pub(super) finished: &'r Finished,
     pub(super) targets: &'r [Target],
     pub(super) trace: &'r Trace,
     pub(super) vitals: Option<&'r Arc<Vitals>>,
@@ -269,7 +268,6 @@ impl Conductor<'_> {
 
     /// Hands an exchange whose request was never sent to the recorder.
     fn record(&self, due: exchange::Due, outcome: Outcome) {
-        // The recorder outlives the conductor, unless it failed; then the run ends for that reason.
-        let _ = self.exchanges.send(Box::new(due.unsent(outcome)));
+        self.finished.send(Box::new(due.unsent(outcome)));
     }
 }

@@ -1,6 +1,8 @@
 //! Replies of the native `/generate` routes of SGLang and LMDeploy: `text`, `output_ids` and `meta_info`.
 //! Their requests differ and are the backends' own.
 
+mod skip;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -12,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::dialect::explain;
 use crate::dialect::openai::{failure, not_a_chunk, parse};
 use crate::{Error, Frame, Meaning, Output, Refusal, Usage};
+use skip::Seen;
 
 /// What the text of a chunk means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +40,8 @@ pub struct Reply {
     /// Length of the last text in bytes, and a digest of it while the meaning of texts is unknown.
     seen: u32,
     digest: u64,
+    /// Where the new text begins in a chunk that repeats the answer so far.
+    skip: Option<Seen>,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +86,9 @@ pub fn decode(
         reply.end(events);
         return Ok(());
     }
+    if reply.continues(data, events) {
+        return Ok(());
+    }
     let chunk: Chunk = parse(data)?;
     if let Some(error) = chunk.error {
         events.push(failure(error.get().as_bytes()));
@@ -95,20 +103,61 @@ pub fn decode(
             if text != Text::Unknown {
                 reply.text = text;
             }
+            let length = chunk.text.as_ref().map_or(0, |text| text.0.len());
             reply.read(chunk, events);
+            // Where the server took text back, what comes next is not new.
+            if reply.text == Text::SoFar && reply.seen as usize == length {
+                reply.skip = Seen::of(data);
+            }
         }
     }
     Ok(())
 }
 
 impl Reply {
-    fn read(&mut self, chunk: Chunk, events: &mut Vec<Meaning>) {
-        let first = !self.begun;
-        self.begun = true;
+    /// Reads a chunk that repeats what was seen and adds to it, without reading that again. If it is not one, nothing
+    /// happens.
+    fn continues(&mut self, data: &[u8], events: &mut Vec<Meaning>) -> bool {
+        let Some(mut seen) = self.skip.take() else {
+            return false;
+        };
+        let Some(new) = seen.step(data) else {
+            return false;
+        };
+        let quoted = [b"\"", new.text, b"\""].concat();
+        let rest = [b"{", new.rest].concat();
+        let (Ok(text), Ok(rest)) = (
+            serde_json::from_slice::<Cow<'_, str>>(&quoted),
+            serde_json::from_slice::<Chunk<'_>>(&rest),
+        ) else {
+            return false;
+        };
+        if rest.error.is_some() || rest.text.is_some() || rest.output_ids.is_some() {
+            return false;
+        }
+        let length = self.seen as usize + text.len();
+        self.seen = u32::try_from(length).unwrap_or(u32::MAX);
+        self.skip = Some(seen);
+        self.take(
+            text.into_owned(),
+            rest.meta_info.unwrap_or_default(),
+            events,
+        );
+        true
+    }
+
+    fn read(&mut self, chunk: Chunk<'_>, events: &mut Vec<Meaning>) {
         let meta = chunk.meta_info.unwrap_or_default();
         let text = chunk.text.map(|text| text.0).unwrap_or_default();
         let ids = chunk.output_ids.map(|ids| ids.0);
         let new = self.new_text(&text, ids, meta.completion_tokens).to_owned();
+        self.take(new, meta, events);
+    }
+
+    /// Takes the new text of a chunk, and what is stated with it.
+    fn take(&mut self, new: String, meta: MetaInfo<'_>, events: &mut Vec<Meaning>) {
+        let first = !self.begun;
+        self.begun = true;
         let tokens = meta.completion_tokens.map(|total| {
             let tokens = total.saturating_sub(self.produced);
             self.produced = self.produced.max(total);
@@ -249,5 +298,71 @@ impl<'de> Deserialize<'de> for Length {
             }
         }
         deserializer.deserialize_seq(Items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Decodes chunks; `read_all` has each read in full.
+    fn decoded(chunks: &[String], read_all: bool) -> (Vec<Meaning>, Reply) {
+        let (mut reply, mut events) = (Reply::default(), Vec::new());
+        for chunk in chunks {
+            let frame = Frame {
+                name: None,
+                data: chunk.as_bytes(),
+            };
+            decode(&mut reply, Text::Unknown, &frame, &mut events).unwrap();
+            if read_all {
+                reply.skip = None;
+            }
+        }
+        (events, reply)
+    }
+
+    #[test]
+    fn skipping_what_was_seen_changes_nothing() {
+        let pieces = [
+            "",
+            " a",
+            "\"",
+            "\\",
+            "\u{1f600}",
+            "é\n",
+            "",
+            "\u{2028}]",
+            "[1,2",
+            " end",
+        ];
+        for has_ids in [true, false] {
+            let (mut text, mut ids) = (String::new(), Vec::new());
+            let mut chunks = Vec::new();
+            for (number, piece) in pieces.iter().cycle().take(35).enumerate() {
+                text.push_str(piece);
+                ids.push(number * 7);
+                let finish = match number {
+                    34 => serde_json::json!({ "type": "length" }),
+                    _ => Value::Null,
+                };
+                let meta = serde_json::json!({
+                    "finish_reason": finish, "prompt_tokens": 3, "completion_tokens": ids.len(),
+                });
+                let quoted = serde_json::json!(text);
+                chunks.push(match has_ids {
+                    true => {
+                        format!(r#"{{"text":{quoted},"output_ids":{ids:?},"meta_info":{meta}}}"#)
+                    }
+                    false => format!(r#"{{"text": {quoted}, "meta_info": {meta}}}"#),
+                });
+                // A server that takes text back is read in full until it has said more than before.
+                if number == 14 {
+                    text.truncate(text.floor_char_boundary(text.len() - 9));
+                }
+            }
+            let (skipped, reply) = decoded(&chunks, false);
+            assert!(reply.skip.is_some(), "it did skip");
+            assert_eq!(skipped, decoded(&chunks, true).0);
+        }
     }
 }

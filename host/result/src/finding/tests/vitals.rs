@@ -1,7 +1,7 @@
 //! Findings on the processor of the client.
 
 use super::*;
-use crate::summary::client::{Client, Machine, Thread};
+use crate::summary::client::{Backlog, Client, HeldBack, Machine, Thread};
 
 /// The findings of the sound run with what was seen of its client.
 fn watched(spoil: impl Fn(&mut Client)) -> Vec<(Id, Severity)> {
@@ -65,6 +65,38 @@ fn decoding_that_does_not_keep_up() {
     let behind = |ms| watched(move |client| client.decode_behind_ms = ms);
     assert_eq!(behind(1000.0), []);
     assert_eq!(behind(1001.0), [(Id::DecodeBehind, Severity::Note)]);
+}
+
+#[test]
+fn an_engine_that_had_to_wait() {
+    let held_back = |throttled_from_s, lag: Option<Nanos>| {
+        after(move |facts, run| {
+            for exchange in run {
+                exchange.read_lag = lag;
+            }
+            let held_back = HeldBack {
+                periods: 2,
+                seconds: 3.5,
+                from_to_s: vec![(1.0, 2.0), (4.0, 6.5)],
+                throttled_from_s,
+            };
+            let backlog = Backlog {
+                held_back: Some(held_back),
+                ..Backlog::default()
+            };
+            let client = Client {
+                backlog: Some(backlog),
+                ..Client::default()
+            };
+            facts.client = Some(client);
+        })
+    };
+    let kernel = Some(Nanos(1_000));
+    assert_eq!(held_back(None, kernel), [(Id::HeldBack, Severity::Note)]);
+    let invalid = [(Id::HeldBack, Severity::Invalid)];
+    assert_eq!(held_back(Some(4.0), kernel), invalid);
+    // What this client stamps itself is as late as it reads.
+    assert_eq!(held_back(None, None), invalid);
 }
 
 #[test]

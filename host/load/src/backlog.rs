@@ -1,0 +1,356 @@
+//! The bytes that this process holds between the socket and the disk, and their bound.
+//!
+//! Everything that a reply brings is counted here for as long as it is in memory: pieces of frames, frames that wait
+//! for decoding, answers that are being put together, and exchanges that wait for the recorder. Where the sum reaches
+//! the bound, readers stop reading ([`Gate`]). The kernel goes on to receive, and to stamp, until its own buffers are
+//! full; then the engine has to wait, and the run says so. [`drive`](crate::drive) counts and waits; what is done with
+//! the bytes is up to whoever takes them from there.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use model::clock::Clock;
+use model::units::Nanos;
+use result::summary::client::{Backlog as Figures, HeldBack};
+
+/// The bound of a run: what decoding needs to work through bursts of an engine that sends faster than it is
+/// decoded, and small beside what else a process of ten thousand connections takes.
+pub const BOUND: usize = 64 << 20;
+/// A stream that waited, and of which this much had come in the meantime, may have made its engine wait: the
+/// smallest receive buffer that Linux gives a connection has room for twice as much.
+const THROTTLED_BYTES: usize = 32 << 10;
+/// The most periods of waiting that are kept one by one.
+const PERIODS: usize = 64;
+
+/// Periods of waiting that are closer together than this count as one.
+const TOGETHER: Nanos = Nanos(100_000_000);
+
+/// The bytes that a run holds.
+pub struct Backlog {
+    clock: Clock,
+    bound: usize,
+    /// All bytes.
+    all: AtomicUsize,
+    /// Of these, the bytes that are released without anything more being read.
+    queued: AtomicUsize,
+    /// The most that was held since the restart.
+    peak: AtomicUsize,
+    /// The stream that may read although the bound is reached, as its number plus one; else 0.
+    exempt: AtomicU64,
+    /// Readers that wait. It is also the lock of `closed_since`.
+    waiting: Mutex<Waiting>,
+    /// Changes when readers are woken.
+    round: AtomicU64,
+}
+
+/// Who waits for room, and what was seen of it.
+#[derive(Default)]
+struct Waiting {
+    wakers: Vec<Waker>,
+    /// When the first of them came to wait.
+    since: Option<Nanos>,
+    /// What held the bytes then.
+    seen: Seen,
+}
+
+/// What was seen of the backlog since its figures were last taken.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    periods: Vec<(Nanos, Nanos)>,
+    more_periods: u64,
+    waited: Nanos,
+    throttled_from: Option<Nanos>,
+}
+
+/// Bytes that are counted in a [`Backlog`] until this is dropped.
+pub struct Held {
+    backlog: Arc<Backlog>,
+    bytes: usize,
+    is_queued: bool,
+}
+
+impl Backlog {
+    /// Of a run with this clock, with this bound in bytes.
+    pub fn new(clock: Clock, bound: usize) -> Arc<Self> {
+        Arc::new(Backlog {
+            clock,
+            bound,
+            all: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            exempt: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            round: AtomicU64::new(0),
+        })
+    }
+
+    /// The most bytes that are held before readers wait.
+    pub fn bound(&self) -> usize {
+        self.bound
+    }
+
+    /// The bytes that are held now.
+    pub fn bytes(&self) -> usize {
+        self.all.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes that stay until more is read: a piece of a frame, or of an answer.
+    pub fn hold(self: &Arc<Self>) -> Held {
+        Held {
+            backlog: Arc::clone(self),
+            bytes: 0,
+            is_queued: false,
+        }
+    }
+
+    /// Counts bytes that wait to be worked on.
+    pub fn queue(self: &Arc<Self>, bytes: usize) -> Held {
+        let mut held = Held {
+            backlog: Arc::clone(self),
+            bytes: 0,
+            is_queued: true,
+        };
+        held.set(bytes);
+        held
+    }
+
+    fn add(&self, bytes: usize, is_queued: bool) {
+        if is_queued {
+            self.queued.fetch_add(bytes, Ordering::AcqRel);
+        }
+        let all = self.all.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        // Threads share the place, and seldom have anything new to put there.
+        if all > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(all, Ordering::Relaxed);
+        }
+    }
+
+    fn release(&self, bytes: usize, is_queued: bool) {
+        let before = self.all.fetch_sub(bytes, Ordering::AcqRel);
+        let left = before - bytes;
+        let resume = self.bound - self.bound / 4;
+        let mut wake = before >= resume && left < resume;
+        if is_queued {
+            let queued = self.queued.fetch_sub(bytes, Ordering::AcqRel) - bytes;
+            // Nothing more is released unless somebody reads on.
+            wake |= queued == 0 && left >= resume;
+        }
+        if wake {
+            self.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        let mut waiting = self.lock();
+        self.round.fetch_add(1, Ordering::AcqRel);
+        let wakers = std::mem::take(&mut waiting.wakers);
+        if !wakers.is_empty()
+            && let Some(since) = waiting.since.take()
+        {
+            waiting.seen.end_of_period(since, self.clock.now());
+        }
+        drop(waiting);
+        for waker in wakers {
+            waker.wake();
+        }
+    }
+
+    /// Whether a stream may read now.
+    fn admits(&self, stream: u64) -> bool {
+        let all = self.all.load(Ordering::Acquire);
+        if all < self.bound {
+            return true;
+        }
+        let own = stream.wrapping_add(1);
+        if self.exempt.load(Ordering::Acquire) == own {
+            return true;
+        }
+        // What is held are pieces, which more bytes must complete: one stream at a time goes on.
+        self.queued.load(Ordering::Acquire) == 0
+            && (self.exempt)
+                .compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+    }
+
+    /// The stream needs no exemption any more.
+    fn end_exemption(&self, stream: u64) {
+        let own = stream.wrapping_add(1);
+        let had = self
+            .exempt
+            .compare_exchange(own, 0, Ordering::AcqRel, Ordering::Acquire);
+        if had.is_ok() {
+            self.wake();
+        }
+    }
+
+    /// Forgets what was seen so far: the measurement begins.
+    pub fn restart(&self) {
+        self.lock().seen = Seen::default();
+        self.peak.store(self.bytes(), Ordering::Relaxed);
+    }
+
+    /// What was seen since the restart; times count from `origin`.
+    pub fn figures(&self, origin: Nanos) -> Figures {
+        let waiting = self.lock();
+        let mut seen = waiting.seen.clone();
+        if let Some(since) = waiting.since {
+            seen.end_of_period(since, self.clock.now());
+        }
+        let seconds = |at: Nanos| at.since(origin).as_secs_f64();
+        Figures {
+            bound_bytes: self.bound as u64,
+            peak_bytes: self.peak.load(Ordering::Relaxed) as u64,
+            held_back: (!seen.periods.is_empty()).then(|| HeldBack {
+                periods: seen.periods.len() as u64 + seen.more_periods,
+                seconds: seen.waited.as_secs_f64(),
+                from_to_s: (seen.periods.iter())
+                    .map(|(from, to)| (seconds(*from), seconds(*to)))
+                    .collect(),
+                throttled_from_s: seen.throttled_from.map(seconds),
+            }),
+        }
+    }
+}
+
+impl Seen {
+    fn end_of_period(&mut self, from: Nanos, to: Nanos) {
+        self.waited = self.waited + to.since(from);
+        // A reader that comes to wait again at once never stopped waiting.
+        if let Some((_, end)) = self.periods.last_mut()
+            && from.since(*end) < TOGETHER
+        {
+            *end = to;
+        } else if self.periods.len() < PERIODS {
+            self.periods.push((from, to));
+        } else {
+            self.more_periods += 1;
+        }
+    }
+}
+
+impl Held {
+    /// How many bytes it counts.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Counts this many bytes from now on.
+    pub fn set(&mut self, bytes: usize) {
+        match bytes.checked_sub(self.bytes) {
+            Some(0) => {}
+            Some(more) => self.backlog.add(more, self.is_queued),
+            None => self.backlog.release(self.bytes - bytes, self.is_queued),
+        }
+        self.bytes = bytes;
+    }
+
+    /// Takes over what another counts, which is of the same sort.
+    pub fn absorb(&mut self, mut other: Held) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// Where one stream waits while the backlog is full.
+pub struct Gate {
+    backlog: Arc<Backlog>,
+    stream: u64,
+    /// The round in which it last left its waker.
+    asked: Option<u64>,
+    /// When it came to wait.
+    since: Option<Nanos>,
+    /// The beginning of the last wait, and the bytes that came right after it.
+    after: Option<(Nanos, usize)>,
+}
+
+impl Gate {
+    /// For the stream of this number.
+    pub fn new(backlog: &Arc<Backlog>, stream: u64) -> Self {
+        Gate {
+            backlog: Arc::clone(backlog),
+            stream,
+            asked: None,
+            since: None,
+            after: None,
+        }
+    }
+
+    /// Whether the stream waits.
+    pub fn is_closed(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Ready when the stream may read.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.settle();
+        if self.backlog.admits(self.stream) {
+            self.open();
+            return Poll::Ready(());
+        }
+        let mut waiting = self.backlog.lock();
+        let round = self.backlog.round.load(Ordering::Acquire);
+        if self.asked != Some(round) {
+            self.asked = Some(round);
+            waiting.wakers.push(cx.waker().clone());
+        }
+        let now = self.backlog.clock.now();
+        waiting.since.get_or_insert(now);
+        self.since.get_or_insert(now);
+        drop(waiting);
+        // Room may have come between the look and the waker.
+        if self.backlog.admits(self.stream) {
+            self.open();
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+
+    fn open(&mut self) {
+        if let Some(since) = self.since.take() {
+            self.after = Some((since, 0));
+        }
+    }
+
+    /// Bytes were read.
+    pub fn read(&mut self, bytes: usize) {
+        if let Some((_, waited)) = &mut self.after {
+            *waited += bytes;
+        }
+    }
+
+    /// What was read right after a wait says whether the engine had to wait too.
+    fn settle(&mut self) {
+        if let Some((since, bytes)) = self.after.take()
+            && bytes >= THROTTLED_BYTES
+        {
+            let mut waiting = self.backlog.lock();
+            let from = &mut waiting.seen.throttled_from;
+            *from = Some(from.map_or(since, |from| from.min(since)));
+        }
+    }
+
+    /// A frame is complete and was passed on.
+    pub fn passed_on(&self) {
+        self.backlog.end_exemption(self.stream);
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.settle();
+        self.backlog.end_exemption(self.stream);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+use super::*;
+
+use std::sync::atomic::AtomicU32;
+use std::task::Wake;
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A stream and its gate.
+struct Stream {
+    gate: Gate,
+    woken: Arc<Woken>,
+}
+
+impl Stream {
+    fn new(backlog: &Arc<Backlog>, number: u64) -> Self {
+        Stream {
+            gate: Gate::new(backlog, number),
+            woken: Arc::default(),
+        }
+    }
+
+    fn may_read(&mut self) -> bool {
+        let waker = Waker::from(Arc::clone(&self.woken));
+        self.gate.poll(&mut Context::from_waker(&waker)).is_ready()
+    }
+
+    fn woken(&self) -> u32 {
+        self.woken.0.load(Ordering::Relaxed)
+    }
+}
+
+fn backlog(bound: usize) -> Arc<Backlog> {
+    Backlog::new(Clock::start(), bound)
+}
+
+#[test]
+fn a_full_backlog_stops_readers_until_a_quarter_is_free() {
+    let backlog = backlog(100);
+    let mut stream = Stream::new(&backlog, 0);
+    let first = backlog.queue(60);
+    assert!(stream.may_read());
+    let second = backlog.queue(40);
+    assert!(!stream.may_read());
+    let mut third = backlog.queue(30);
+    drop(second);
+    assert!(
+        stream.may_read(),
+        "90 of 100 are held: whoever asks may read"
+    );
+    third.set(40);
+    assert!(!stream.may_read());
+    assert_eq!(stream.woken(), 0);
+    third.set(20);
+    assert_eq!(stream.woken(), 0, "80 of 100 are held");
+    drop(third);
+    assert_eq!(stream.woken(), 1);
+    assert!(stream.may_read());
+    drop(first);
+    assert_eq!(backlog.bytes(), 0);
+}
+
+/// Pieces of frames are only let go when more is read. Otherwise everyone would wait for ever.
+#[test]
+fn where_only_pieces_are_held_one_stream_at_a_time_goes_on() {
+    let backlog = backlog(100);
+    let mut pieces = backlog.hold();
+    pieces.set(120);
+    let (mut one, mut other) = (Stream::new(&backlog, 0), Stream::new(&backlog, 1));
+    assert!(one.may_read());
+    assert!(!other.may_read());
+    assert!(one.may_read(), "it keeps its exemption");
+    one.gate.passed_on();
+    assert_eq!(other.woken(), 1);
+    assert!(other.may_read());
+    assert!(!one.may_read());
+    drop(other);
+    assert_eq!(one.woken(), 1, "a stream that ends passes the exemption on");
+    assert!(one.may_read());
+}
+
+#[test]
+fn pieces_wait_for_what_is_queued() {
+    let backlog = backlog(100);
+    let mut pieces = backlog.hold();
+    pieces.set(80);
+    let queued = backlog.queue(30);
+    let mut stream = Stream::new(&backlog, 7);
+    assert!(!stream.may_read());
+    drop(queued);
+    assert_eq!(stream.woken(), 1);
+    assert!(stream.may_read());
+}
+
+#[test]
+fn what_came_during_a_wait_says_whether_the_engine_waited() {
+    for (bytes, throttled) in [(THROTTLED_BYTES - 1, false), (THROTTLED_BYTES, true)] {
+        let backlog = backlog(100);
+        let mut stream = Stream::new(&backlog, 0);
+        let queued = backlog.queue(100);
+        assert!(!stream.may_read());
+        drop(queued);
+        assert!(stream.may_read());
+        stream.gate.read(bytes / 2);
+        stream.gate.read(bytes - bytes / 2);
+        assert!(stream.may_read());
+        stream.gate.read(1 << 20);
+        let figures = backlog.figures(Nanos::ZERO);
+        let held_back = figures.held_back.unwrap();
+        assert_eq!(held_back.throttled_from_s.is_some(), throttled, "{bytes}");
+        assert_eq!((held_back.periods, held_back.from_to_s.len()), (1, 1));
+        assert_eq!((figures.bound_bytes, figures.peak_bytes), (100, 100));
+    }
+}
+
+#[test]
+fn a_new_measurement_begins_with_nothing_seen() {
+    let backlog = backlog(100);
+    let mut stream = Stream::new(&backlog, 0);
+    let queued = backlog.queue(100);
+    assert!(!stream.may_read());
+    drop(queued);
+    backlog.restart();
+    let figures = backlog.figures(Nanos::ZERO);
+    assert_eq!((figures.peak_bytes, figures.held_back), (0, None));
+}
+
+#[test]
+fn periods_that_are_hardly_apart_are_one_and_their_list_is_bounded() {
+    let mut seen = Seen::default();
+    let second = 1_000_000_000;
+    seen.end_of_period(Nanos(0), Nanos(second));
+    seen.end_of_period(Nanos(second + 1), Nanos(2 * second));
+    assert_eq!(seen.periods, [(Nanos(0), Nanos(2 * second))]);
+    for number in 2..200 {
+        seen.end_of_period(Nanos(2 * number * second), Nanos((2 * number + 1) * second));
+    }
+    assert_eq!(seen.periods.len(), PERIODS);
+    assert_eq!(seen.periods.len() as u64 + seen.more_periods, 199);
+}
+
+/// However threads add and release, no reader sleeps while there is room.
+#[test]
+fn no_reader_is_forgotten() {
+    let backlog = backlog(1_000);
+    let workers: Vec<_> = (0..4_u64)
+        .map(|number| {
+            let backlog = Arc::clone(&backlog);
+            std::thread::spawn(move || {
+                for round in 0..2_000 {
+                    let mut gate = Gate::new(&backlog, number);
+                    pollster_block(|cx| gate.poll(cx));
+                    let held = backlog.queue(300 + (round % 7) * 100);
+                    std::thread::yield_now();
+                    drop(held);
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.join().unwrap();
+    }
+    assert_eq!(backlog.bytes(), 0);
+}
+
+/// Polls on this thread until it is ready. A waker that never comes hangs the test.
+fn pollster_block(mut poll: impl FnMut(&mut Context<'_>) -> Poll<()>) {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    while poll(&mut Context::from_waker(&waker)).is_pending() {
+        std::thread::park();
+    }
+}

@@ -1,0 +1,305 @@
+//! An answer that is being put together: what each frame meant, in a compact form, some of it on disk if memory is short.
+//!
+//! An event of one token takes about ten bytes here, its text included, and thirty in an
+//! [`Exchange`](model::exchange::Exchange). So the columns of an exchange are only made when the reply has ended.
+
+use std::io;
+
+use super::Fault;
+use super::spool::{Extent, Spool};
+use model::exchange::{Event, FailureClass, Kind, Reply, Usage};
+use model::units::Nanos;
+use plugins::backend::Meaning;
+
+/// The size that an event counts as.
+const EVENT_BYTES: usize = 32;
+/// Every kind of event. A kind's place here is its number in a log.
+const KINDS: [Kind; 8] = [
+    Kind::Role,
+    Kind::Text,
+    Kind::Reasoning,
+    Kind::Tool,
+    Kind::Usage,
+    Kind::Finish,
+    Kind::Failure,
+    Kind::End,
+];
+/// Set in an event's first byte if its tokens are known.
+const HAS_TOKENS: u8 = 8;
+
+/// A reply that is being assembled.
+#[derive(Default)]
+pub(super) struct Answer {
+    /// The plugin's own.
+    pub(super) state: Vec<u8>,
+    log: Log,
+    finish: Option<String>,
+    usage: Option<Usage>,
+    /// Whether the end marker came.
+    pub(super) whole: bool,
+    /// Whether anything was decoded.
+    pub(super) decoded: bool,
+    /// When its last output came.
+    pub(super) last_output: Nanos,
+    pub(super) fault: Option<Fault>,
+    has_text: bool,
+}
+
+/// Events with their text, one after the other.
+#[derive(Default)]
+struct Log {
+    /// What is in memory: the latest.
+    bytes: Vec<u8>,
+    /// What is on disk, in order.
+    spooled: Vec<Extent>,
+    events: usize,
+    text: usize,
+    last: Nanos,
+}
+
+impl Answer {
+    /// How large it is, wherever it is kept.
+    pub(super) fn size(&self) -> usize {
+        self.log.text + self.log.events * EVENT_BYTES + self.finish.as_ref().map_or(0, String::len)
+    }
+
+    /// How much memory it takes, more or less.
+    pub(super) fn memory(&self) -> usize {
+        self.log.bytes.capacity()
+            + self.log.spooled.capacity() * size_of::<Extent>()
+            + self.state.len()
+            + self.finish.as_ref().map_or(0, String::len)
+    }
+
+    /// Whether anything of an answer came.
+    pub(super) fn has_output(&self) -> bool {
+        let counted = self.usage.and_then(|usage| usage.output_tokens);
+        self.has_text || counted.is_some_and(|tokens| tokens > 0)
+    }
+
+    /// Moves the log to disk, if it is worth a write.
+    pub(super) fn spool(&mut self, spool: &Spool, least: usize) -> io::Result<()> {
+        if self.log.bytes.len() >= least {
+            self.log.spooled.push(spool.write(&self.log.bytes)?);
+            self.log.bytes = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Takes one meaning in and returns the event to record of it.
+    pub(super) fn add(&mut self, at: Nanos, meaning: Meaning) -> Event {
+        let mut text = String::new();
+        let (kind, tokens) = match meaning {
+            Meaning::Opened => (Kind::Role, None),
+            Meaning::Text(piece) => {
+                text = piece.text;
+                (Kind::Text, piece.tokens)
+            }
+            Meaning::Reasoning(piece) => {
+                text = piece.text;
+                (Kind::Reasoning, piece.tokens)
+            }
+            Meaning::ToolCall(piece) => {
+                text = piece.text;
+                (Kind::Tool, piece.tokens)
+            }
+            Meaning::Usage(usage) => {
+                self.usage = Some(Usage {
+                    input_tokens: usage.input_tokens,
+                    cached_input_tokens: usage.cached_input_tokens,
+                    output_tokens: usage.output_tokens,
+                    reasoning_tokens: usage.reasoning_tokens,
+                });
+                (Kind::Usage, None)
+            }
+            Meaning::Finish(word) => {
+                self.finish = Some(word);
+                (Kind::Finish, None)
+            }
+            Meaning::Failure(refusal) => {
+                self.fault = Some(Fault::refused(FailureClass::InBandError, refusal));
+                (Kind::Failure, None)
+            }
+            Meaning::End => {
+                self.whole = true;
+                (Kind::End, None)
+            }
+        };
+        self.has_text |= !text.is_empty();
+        let event = Event {
+            at,
+            kind,
+            tokens,
+            bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
+        };
+        self.log.push(event, &text);
+        if kind.is_output() {
+            self.last_output = at;
+        }
+        event
+    }
+
+    /// The reply as it is recorded.
+    ///
+    /// # Errors
+    /// If what is on disk cannot be read.
+    pub(super) fn into_reply(self, spool: &Spool) -> io::Result<Reply> {
+        let mut reply = Reply {
+            finish: self.finish,
+            usage: self.usage,
+            ..Reply::default()
+        };
+        let mut at = Nanos::ZERO;
+        for extent in self.log.spooled {
+            unpack(&spool.read(extent)?, &mut at, &mut reply)?;
+        }
+        unpack(&self.log.bytes, &mut at, &mut reply)?;
+        Ok(reply)
+    }
+}
+
+impl Log {
+    fn push(&mut self, event: Event, text: &str) {
+        let kind = KINDS.iter().position(|kind| *kind == event.kind);
+        let kind = kind.unwrap_or_default() as u8;
+        let has_tokens = event.tokens.map_or(0, |_| HAS_TOKENS);
+        self.bytes.push(kind | has_tokens);
+        // Replies' instants do not go back, except where an end is seen without bytes; so the difference has a sign.
+        let step = event.at.0.wrapping_sub(self.last.0) as i64;
+        put(&mut self.bytes, ((step << 1) ^ (step >> 63)) as u64);
+        self.last = event.at;
+        if let Some(tokens) = event.tokens {
+            put(&mut self.bytes, tokens.into());
+        }
+        put(&mut self.bytes, text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.events += 1;
+        self.text += text.len();
+    }
+}
+
+/// Appends the events of a part of a log. `at` is the time of the event before.
+fn unpack(mut log: &[u8], at: &mut Nanos, reply: &mut Reply) -> io::Result<()> {
+    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not what was written");
+    while let Some((first, rest)) = log.split_first() {
+        log = rest;
+        let kind = KINDS[usize::from(first & 7)];
+        let step = take(&mut log).ok_or_else(damaged)?;
+        let step = (step >> 1) as i64 ^ -((step & 1) as i64);
+        *at = Nanos(at.0.wrapping_add_signed(step));
+        let tokens = match first & HAS_TOKENS {
+            0 => None,
+            _ => Some(u32::try_from(take(&mut log).ok_or_else(damaged)?).map_err(|_| damaged())?),
+        };
+        let length = take(&mut log).ok_or_else(damaged)?;
+        let (text, rest) = usize::try_from(length)
+            .ok()
+            .and_then(|length| log.split_at_checked(length))
+            .ok_or_else(damaged)?;
+        log = rest;
+        let text = std::str::from_utf8(text).map_err(|_| damaged())?;
+        match kind {
+            Kind::Reasoning => reply.reasoning.push_str(text),
+            Kind::Tool => reply.tool_calls.push_str(text),
+            _ => reply.output.push_str(text),
+        }
+        reply.events.push(Event {
+            at: *at,
+            kind,
+            tokens,
+            bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
+        });
+    }
+    Ok(())
+}
+
+/// Appends a number, seven bits a byte, the lowest first.
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::exchange::Events;
+    use plugins::backend::Output;
+    use proptest::prelude::*;
+
+    fn meaning() -> impl Strategy<Value = Meaning> {
+        let piece = (".{0,9}", prop::option::of(any::<u32>()));
+        (0..6, piece).prop_map(|(kind, (text, tokens))| match kind {
+            0 => Meaning::Opened,
+            1 => Meaning::Text(Output { text, tokens }),
+            2 => Meaning::Reasoning(Output { text, tokens }),
+            3 => Meaning::ToolCall(Output { text, tokens }),
+            4 => Meaning::Finish(text),
+            _ => Meaning::End,
+        })
+    }
+
+    proptest! {
+        /// Whatever is written to disk in between, the reply is what was added.
+        #[test]
+        fn an_answer_is_what_was_added(
+            added in prop::collection::vec((any::<u64>(), meaning(), any::<bool>()), 0..40),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let spool = Spool::new(folder.path());
+            let mut answer = Answer::default();
+            let mut events = Events::default();
+            let mut texts = [String::new(), String::new(), String::new()];
+            for (at, meaning, is_spooled) in added {
+                match &meaning {
+                    Meaning::Text(piece) => texts[0].push_str(&piece.text),
+                    Meaning::Reasoning(piece) => texts[1].push_str(&piece.text),
+                    Meaning::ToolCall(piece) => texts[2].push_str(&piece.text),
+                    _ => {}
+                }
+                events.push(answer.add(Nanos(at), meaning));
+                if is_spooled {
+                    answer.spool(&spool, 1).unwrap();
+                }
+            }
+            let reply = answer.into_reply(&spool).unwrap();
+            prop_assert_eq!(reply.events, events);
+            prop_assert_eq!([reply.output, reply.reasoning, reply.tool_calls], texts);
+        }
+    }
+
+    #[test]
+    fn an_event_of_one_token_is_small() {
+        let mut answer = Answer::default();
+        for number in 0..1_000_u64 {
+            let text = Output {
+                text: " word".to_owned(),
+                tokens: Some(1),
+            };
+            answer.add(
+                Nanos(1_000_000_000 + number * 20_000_000),
+                Meaning::Text(text),
+            );
+        }
+        let bytes = answer.log.bytes.len();
+        assert!(
+            bytes <= 13_000,
+            "{bytes} bytes for 5,000 of text in 1,000 events"
+        );
+    }
+}

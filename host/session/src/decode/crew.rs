@@ -1,0 +1,151 @@
+//! The decode threads. One works at all times; another comes to help when replies have waited too long, and rests again
+//! when there is nothing left for it. So a light load is decoded on one core, and a heavy one on all that are there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use super::inbox::Inbox;
+use super::{Decoder, Shared};
+use crate::finished::Finished;
+use model::clock::Clock;
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::Backend;
+
+/// The most decode threads of a run.
+const MOST: usize = 16;
+/// How long an idle decode thread sleeps before it looks for work again: waking up costs more than decoding, and
+/// whatever arrives in the meantime is taken together.
+const REST: Duration = Duration::from_millis(1);
+/// How long a reply may wait before the next thread is called.
+const LATE: Nanos = Nanos(20_000_000);
+/// How long a thread that was called stays without work.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// One decode thread.
+pub struct Member {
+    shared: Arc<Shared>,
+    backend: Backend,
+    decoder: Option<Decoder>,
+    clock: Clock,
+    queue: Receiver<Arc<Inbox>>,
+    finished: Finished,
+    /// Calls it; absent for the first, which always works.
+    called: Option<Receiver<()>>,
+    /// Calls the next.
+    next: Option<Sender<()>>,
+}
+
+/// The number of decode threads on a machine with this many cores.
+pub fn most(cores: usize) -> usize {
+    cores.clamp(1, MOST)
+}
+
+/// The decode threads of a run, this many, which take from this queue. None of them runs yet.
+///
+/// # Errors
+/// If the plugin refuses its configuration, or traps.
+pub fn crew(
+    members: usize,
+    backend: &Backend,
+    shared: &Arc<Shared>,
+    clock: Clock,
+    queue: &Receiver<Arc<Inbox>>,
+    finished: &Finished,
+) -> Result<Vec<Member>, PluginError> {
+    let mut crew: Vec<Member> = Vec::new();
+    for _ in 0..members {
+        let mut called = None;
+        if let Some(last) = crew.last_mut() {
+            // A thread holds no more than the call of the next one: when the first ends, so do all, in turn.
+            let (call, calls) = bounded(1);
+            last.next = Some(call);
+            called = Some(calls);
+        }
+        crew.push(Member {
+            shared: Arc::clone(shared),
+            backend: backend.clone(),
+            decoder: None,
+            clock,
+            queue: queue.clone(),
+            finished: finished.clone(),
+            called,
+            next: None,
+        });
+    }
+    if let Some(first) = crew.first_mut() {
+        first.decoder()?;
+    }
+    Ok(crew)
+}
+
+impl Member {
+    /// Its decoder. An instance takes memory, so there is none before it is needed.
+    fn decoder(&mut self) -> Result<&mut Decoder, PluginError> {
+        let decoder = match self.decoder.take() {
+            Some(decoder) => decoder,
+            None => Decoder {
+                dialect: self.backend.open()?,
+                shared: Arc::clone(&self.shared),
+            },
+        };
+        Ok(self.decoder.insert(decoder))
+    }
+
+    /// Works until the readers and their replies are gone.
+    pub fn run(mut self) {
+        loop {
+            if let Some(called) = &self.called
+                && called.recv().is_err()
+            {
+                return;
+            }
+            while let Ok(inbox) = self.wait() {
+                let Some(inbox) = inbox else { return };
+                self.work(&inbox);
+                drop(inbox);
+                if self.queue.is_empty() {
+                    std::thread::sleep(REST);
+                }
+            }
+        }
+    }
+
+    /// The next reply; none if there are no more, and an error if there has been nothing to do for long.
+    fn wait(&self) -> Result<Option<Arc<Inbox>>, RecvTimeoutError> {
+        if self.called.is_none() {
+            return Ok(self.queue.recv().ok());
+        }
+        match self.queue.recv_timeout(IDLE) {
+            Ok(inbox) => Ok(Some(inbox)),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Err(RecvTimeoutError::Timeout) => Err(RecvTimeoutError::Timeout),
+        }
+    }
+
+    fn work(&mut self, inbox: &Arc<Inbox>) {
+        if let Some(next) = &self.next
+            && let Some(since) = inbox.waits_since()
+            && self.clock.now().since(since) > LATE
+            && !self.queue.is_empty()
+        {
+            // If it was called already, that will do.
+            let _ = next.try_send(());
+        }
+        match self.decoder() {
+            Ok(decoder) => {
+                if let Some(exchange) = decoder.work(inbox) {
+                    self.finished.send(exchange);
+                }
+            }
+            Err(error) => {
+                // The first thread has an instance, and takes the reply.
+                inbox.put_back();
+                self.shared.failures.abort(error.into());
+                std::thread::sleep(REST);
+            }
+        }
+    }
+}

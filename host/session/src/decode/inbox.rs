@@ -1,0 +1,191 @@
+//! What readers pass on for each reply, and how decode threads come by it.
+//!
+//! Each reply has an inbox. It is in the queue of the decode threads while it holds something, once, so any thread may
+//! take it, no two take it at the same time, and everything that has piled up in it is decoded in one call.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::answer::Answer;
+use load::backlog::{Backlog, Held};
+use load::drive::{DecodeProgress, End, Replies, Reply};
+use model::exchange::Open;
+use model::frame::Frames;
+use model::units::Nanos;
+
+/// Most frames handed to the plugin in one call.
+const BATCH: usize = 256;
+/// Most bytes of frames handed to the plugin in one call, if there is more than one frame.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Opens an inbox for each reply of a run.
+pub struct Inboxes {
+    ready: Sender<Arc<Inbox>>,
+    backlog: Arc<Backlog>,
+}
+
+/// What was read of one reply and is not decoded.
+pub struct Inbox {
+    mail: Mutex<Mail>,
+    progress: DecodeProgress,
+    pub(super) answer: Mutex<Unfinished>,
+    ready: Sender<Arc<Inbox>>,
+    backlog: Arc<Backlog>,
+}
+
+/// An answer and what counts it.
+pub(super) struct Unfinished {
+    pub(super) answer: Answer,
+    pub(super) held: Held,
+}
+
+#[derive(Default)]
+struct Mail {
+    batches: VecDeque<Batch>,
+    closed: Option<Closed>,
+    /// Whether the inbox is in the queue, or with a decode thread.
+    is_waiting: bool,
+}
+
+/// Frames that are decoded together.
+pub(super) struct Batch {
+    pub(super) frames: Frames,
+    /// When the first of them were passed on.
+    pub(super) handed_on: Nanos,
+    /// Counts them.
+    held: Held,
+}
+
+/// The end of a request.
+pub(super) struct Closed {
+    /// What the transport saw of it.
+    pub(super) exchange: Box<Open>,
+    /// How it ended.
+    pub(super) end: End,
+    /// Counts the reply, if it is an error.
+    _held: Held,
+}
+
+/// What a decode thread finds in an inbox.
+pub(super) enum Found {
+    /// Frames of a successful reply.
+    Frames(Batch),
+    /// The request ended.
+    Closed(Closed),
+}
+
+impl Inboxes {
+    /// For one run; what this returns beside is the queue of inboxes that hold something.
+    pub fn new(backlog: &Arc<Backlog>) -> (Self, Receiver<Arc<Inbox>>) {
+        let (ready, queue) = crossbeam_channel::unbounded();
+        let backlog = Arc::clone(backlog);
+        (Inboxes { ready, backlog }, queue)
+    }
+}
+
+impl Replies for Inboxes {
+    fn open(&self, _: u64) -> Box<dyn Reply> {
+        let unfinished = Unfinished {
+            answer: Answer::default(),
+            held: self.backlog.hold(),
+        };
+        Box::new(Outlet(Arc::new(Inbox {
+            mail: Mutex::default(),
+            progress: DecodeProgress::default(),
+            answer: Mutex::new(unfinished),
+            ready: self.ready.clone(),
+            backlog: Arc::clone(&self.backlog),
+        })))
+    }
+}
+
+/// A reader's end of an inbox.
+struct Outlet(Arc<Inbox>);
+
+impl Reply for Outlet {
+    fn frames(&self, frames: Frames, handed_on: Nanos, held: Held) {
+        self.0.put(|mail| {
+            mail.batches.push_back(Batch {
+                frames,
+                handed_on,
+                held,
+            });
+        });
+    }
+
+    fn closed(self: Box<Self>, exchange: Box<Open>, end: End) {
+        let body = match &end {
+            End::Status { body, .. } => body.len(),
+            End::Whole { .. } | End::Broke(..) => 0,
+        };
+        let closed = Closed {
+            exchange,
+            end,
+            _held: self.0.backlog.queue(size_of::<Open>() + body),
+        };
+        self.0.put(|mail| mail.closed = Some(closed));
+    }
+
+    fn progress(&self) -> &DecodeProgress {
+        &self.0.progress
+    }
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(self: &Arc<Self>, put: impl FnOnce(&mut Mail)) {
+        let mut mail = self.lock();
+        put(&mut mail);
+        if !std::mem::replace(&mut mail.is_waiting, true) {
+            drop(mail);
+            self.queue();
+        }
+    }
+
+    fn queue(self: &Arc<Self>) {
+        // The decode threads outlive the readers, so this cannot fail while anyone listens.
+        let _ = self.ready.send(Arc::clone(self));
+    }
+
+    /// How far the reply is decoded.
+    pub(super) fn progress(&self) -> &DecodeProgress {
+        &self.progress
+    }
+
+    /// When the first of its frames were passed on; absent if it holds none.
+    pub(super) fn waits_since(&self) -> Option<Nanos> {
+        self.lock().batches.front().map(|batch| batch.handed_on)
+    }
+
+    /// Takes what is to be done next; frames that have piled up come together.
+    pub(super) fn take(&self) -> Option<Found> {
+        let mut mail = self.lock();
+        let Some(mut batch) = mail.batches.pop_front() else {
+            return mail.closed.take().map(Found::Closed);
+        };
+        while let Some(next) = mail.batches.front()
+            && batch.frames.len() < BATCH
+            && batch.frames.bytes().len() + next.frames.bytes().len() <= BATCH_BYTES
+            && let Some(next) = mail.batches.pop_front()
+        {
+            batch.frames.append(&next.frames);
+            batch.held.absorb(next.held);
+        }
+        Some(Found::Frames(batch))
+    }
+
+    /// What was taken is done: the inbox goes to the end of the queue if it holds more.
+    pub(super) fn put_back(self: &Arc<Self>) {
+        let mut mail = self.lock();
+        mail.is_waiting = !mail.batches.is_empty() || mail.closed.is_some();
+        if mail.is_waiting {
+            drop(mail);
+            self.queue();
+        }
+    }
+}
