@@ -12,6 +12,7 @@ mod plugins;
 mod reports;
 mod scenarios;
 mod secrets;
+mod strangers;
 mod wrong_input;
 
 /// Compares a transcript with the stored one.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -91,6 +91,16 @@ impl Target {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
+    /// Whether it is this machine by its name alone, whatever a resolver says: `localhost`, or a loopback address in
+    /// its usual notation.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.host();
+        match host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => host.eq_ignore_ascii_case("localhost"),
+        }
+    }
+
     /// The value of the `host` header.
     pub fn authority(&self) -> String {
         if self.port == default_port(self.tls) {
@@ -127,6 +137,8 @@ fn default_port(tls: bool) -> u16 {
 }
 
 /// What must appear in requests and nowhere else.
+///
+/// They go to every target of a run, so a run has no targets but those that the user named and this machine.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// Sent as a bearer token.
@@ -204,6 +216,38 @@ mod tests {
             "ftp://me:pw@h/x",
         ] {
             assert_eq!(Target::parse(url), Err(TargetError::Credentials), "{url}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_known_by_its_name_alone() {
+        for url in [
+            "http://localhost:8000",
+            "https://LocalHost",
+            "http://127.0.0.1:8000/v1",
+            "http://127.9.9.9",
+            "http://[::1]:8000",
+            "http://[::ffff:127.0.0.1]:8000",
+        ] {
+            assert!(Target::parse(url).unwrap().is_loopback(), "{url}");
+        }
+        for url in [
+            "https://api.example.com",
+            "http://localhost.example.com",
+            "http://127.0.0.1.example.com",
+            "http://notlocalhost",
+            "http://10.0.0.1:8000",
+            "http://0.0.0.0:8000",
+            "http://[::]:8000",
+            "http://[2001:db8::1]",
+            // A resolver may take these for this machine; nothing rests on what it says.
+            "http://2130706433",
+            "http://127.1",
+            "http://0x7f000001",
+            "http://localhost.",
+        ] {
+            let target = Target::parse(url).unwrap_or_else(|error| panic!("{error}"));
+            assert!(!target.is_loopback(), "{url}");
         }
     }
 

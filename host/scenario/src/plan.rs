@@ -81,10 +81,33 @@ pub struct PlannedTarget {
     /// The model's name as the server knows it; empty in plans of runs that never learned it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
-    /// Whether requests carry an API key.
-    pub api_key: bool,
+    /// The API key that requests carry, if they do.
+    pub api_key: ApiKey,
     /// Names of the further headers that the user gave; values may be secret.
     pub headers: Vec<String>,
+}
+
+/// The API key that requests carry, but for its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ApiKey {
+    /// `false` if they carry none; `true` in plans that do not name its variable.
+    Carried(bool),
+    /// It was read from a variable of the environment.
+    From {
+        /// The variable's name.
+        variable: String,
+    },
+}
+
+impl ApiKey {
+    /// The variable that it was read from, if that is known.
+    pub fn variable(&self) -> Option<&str> {
+        match self {
+            ApiKey::Carried(_) => None,
+            ApiKey::From { variable } => Some(variable),
+        }
+    }
 }
 
 impl PlannedTarget {

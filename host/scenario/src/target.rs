@@ -29,7 +29,7 @@ table! {
         base_url: Maybe<Vec<Located<String>>> => plan("target.base-urls", May)
             .flag("base-url", "URL", TARGET)
             .delimiter(',')
-            .otherwise("where the backend's engine listens")
+            .otherwise("where the backend's engine listens on this machine")
             .theirs(&["url"]);
         /// Model name, as the server knows it.
         model: Maybe<String> => plan("target.model", Must(Kind::Model))
@@ -37,7 +37,8 @@ table! {
             .otherwise("the only one the server lists");
         /// Environment variable that holds the API key.
         ///
-        /// The key itself does not belong in a scenario.
+        /// The key itself does not belong in a scenario. It goes to the targets that you name; without any, it goes
+        /// only to this machine. The run says where it goes.
         api_key_env: Maybe<String> = "OPENAI_API_KEY".to_owned() => plan("target.api-key", Silent)
             .flag("api-key-env", "VARIABLE", TARGET)
             .otherwise("OPENAI_API_KEY, if it is set")
@@ -50,7 +51,7 @@ table! {
             .theirs(&["ready-check-timeout-sec"]);
         /// Header to send with every request; the flag takes `Name: value` or `Name=value`, and is repeatable.
         ///
-        /// Values never appear in results or logs.
+        /// Values never appear in results or logs. They go where the API key goes.
         headers: Headers => plan("target.headers", Silent).flag("header", "FIELD", TARGET).secret();
     }
 }

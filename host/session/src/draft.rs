@@ -12,7 +12,7 @@ use model::plugin::Limits;
 use result::metric::Objective;
 use result::threshold::Threshold;
 use scenario::plan::{
-    Controls, Load, Plan, PlannedDataset, PlannedPlugin, PlannedTarget, PlannedTokenizer,
+    ApiKey, Controls, Load, Plan, PlannedDataset, PlannedPlugin, PlannedTarget, PlannedTokenizer,
     RequestOptions, Slice, Wiring,
 };
 
@@ -64,8 +64,8 @@ pub struct DraftTarget {
     pub base_urls: Vec<String>,
     /// The model that the scenario names, if it names one.
     pub model: Option<String>,
-    /// Whether requests carry an API key.
-    pub api_key: bool,
+    /// The API key that requests carry, if they do.
+    pub api_key: ApiKey,
     /// Names of the further header fields that the user gave; values may be secret.
     pub headers: Vec<String>,
 }

@@ -180,7 +180,7 @@ impl<'s> Resolution<'s> {
                 scorers.push((scorer, planned));
             }
         }
-        let (secrets, header_names) = self.secrets();
+        let (secrets, api_key, header_names) = self.secrets();
         let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
         if let Some((backend, _)) = &backend {
             self.questions(backend);
@@ -204,6 +204,8 @@ impl<'s> Resolution<'s> {
         if !self.faults.is_empty() {
             return Err(self.faults);
         }
+        let sent = remarks::sent(&api_key, &header_names, &targets);
+        self.remarks.extend(sent);
         let draft = Draft {
             name: scenario
                 .name
@@ -217,7 +219,7 @@ impl<'s> Resolution<'s> {
                     .model
                     .as_ref()
                     .map(|said| said.value.clone()),
-                api_key: secrets.api_key.is_some(),
+                api_key,
                 headers: header_names,
             },
             backend: planned_backend,

@@ -103,6 +103,10 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
         ),
         ("Target", Some(plan.target.base_urls.join(", "))),
         (
+            "API key",
+            (plan.target.api_key.variable()).map(|variable| format!("from {variable}")),
+        ),
+        (
             "Tokenizer",
             Some(format!("{}{approximate}", plan.tokenizer.name)),
         ),

@@ -2,6 +2,7 @@
 
 mod conclude;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::num::NonZeroU32;
@@ -114,7 +115,10 @@ pub(crate) fn measure_all(
     let interrupt = Interrupt::listen()
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))?;
     let several = runs.len() > 1;
-    runs.iter().flat_map(|run| &run.remarks).for_each(tell);
+    // Runs of one target say the same of it.
+    let mut told = BTreeSet::new();
+    let remarks = runs.iter().flat_map(|run| &run.remarks);
+    remarks.filter(|line| told.insert(*line)).for_each(tell);
     let mut first_failure: Option<ExitCode> = None;
     for resolved in runs {
         if several {

@@ -1,8 +1,10 @@
-//! What a user should know about the loading of plugins.
+//! What a user should know before a run begins: about the loading of plugins, and about who gets secrets.
 
 use std::time::Duration;
 
+use model::target::{Target, listed};
 use plugins::Plugin;
+use scenario::plan::ApiKey;
 
 /// Compilation that takes longer than this is reported.
 const SLOW: Duration = Duration::from_secs(1);
@@ -26,4 +28,22 @@ pub fn of(plugin: &Plugin) -> Vec<String> {
             )
         });
     warnings.chain(slow).collect()
+}
+
+/// Which secrets go to which targets, by their names; nothing where there are none.
+pub fn sent(key: &ApiKey, headers: &[String], targets: &[Target]) -> Option<String> {
+    let key = (key.variable()).map(|variable| format!("the API key from {variable}"));
+    let verb = match usize::from(key.is_some()) + headers.len() {
+        0 => return None,
+        1 => "goes",
+        _ => "go",
+    };
+    let headers = match headers {
+        [] => None,
+        [only] => Some(format!("the header {only}")),
+        several => Some(format!("the headers {}", several.join(", "))),
+    };
+    let what: Vec<String> = key.into_iter().chain(headers).collect();
+    let what = what.join(" and ");
+    Some(format!("note: {what} {verb} to {}", listed(targets)))
 }

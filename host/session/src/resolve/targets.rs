@@ -6,14 +6,14 @@ use model::connection::Trust;
 use model::target::{Secrets, Target, TargetError};
 use plugins::backend::{Backend, Control};
 use reader::{Place, Problem};
-use scenario::plan::Wiring;
+use scenario::plan::{ApiKey, Wiring};
 
 impl Resolution<'_> {
-    pub(super) fn secrets(&mut self) -> (Secrets, Vec<String>) {
+    /// What requests carry that nobody else may see, and what the plan says of it.
+    pub(super) fn secrets(&mut self) -> (Secrets, ApiKey, Vec<String>) {
         let target = &self.source.scenario.target;
         let variable = target.api_key_env();
-        let variable = variable.as_str();
-        let api_key = (self.source.variables.get(variable)).filter(|key| !key.is_empty());
+        let api_key = (self.source.variables.get(&variable)).filter(|key| !key.is_empty());
         // Text that is no variable's name may be the key itself; the scenario's check has refused it already.
         let is_name = variable
             .bytes()
@@ -29,20 +29,38 @@ impl Resolution<'_> {
             .map(|(name, value)| (name.clone(), value.value.clone()))
             .collect();
         let names = headers.iter().map(|(name, _)| name.clone()).collect();
-        (Secrets { api_key, headers }, names)
+        let planned = match api_key {
+            Some(_) => ApiKey::From { variable },
+            None => ApiKey::Carried(false),
+        };
+        (Secrets { api_key, headers }, planned, names)
     }
 
-    /// Where requests go: what the scenario sets, else where the backend's engine listens by default.
+    /// Where requests go: what the scenario sets, else where the backend's engine listens by default on this machine.
+    ///
+    /// A plugin does not choose who gets the user's key, headers and prompts: another machine must be named by the user.
     pub(super) fn targets(&mut self, backend: Option<&Backend>) -> Option<Vec<Target>> {
         let Some(said) = &self.source.scenario.target.base_url else {
-            let opened = backend?.open();
-            return match opened.and_then(|mut dialect| dialect.default_url()) {
-                Ok(url) => self.target(&url, None).map(|target| vec![target]),
+            let backend = backend?;
+            let opened = backend.open();
+            let target = match opened.and_then(|mut dialect| dialect.default_url()) {
+                Ok(url) => self.target(&url, None)?,
                 Err(error) => {
                     self.faults.add(error, None);
-                    None
+                    return None;
                 }
             };
+            if !target.is_loopback() {
+                let name = &backend.plugin().asked;
+                let problem = Problem::new(format!(
+                    "the backend `{name}` would send requests to {target} by default, which is not this machine"
+                ));
+                self.faults.scenario.push(problem.help(format!(
+                    "a plugin does not choose who gets your prompts, headers and API key; if you want this server, name it with --base-url {target}"
+                )));
+                return None;
+            }
+            return Some(vec![target]);
         };
         let urls = said.value.iter();
         let targets: Vec<Option<Target>> = urls
