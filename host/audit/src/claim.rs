@@ -16,7 +16,11 @@ mod json;
 mod number;
 mod page;
 mod quote;
+mod seek;
 mod table;
+
+#[cfg(test)]
+mod hostile;
 
 use std::collections::BTreeMap;
 
@@ -299,21 +303,54 @@ fn statistic(theirs: &str) -> Option<String> {
     Some(statistic.to_string())
 }
 
-/// All results, or all that is wrong with any.
-fn in_order<T>(
-    results: impl IntoIterator<Item = Result<T, Vec<ReadError>>>,
-) -> Result<Vec<T>, Vec<ReadError>> {
+/// The largest file that is read. JSON takes several times its length in memory.
+pub const MOST_BYTES: usize = 64 << 20;
+
+/// The most results in a file: many more than anybody publishes on one page.
+pub(crate) const MOST_RESULTS: usize = 10_000;
+
+/// The most mistakes of a file that are reported.
+const MOST_ERRORS: usize = 20;
+
+/// All results, or what is wrong with them.
+fn in_order(
+    file: &str,
+    results: impl IntoIterator<Item = Result<Vec<Claim>, Vec<ReadError>>>,
+) -> Result<Vec<Claim>, Vec<ReadError>> {
     let mut read = Vec::new();
     let mut errors = Vec::new();
     for result in results {
         match result {
-            Ok(one) => read.push(one),
+            Ok(more) => read.extend(more),
             Err(more) => errors.extend(more),
+        }
+        if read.len() > MOST_RESULTS {
+            return Err(vec![too_many(file)]);
+        }
+        if errors.len() > MOST_ERRORS {
+            errors.truncate(MOST_ERRORS);
+            errors.push(ReadError {
+                file: file.to_owned(),
+                place: None,
+                what: "there are more mistakes after these".into(),
+                expected: "expected results of one tool; is this the right file?".into(),
+            });
+            return Err(errors);
         }
     }
     match errors.is_empty() {
         true => Ok(read),
         false => Err(errors),
+    }
+}
+
+/// The error of a file with more than [`MOST_RESULTS`].
+fn too_many(file: &str) -> ReadError {
+    ReadError {
+        file: file.to_owned(),
+        place: None,
+        what: format!("it holds more than {MOST_RESULTS} results"),
+        expected: format!("expected at most {MOST_RESULTS}; split the file"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a page states outside of its results, linked to the results that it rests on.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -30,21 +32,34 @@ pub struct Headline {
 /// Points of percent that rounding may make of a change.
 const POINTS: f64 = 1.0;
 
+/// How many results a quote names; several have the same figures where a page states a result twice.
+const NAMED: usize = 100;
+
+/// A quote, and the results that have its figures.
+struct Tied<'a> {
+    quote: &'a Quote,
+    /// The first of them, the best among them.
+    rests_on: Vec<usize>,
+    best: Option<usize>,
+}
+
 /// The headlines of a document that rest on doubtful results.
 pub(super) fn of(document: &Document, results: &[Audited]) -> Vec<Headline> {
+    let index = Index::of(document, results);
     let quotes = document.quotes.iter();
-    let tied = quotes.map(|quote| (quote, resting(&document.file, quote, results)));
-    let tied: Vec<(&Quote, Vec<usize>)> = tied.collect();
+    let tied: Vec<Tied<'_>> = quotes.map(|quote| index.tied(quote, results)).collect();
+    let bases = bases(&tied);
     tied.iter()
-        .filter_map(|(quote, rests_on)| {
-            let best = rests_on
-                .iter()
-                .min_by_key(|index| results[**index].verdict)
-                .copied();
+        .filter_map(|tied| {
+            let Tied {
+                quote,
+                rests_on,
+                best,
+            } = tied;
             let verdict = best.map_or(Verdict::Invalid, |best| results[best].verdict);
             let seen = match best {
                 None => Some("no result has these figures".to_owned()),
-                Some(best) => change(quote, best, &tied, results),
+                Some(best) => change(quote, *best, &bases, results),
             };
             if verdict == Verdict::Valid && seen.is_none() {
                 return None;
@@ -69,38 +84,113 @@ pub(super) fn of(document: &Document, results: &[Audited]) -> Vec<Headline> {
         .collect()
 }
 
-/// The results of the file that have all of a quote's figures.
-fn resting(file: &str, quote: &Quote, results: &[Audited]) -> Vec<usize> {
-    let has = |claim: &Claim| {
-        claim.source.file == file
-            && quote.figures.iter().all(|(name, value)| {
-                let stated = claim.stated(name);
-                stated.is_some_and(|stated| (stated.value - value).abs() <= stated.rounding + 1e-9)
-            })
-    };
-    let results = results.iter().enumerate();
-    results
-        .filter(|(_, result)| has(&result.claim))
-        .map(|(index, _)| index)
-        .collect()
+/// The results of a document by the figures that its quotes repeat.
+struct Index<'a>(BTreeMap<&'a str, Sorted>);
+
+/// What results state of a figure, in the order of the least that each may mean.
+#[derive(Default)]
+struct Sorted {
+    stated: Vec<(f64, f64, usize)>,
+    /// The most that rounding has left open in any of them.
+    widest: f64,
+}
+
+impl<'a> Index<'a> {
+    fn of(document: &'a Document, results: &[Audited]) -> Self {
+        let quoted = document.quotes.iter().flat_map(|quote| &quote.figures);
+        let mut index: BTreeMap<&str, Sorted> = quoted
+            .map(|(name, _)| (name.as_str(), Sorted::default()))
+            .collect();
+        for (place, result) in results.iter().enumerate() {
+            if result.claim.source.file != document.file {
+                continue;
+            }
+            for (name, sorted) in &mut index {
+                if let Some(stated) = result.claim.stated(name) {
+                    let off = stated.rounding + 1e-9;
+                    let ends = (stated.value - off, stated.value + off, place);
+                    sorted.stated.push(ends);
+                    sorted.widest = sorted.widest.max(2.0 * off);
+                }
+            }
+        }
+        for sorted in index.values_mut() {
+            sorted
+                .stated
+                .sort_by(|one, other| one.0.total_cmp(&other.0));
+        }
+        Index(index)
+    }
+
+    /// The results that have all of a quote's figures.
+    fn tied<'q>(&self, quote: &'q Quote, results: &[Audited]) -> Tied<'q> {
+        let mut rests_on: Vec<usize> = Vec::new();
+        if let Some((name, value)) = quote.figures.first()
+            && let Some(sorted) = self.0.get(name.as_str())
+        {
+            let first = sorted
+                .stated
+                .partition_point(|(low, ..)| *low < value - sorted.widest);
+            let near = sorted.stated[first..].iter();
+            let near = near.take_while(|(low, ..)| low <= value);
+            let has = near.filter(|(_, high, _)| high >= value);
+            rests_on = has
+                .map(|(.., place)| *place)
+                .filter(|place| has_all(&results[*place].claim, quote))
+                .collect();
+            rests_on.sort_unstable();
+        }
+        let best = rests_on
+            .iter()
+            .min_by_key(|index| results[**index].verdict)
+            .copied();
+        rests_on.truncate(NAMED);
+        // Of many, the best is named in any case.
+        if let (Some(best), Some(last)) = (best, rests_on.last_mut()) {
+            *last = best.max(*last);
+        }
+        Tied {
+            quote,
+            rests_on,
+            best,
+        }
+    }
+}
+
+fn has_all(claim: &Claim, quote: &Quote) -> bool {
+    quote.figures.iter().skip(1).all(|(name, value)| {
+        let stated = claim.stated(name);
+        stated.is_some_and(|stated| (stated.value - value).abs() <= stated.rounding + 1e-9)
+    })
+}
+
+/// What changes are relative to: the first result that a row states, by row and line.
+fn bases<'a>(tied: &[Tied<'a>]) -> BTreeMap<&'a str, Vec<(usize, usize)>> {
+    let mut bases: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
+    for Tied {
+        quote, rests_on, ..
+    } in tied
+    {
+        if let (Some(row), None, Some(first)) = (&quote.row, quote.change, rests_on.first()) {
+            bases.entry(row).or_default().push((quote.line, *first));
+        }
+    }
+    bases
 }
 
 /// A change in throughput recomputed as tokens over duration, if it differs.
 fn change(
     quote: &Quote,
     own: usize,
-    tied: &[(&Quote, Vec<usize>)],
+    bases: &BTreeMap<&str, Vec<(usize, usize)>>,
     results: &[Audited],
 ) -> Option<String> {
     let told = quote.change?;
-    let row = quote.row.as_ref()?;
-    let base = tied
-        .iter()
-        .filter(|(other, _)| {
-            other.line.abs_diff(quote.line) <= 1 && other.row.as_ref() == Some(row)
-        })
-        .find(|(other, rests_on)| other.change.is_none() && !rests_on.is_empty())?
-        .1[0];
+    let bases = bases.get(quote.row.as_deref()?)?;
+    let near = bases.partition_point(|(line, _)| line + 1 < quote.line);
+    let (_, base) = *bases
+        .get(near)
+        .filter(|(line, _)| *line <= quote.line + 1)?;
     let rate = |index: usize| {
         let claim = &results[index].claim;
         let tokens = claim.value("tokens.input")? + claim.value("tokens.output")?;

@@ -10,6 +10,9 @@ use result::finding::Severity;
 /// Figures that two results may share by being of the same requests; as many others make chance no answer.
 const FEW: usize = 6;
 
+/// How many results with the same figures are named.
+const NAMED: usize = 10;
+
 /// Prompts of one scenario differ by less than this share if nearly the same requests were answered.
 const ALIKE: f64 = 0.05;
 
@@ -37,37 +40,43 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
     let groups = alike.into_values().filter(|group| group.len() > 1);
     groups
         .flat_map(|group| {
-            group
-                .clone()
-                .into_iter()
-                .map(move |index| (index, group.clone()))
-        })
-        .map(|(index, group)| {
-            let claim = &claims[index];
-            let others: Vec<&Claim> = group
-                .iter()
-                .filter(|other| **other != index)
-                .map(|other| &claims[*other])
-                .collect();
-            let places: Vec<String> = others
-                .iter()
-                .map(|other| match other.source.headings.last() {
-                    Some(heading) => format!("{} (`{heading}`)", other.source.place()),
-                    None => other.source.place(),
-                })
-                .collect();
-            let commands = others
-                .iter()
-                .all(|other| other.about.launch_command == claim.about.launch_command);
+            let command = |index: usize| &claims[index].about.launch_command;
             // One measurement cannot have been of two set-ups.
-            let (severity, of) = match commands {
+            let one = group
+                .iter()
+                .all(|index| command(*index) == command(group[0]));
+            let (severity, of) = match one {
                 true => (Severity::Note, ""),
                 false => (Severity::Invalid, ", which was started with other settings"),
             };
-            let seen = format!("every figure equals that of {}{of}", places.join(" and "));
-            (index, Finding::new(Id::SameTwice, severity, seen))
+            let found: Vec<(usize, Finding)> = group
+                .iter()
+                .map(|index| {
+                    let others = others(claims, &group, *index);
+                    let seen = format!("every figure equals that of {others}{of}");
+                    (*index, Finding::new(Id::SameTwice, severity, seen))
+                })
+                .collect();
+            found
         })
         .collect()
+}
+
+/// The places of the others of a group; of many, those of the first few.
+fn others(claims: &[Claim], group: &[usize], own: usize) -> String {
+    let others = group.iter().filter(|other| **other != own);
+    let mut places: Vec<String> = others
+        .take(NAMED)
+        .map(|other| &claims[*other].source)
+        .map(|source| match source.headings.last() {
+            Some(heading) => format!("{} (`{heading}`)", source.place()),
+            None => source.place(),
+        })
+        .collect();
+    if group.len() - 1 > places.len() {
+        places.push(format!("{} more", group.len() - 1 - places.len()));
+    }
+    places.join(" and ")
 }
 
 fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {

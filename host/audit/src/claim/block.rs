@@ -3,6 +3,7 @@
 //!
 //! `page` reads the text around it.
 
+use super::seek::{did, find, shortened};
 use super::{Asked, Claim, ReadError, Source, Tool, number};
 
 /// Where a block lies in a text.
@@ -107,6 +108,8 @@ const LATENCIES: [(&str, &str, f64); 9] = [
 
 /// Every block in a text, in order.
 pub(super) fn spans(text: &str) -> Vec<Span> {
+    // Two titles may share the rule between them: it is the first one's.
+    let mut least = 0;
     let titles: Vec<(usize, usize)> = text
         .match_indices(TITLE)
         .filter_map(|(at, _)| {
@@ -115,7 +118,12 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
             let after = text[at + TITLE.len()..].trim_start_matches(' ');
             let rule = after.len() - after.trim_start_matches('=').len();
             let ruled = before.len() - start >= 3 && rule >= 3;
-            ruled.then(|| (start, text.len() - after.len() + rule))
+            let body = text.len() - after.len() + rule;
+            let start = start.max(least);
+            ruled.then(|| {
+                least = body;
+                (start, body)
+            })
         })
         .collect();
     let ends = titles.iter().skip(1).map(|(start, _)| *start);
@@ -124,8 +132,8 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
         .zip(ends.chain([text.len()]))
         .map(|(&(start, body), next)| {
             let lines = &text[body..next];
-            let closed = lines.find("==========").unwrap_or(lines.len());
-            let fenced = lines.find("```").unwrap_or(lines.len());
+            let closed = find(lines, "==========").unwrap_or(lines.len());
+            let fenced = find(lines, "```").unwrap_or(lines.len());
             let end = body + closed.min(fenced);
             Span { start, body, end }
         })
@@ -144,6 +152,9 @@ pub(super) fn read(text: &str, span: Span, source: Source) -> Result<Claim, Vec<
     }
     block.finish()
 }
+
+/// No label that is known has more words.
+const LONGEST_LABEL: usize = 8;
 
 /// A label and the value after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +179,8 @@ fn pairs(block: &str) -> Vec<Pair<'_>> {
         let least = usize::from(!pairs.is_empty()).min(words.len() - 1);
         let wordy = pairs.last().is_some_and(|pair| is_wordy(&pair.label));
         let furthest = if wordy { words.len() - 1 } else { least };
-        let cut = (least..=furthest)
+        let nearest = least.max((furthest + 1).saturating_sub(LONGEST_LABEL));
+        let cut = (nearest..=furthest)
             .find(|cut| known(&joined(&words[*cut..])).is_some())
             .unwrap_or(least);
         if let Some(pair) = pairs.last_mut() {
@@ -191,19 +203,23 @@ fn pairs(block: &str) -> Vec<Pair<'_>> {
 fn unruled(block: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = block;
-    while let Some(at) = rest.find("---") {
+    while let Some(at) = find(rest, "---") {
         words.extend(rest[..at].split_whitespace());
         let title = rest[at..].trim_start_matches('-');
+        did(rest.len() - at - title.len());
         // A rule without a title, or one whose second half was lost, ends with its line.
-        let line = title.find('\n').unwrap_or(title.len());
-        let end = title.find("---").filter(|end| *end < line);
-        rest = end.map_or(title, |end| title[end..].trim_start_matches('-'));
+        let end = find(title, "---").filter(|end| !title[..*end].contains('\n'));
+        rest = match end {
+            Some(end) => title[end..].trim_start_matches('-'),
+            None => title,
+        };
     }
     words.extend(rest.split_whitespace());
     words
 }
 
 fn joined(words: &[&str]) -> String {
+    did(words.iter().map(|word| word.len() + 1).sum());
     words.join(" ").to_lowercase()
 }
 
@@ -291,7 +307,7 @@ impl Block {
                 let error = ReadError {
                     file: self.claim.source.file.clone(),
                     place: Some(self.place(&pair.label)),
-                    what: format!("`{}` is not a number", pair.value.join(" ")),
+                    what: format!("`{}` is not a number", shortened(&pair.value.join(" "), 60)),
                     expected: "expected a number, or `N/A` if it was not measured".into(),
                 };
                 self.errors.push(error);
@@ -301,7 +317,7 @@ impl Block {
 
     fn place(&self, label: &str) -> String {
         let line = self.claim.source.line.unwrap_or(1);
-        format!("the block at line {line}, `{label}`")
+        format!("the block at line {line}, `{}`", shortened(label, 60))
     }
 
     fn finish(mut self) -> Result<Claim, Vec<ReadError>> {

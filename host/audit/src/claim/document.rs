@@ -5,7 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::json::{self, Object};
-use super::{Claim, ReadError, Source, aiperf, flat, guidellm, in_order, page, table};
+use super::{
+    Claim, MOST_BYTES, ReadError, Source, aiperf, flat, guidellm, in_order, page, seek, table,
+};
 
 /// The content of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +48,11 @@ const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack
 /// # Errors
 /// All that is wrong with it, at once.
 pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
+    if content.len() > MOST_BYTES {
+        let what = format!("the file is larger than {} MiB", MOST_BYTES >> 20);
+        let expected = "expected a result; leave out what the tool writes about each request, or split the file";
+        return Err(vec![error(name, None, what, expected)]);
+    }
     let text = String::from_utf8_lossy(content);
     let text = text.trim_start_matches('\u{feff}');
     let begun = text.trim_start();
@@ -125,10 +132,7 @@ fn of_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
         };
         of_object(name, object, source)
     };
-    Ok(in_order(lines.into_iter().map(read_line))?
-        .into_iter()
-        .flatten()
-        .collect())
+    in_order(name, lines.into_iter().map(read_line))
 }
 
 fn of_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
@@ -154,10 +158,7 @@ fn of_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
     if list.is_empty() {
         return Err(vec![error(name, None, "the list is empty".into(), KNOWN)]);
     }
-    Ok(in_order(list.iter().enumerate().map(read_one))?
-        .into_iter()
-        .flatten()
-        .collect())
+    in_order(name, list.iter().enumerate().map(read_one))
 }
 
 fn object<'v>(name: &str, place: String, value: &'v Value) -> Result<&'v Object, Vec<ReadError>> {
@@ -180,7 +181,8 @@ fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, 
     } else if let Some(tool) = flat::tool(object) {
         flat::read(object, tool, source).map(|claim| vec![claim])
     } else {
-        let keys: Vec<&str> = object.keys().take(6).map(String::as_str).collect();
+        let keys = object.keys().take(6);
+        let keys: Vec<String> = keys.map(|key| seek::shortened(key, 60)).collect();
         let place = source
             .part
             .clone()

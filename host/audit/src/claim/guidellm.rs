@@ -57,11 +57,14 @@ pub(super) fn read(object: &Object, file: &str) -> Result<Vec<Claim>, Vec<ReadEr
             one(&mut claim, benchmark, &mut lookup);
         }
         match lookup.errors.is_empty() {
-            true => Ok(claim),
+            true => Ok(vec![claim]),
             false => Err(lookup.errors),
         }
     };
-    in_order(benchmarks.into_iter().flatten().enumerate().map(read_one))
+    in_order(
+        file,
+        benchmarks.into_iter().flatten().enumerate().map(read_one),
+    )
 }
 
 fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {

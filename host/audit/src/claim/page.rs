@@ -6,7 +6,8 @@
 
 use super::block::{self, Span};
 use super::quote;
-use super::{Claim, Quote, ReadError, Source, in_order};
+use super::seek::{Ahead, Lines, did, shortened};
+use super::{Claim, Quote, ReadError, Source, in_order, too_many};
 
 mod context;
 mod namespace;
@@ -30,6 +31,8 @@ pub(super) struct Heading {
     pub at: usize,
     pub level: usize,
     pub text: String,
+    /// The index of the heading that it is under.
+    outer: Option<usize>,
 }
 
 /// A page, split into its parts.
@@ -39,6 +42,9 @@ pub(super) struct Page<'a> {
     pub fences: Vec<Fence<'a>>,
     pub headings: Vec<Heading>,
 }
+
+/// How many characters of a model's or a machine's name are kept: each result of a page repeats them.
+const LONGEST: usize = 200;
 
 /// Every block of a text, and what the text states about them elsewhere.
 pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), Vec<ReadError>> {
@@ -50,38 +56,37 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), V
         fences,
         headings,
     };
+    if page.spans.len() > super::MOST_RESULTS {
+        return Err(vec![too_many(file)]);
+    }
+    let facts = context::Facts::of(&page);
+    let mut lines = Lines::of(text);
     let read_one = |(index, span): (usize, &Span)| {
-        let mut source = page.place(file, *span);
+        let (line, column) = lines.place(span.start);
+        let mut source = Source {
+            file: file.to_owned(),
+            line: Some(line),
+            column: Some(column),
+            ..Source::default()
+        };
         source.headings = page
             .above(span.start)
             .into_iter()
             .map(|it| it.text.clone())
             .collect();
         let before = &text[page.before(index)..span.start];
+        did(before.len());
         source.caption = context::caption(before);
         let mut claim = block::read(text, *span, source)?;
-        context::fill(&mut claim, &page, *span, before);
-        Ok(claim)
+        context::fill(&mut claim, &page, &facts, *span, before);
+        Ok(vec![claim])
     };
-    let claims = in_order(page.spans.iter().enumerate().map(read_one))?;
-    let quotes = quote::read(&page);
+    let claims = in_order(file, page.spans.iter().enumerate().map(read_one))?;
+    let quotes = quote::read(file, &page).map_err(|error| vec![error])?;
     Ok((claims, quotes))
 }
 
 impl Page<'_> {
-    /// Where a block is.
-    fn place(&self, file: &str, span: Span) -> Source {
-        let above = &self.text[..span.start];
-        let line = above.matches('\n').count() + 1;
-        let column = span.start - above.rfind('\n').map_or(0, |at| at + 1) + 1;
-        Source {
-            file: file.to_owned(),
-            line: Some(line),
-            column: Some(column),
-            ..Source::default()
-        }
-    }
-
     /// Where the text before a block begins: after the previous block.
     fn before(&self, index: usize) -> usize {
         match index.checked_sub(1) {
@@ -92,11 +97,17 @@ impl Page<'_> {
 
     /// The headings above a place, the outermost first.
     pub(super) fn above(&self, at: usize) -> Vec<&Heading> {
+        let after = self.headings.partition_point(|heading| {
+            did(1);
+            heading.at < at
+        });
         let mut path: Vec<&Heading> = Vec::new();
-        for heading in self.headings.iter().take_while(|heading| heading.at < at) {
-            path.retain(|outer| outer.level < heading.level);
+        let mut next = after.checked_sub(1);
+        while let Some(heading) = next.map(|index| &self.headings[index]) {
             path.push(heading);
+            next = heading.outer;
         }
+        path.reverse();
         path
     }
 
@@ -111,13 +122,14 @@ impl Page<'_> {
                         .headings
                         .get(index + 1)
                         .map_or(self.text.len(), |next| next.at);
-                    let line = self
-                        .text
-                        .get(heading.at..next)?
+                    let section = self.text.get(heading.at..next)?;
+                    did(section.len());
+                    let line = section
                         .lines()
                         .skip(1)
                         .find(|line| !line.trim().is_empty())?;
-                    return Some(line.trim().trim_start_matches("- ").to_owned());
+                    let words = line.trim().trim_start_matches("- ");
+                    return Some(shortened(words, LONGEST));
                 }
                 // Without line breaks, the words that stand under it follow it.
                 let rest = heading.text.strip_prefix(name)?.strip_prefix(' ')?;
@@ -149,44 +161,61 @@ const ENDS: [&str; 9] = [
     " ```", " #", " - ", " | ", " ??? ", " ???+", " !!! ", " ![", " 1. ",
 ];
 
+/// The place of the beginning of another heading among [`ENDS`].
+const ANOTHER: usize = 1;
+
 fn headings(text: &str, fences: &[Fence<'_>]) -> Vec<Heading> {
-    let mut found = Vec::new();
+    let mut found: Vec<Heading> = Vec::new();
+    let mut fences = fences.iter().peekable();
+    let mut marks = Ahead::new(text, "#");
+    let mut breaks = Ahead::new(text, "\n");
+    let mut ends = ENDS.map(|end| Ahead::new(text, end));
     let mut at = 0;
-    while let Some(next) = text[at..].find('#').map(|offset| at + offset) {
-        if let Some(fence) = fences
-            .iter()
-            .find(|fence| (fence.start..fence.end).contains(&next))
-        {
+    while let Some(next) = marks.from(at) {
+        while fences.next_if(|fence| fence.end <= next).is_some() {}
+        if let Some(fence) = fences.peek().filter(|fence| fence.start <= next) {
             at = fence.end;
             continue;
         }
-        let marks = text[next..].len() - text[next..].trim_start_matches('#').len();
-        at = next + marks;
+        let level = text[next..].len() - text[next..].trim_start_matches('#').len();
+        did(level);
+        at = next + level;
         let begins = text[..next]
             .chars()
             .next_back()
             .is_none_or(char::is_whitespace);
-        if !begins || marks > 6 || !text[at..].starts_with(' ') {
+        if !begins || level > 6 || !text[at..].starts_with(' ') {
             continue;
         }
-        let line = text[at..].split('\n').next().unwrap_or_default();
+        let line = breaks.from(at).unwrap_or(text.len());
+        let within = |end: &mut Ahead<'_>| end.from(at).filter(|end| *end < line);
         let own_line = next == 0 || text[..next].ends_with('\n');
-        let end = match own_line && line.len() < 120 && !line.contains(" #") {
-            true => line.len(),
-            false => ENDS
-                .iter()
-                .filter_map(|end| line.find(end))
-                .min()
-                .unwrap_or(line.len()),
+        let whole = own_line && line - at < 120 && within(&mut ends[ANOTHER]).is_none();
+        let end = match whole {
+            true => line,
+            false => ends.iter_mut().filter_map(within).min().unwrap_or(line),
         };
-        let words = line[..end].trim();
+        let words: String = text[at..end].trim_start().chars().take(80).collect();
+        did(words.len());
+        let outer = outer(&found, level);
         found.push(Heading {
             at: next,
-            level: marks,
-            text: words.chars().take(80).collect(),
+            level,
+            text: words.trim_end().to_owned(),
+            outer,
         });
     }
     found
+}
+
+/// The index of the heading that one of this level is under, if it comes next.
+fn outer(found: &[Heading], level: usize) -> Option<usize> {
+    let mut above = found.len().checked_sub(1);
+    while let Some(index) = above.filter(|index| found[*index].level >= level) {
+        did(1);
+        above = found[index].outer;
+    }
+    above
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 //! Where a page repeats figures of its results outside of them: cells of its tables, sentences that compare.
 
 use super::page::Page;
-use super::{Quote, number};
+use super::seek::{Lines, did, inside, shortened};
+use super::{Quote, ReadError, number};
+
+mod table;
+
+use table::{Cell, Table};
 
 /// How pages name figures, by ours. The longer of two that begin alike comes first.
 const NAMES: [(&str, &str); 9] = [
@@ -24,13 +29,24 @@ struct Hit {
     value: f64,
 }
 
+/// How many characters of a place are quoted.
+const LONGEST: usize = 120;
+
+/// The most figures that a page may repeat: many more than anybody reads.
+pub(crate) const MOST_QUOTES: usize = 10_000;
+
+/// A figure and its change are within so many bytes of each other.
+const NEAR: usize = 40;
+
 /// Every such place of a page, in order.
-pub(super) fn read(page: &Page<'_>) -> Vec<Quote> {
-    let hits = hits(page);
+pub(super) fn read(file: &str, page: &Page<'_>) -> Result<Vec<Quote>, ReadError> {
+    let (named, hits) = hits(file, page)?;
+    let mut table = Table::of(page.text, &named);
+    let mut lines = Lines::of(page.text);
     let mut quotes: Vec<Quote> = Vec::new();
     let mut index = 0;
     while let Some(first) = hits.get(index) {
-        let cell = cell(page.text, first.at);
+        let cell = table.cell(first.at);
         // In a table, a cell is of one result; in a sentence, each figure may be of another.
         let together = hits[index..]
             .iter()
@@ -39,39 +55,38 @@ pub(super) fn read(page: &Page<'_>) -> Vec<Quote> {
             .max(1);
         let group = &hits[index..index + together];
         let words = match &cell {
-            Some(cell) => cell.words(page.text),
+            Some(cell) => words(cell, page.text),
             None => sentence(page.text, first),
         };
-        let after = &page.text[group[0].end..];
+        let (line, _) = lines.place(first.at);
         quotes.push(Quote {
-            line: page.text[..first.at].matches('\n').count() + 1,
+            line,
             words,
             row: cell.as_ref().map(|cell| cell.row.clone()),
             figures: group
                 .iter()
                 .map(|hit| (hit.figure.to_owned(), hit.value))
                 .collect(),
-            change: cell.as_ref().and_then(|_| change(after)),
+            change: cell
+                .as_ref()
+                .and_then(|_| change(&page.text[group[0].end..])),
         });
         index += together;
     }
-    quotes
+    Ok(quotes)
 }
 
-fn hits(page: &Page<'_>) -> Vec<Hit> {
+/// Where the page writes one of the names, and where a figure follows it.
+fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<Hit>), ReadError> {
     let text = page.text;
+    let mut named: Vec<usize> = Vec::new();
     let mut hits: Vec<Hit> = Vec::new();
     for (name, figure) in NAMES {
+        did(text.len());
         for (at, _) in text.match_indices(name) {
-            let inside = page
-                .fences
-                .iter()
-                .any(|fence| (fence.start..fence.end).contains(&at));
-            let block = page
-                .spans
-                .iter()
-                .any(|span| (span.start..span.end).contains(&at));
-            if inside || block {
+            named.push(at);
+            let fenced = inside(&page.fences, at, |fence| (fence.start, fence.end));
+            if fenced || inside(&page.spans, at, |span| (span.start, span.end)) {
                 continue;
             }
             let rest = &text[at + name.len()..];
@@ -80,6 +95,7 @@ fn hits(page: &Page<'_>) -> Vec<Hit> {
             };
             let value = behind.trim_start();
             let start = text.len() - value.len();
+            did(start - at);
             let Some((length, found)) = leading(value) else {
                 continue;
             };
@@ -100,10 +116,21 @@ fn hits(page: &Page<'_>) -> Vec<Hit> {
                     value: found,
                 });
             }
+            if hits.len() > MOST_QUOTES {
+                return Err(ReadError {
+                    file: file.to_owned(),
+                    place: None,
+                    what: format!(
+                        "it repeats more than {MOST_QUOTES} figures outside of its results"
+                    ),
+                    expected: "expected a page for people to read; split it".into(),
+                });
+            }
         }
     }
     hits.sort_by_key(|hit| hit.at);
-    hits
+    named.sort_unstable();
+    Ok((named, hits))
 }
 
 /// The number that a text begins with, and its length.
@@ -111,6 +138,7 @@ fn leading(text: &str) -> Option<(usize, f64)> {
     let length = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ','))
         .unwrap_or(text.len());
+    did(length);
     let digits = text[..length].trim_end_matches(['.', ',']);
     let stated = number::read(digits).ok()??;
     Some((digits.len(), stated.value))
@@ -118,79 +146,18 @@ fn leading(text: &str) -> Option<(usize, f64)> {
 
 /// The change in percent after a figure, in brackets: `(+15.59%)`.
 fn change(after: &str) -> Option<f64> {
-    let inner = after.trim_start().strip_prefix('(')?;
+    let near = &after[..after.floor_char_boundary(NEAR)];
+    let inner = near.trim_start().strip_prefix('(')?;
     let (percent, _) = inner.split_once('%')?;
     percent.trim_start_matches('+').parse().ok()
 }
 
-/// A cell of a table.
-struct Cell {
-    start: usize,
-    end: usize,
-    /// The first cell of its row.
-    row: String,
-    /// The header of its column.
-    column: Option<String>,
-}
-
-impl Cell {
-    fn words(&self, text: &str) -> String {
-        let cell = plain(&text[self.start..self.end]);
-        let column = self
-            .column
-            .as_ref()
-            .map(|column| format!(", {column}"))
-            .unwrap_or_default();
-        let words = format!("{}{column}: {cell}", self.row);
-        shortened(&words)
-    }
-}
-
-/// The cell that a place is in, if it is in one.
-fn cell(text: &str, at: usize) -> Option<Cell> {
-    // A row is never long; a sentence far below a table is in none.
-    const FAR: usize = 400;
-    let start = text[..at].rfind('|').filter(|start| at - start < FAR)? + 1;
-    let end = at + text[at..].find('|').filter(|end| *end < FAR)?;
-    // Cells that lie before it, back to the row of dashes.
-    let rule = text[..start].rfind("---")?;
-    let head = &text[..rule];
-    let rows = &text[rule..start];
-    let figures = |cell: &&str| NAMES.iter().any(|(name, _)| cell.contains(name));
-    let cells: Vec<&str> = rows
-        .split('|')
-        .map(str::trim)
-        .filter(|cell| !cell.is_empty())
-        .collect();
-    let behind = cells.iter().rev().take_while(|cell| figures(cell)).count();
-    let row = cells
-        .iter()
-        .rev()
-        .nth(behind)
-        .filter(|cell| !cell.contains("---"))?;
-    let columns = text[..rule + 3]
-        .rsplit('|')
-        .take_while(|cell| {
-            cell.trim().is_empty() || cell.trim().chars().all(|c| matches!(c, '-' | ':'))
-        })
-        .filter(|cell| !cell.trim().is_empty())
-        .count();
-    let headers: Vec<&str> = head
-        .rsplit('|')
-        .map(str::trim)
-        .skip_while(|cell| cell.is_empty() || cell.chars().all(|c| matches!(c, '-' | ':')))
-        .filter(|cell| !cell.is_empty())
-        .take(columns)
-        .collect();
-    let column = (headers.len() == columns)
-        .then(|| headers.iter().rev().nth(behind + 1).copied())
-        .flatten();
-    Some(Cell {
-        start,
-        end,
-        row: plain(row),
-        column: column.map(|column| column.split(" (").next().unwrap_or(column).to_owned()),
-    })
+/// What a cell states, with its row and its column.
+fn words(cell: &Cell, text: &str) -> String {
+    let column = cell.column.as_ref();
+    let column = column.map_or_else(String::new, |column| format!(", {column}"));
+    let stated = plain(&text[cell.start..cell.end]);
+    shortened(&format!("{}{column}: {stated}", cell.row), LONGEST)
 }
 
 /// Without Markdown's marks and line breaks.
@@ -215,12 +182,7 @@ fn sentence(text: &str, hit: &Hit) -> String {
         .iter()
         .filter_map(|mark| near.rfind(mark).map(|at| at + mark.len()))
         .max();
-    shortened(&plain(&text[least + cut.unwrap_or(0)..hit.end]))
-}
-
-fn shortened(words: &str) -> String {
-    match words.chars().count() > 120 {
-        true => words.chars().take(119).chain(['…']).collect(),
-        false => words.to_owned(),
-    }
+    let words = &text[least + cut.unwrap_or(0)..hit.end];
+    did(words.len());
+    shortened(&plain(words), LONGEST)
 }

@@ -44,9 +44,9 @@ pub(super) fn read(file: &str, text: &str) -> Option<Result<Vec<Claim>, Vec<Read
                 line: Some(number),
                 ..Source::default()
             };
-            flat::read(&row, Tool::Lmdeploy, source)
+            flat::read(&row, Tool::Lmdeploy, source).map(|claim| vec![claim])
         });
-    Some(in_order(rows))
+    Some(in_order(file, rows))
 }
 
 /// A cell as JSON would have it.

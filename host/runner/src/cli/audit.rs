@@ -111,11 +111,15 @@ pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
     }
 }
 
+/// A file's content, up to a byte more than the reader takes: that is how it knows of more.
 fn content(file: &str) -> std::io::Result<Vec<u8>> {
-    if file == "-" {
-        let mut content = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut content)?;
-        return Ok(content);
-    }
-    std::fs::read(file)
+    let most = claim::MOST_BYTES as u64 + 1;
+    let mut content = Vec::new();
+    match file {
+        "-" => std::io::stdin().lock().take(most).read_to_end(&mut content),
+        file => std::fs::File::open(file)?
+            .take(most)
+            .read_to_end(&mut content),
+    }?;
+    Ok(content)
 }

@@ -1,7 +1,10 @@
 //! Adds the text around a block to its claim.
 
+use std::collections::BTreeMap;
+
 use super::super::Claim;
 use super::super::block::Span;
+use super::super::seek::{did, find, shortened};
 use super::{Fence, Page, namespace};
 
 /// Engines as pages name them.
@@ -13,16 +16,60 @@ const ENGINES: [(&str, &str); 5] = [
     ("mindie", "MindIE"),
 ];
 
-/// Fills in what the page states about a block; `before` is the text between it and the previous block.
-pub(super) fn fill(claim: &mut Claim, page: &Page<'_>, span: Span, before: &str) {
-    claim.model = page.section("Model");
-    claim.about.hardware = page.section("Hardware");
-    claim.about.launch_command = launch_command(page, span).map(str::to_owned);
-    profile(claim, page, before);
+/// How many characters of a launch command are kept: each result under it repeats it.
+const LONGEST_COMMAND: usize = 4096;
+
+/// No version and no setting of a profile is longer.
+const LONGEST_WORD: usize = 100;
+
+/// What a page states once, for all of its blocks.
+pub(super) struct Facts<'a> {
+    model: Option<String>,
+    hardware: Option<String>,
+    /// The fenced commands that start an engine, in order.
+    launches: Vec<Fence<'a>>,
+    /// The settings of profiles, by their names in lower case.
+    profiles: BTreeMap<String, Settings<'a>>,
+    /// The versions of [`ENGINES`].
+    versions: [Option<String>; ENGINES.len()],
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(page: &Page<'a>) -> Self {
+        let mut profiles = BTreeMap::new();
+        for fence in page.fences.iter().filter(|fence| fence.info == "yaml") {
+            if let Some(heading) = page.above(fence.start).last() {
+                let name = heading.text.to_ascii_lowercase();
+                let settings = profiles.entry(name);
+                settings.or_insert_with(|| settings_of(fence));
+            }
+        }
+        Facts {
+            model: page.section("Model"),
+            hardware: page.section("Hardware"),
+            launches: page.fences.iter().copied().filter(launches).collect(),
+            profiles,
+            versions: ENGINES.map(|(_, label)| version(page.text, label)),
+        }
+    }
+}
+
+/// Adds the text around a block; `before` is the text between it and the previous block.
+pub(super) fn fill(
+    claim: &mut Claim,
+    page: &Page<'_>,
+    facts: &Facts<'_>,
+    span: Span,
+    before: &str,
+) {
+    claim.model.clone_from(&facts.model);
+    claim.about.hardware.clone_from(&facts.hardware);
+    claim.about.launch_command = launch_command(page, facts, span);
+    profile(claim, facts, before);
     if let Some(flags) = namespace::flags(before) {
         namespace::fill(claim, &flags);
     }
-    engine(claim, page);
+    engine(claim, facts);
 }
 
 /// The title of a folded part: `??? info "Optimized benchmark result"`.
@@ -33,34 +80,60 @@ pub(super) fn caption(before: &str) -> Option<String> {
     (title.len() < 80).then(|| title.to_owned())
 }
 
-/// The last fenced command above the block, under one of its headings.
-fn launch_command<'a>(page: &Page<'a>, span: Span) -> Option<&'a str> {
+/// Whether a fence is a command that starts an engine.
+fn launches(fence: &Fence<'_>) -> bool {
+    let words = [
+        "serve",
+        "launch_server",
+        "api_server",
+        "docker run",
+        "mpirun",
+    ];
+    let shell = matches!(fence.info, "shell" | "bash" | "sh" | "console" | "{shell}");
+    did(fence.text.len());
+    shell && (fence.text.starts_with("--") || words.iter().any(|word| fence.text.contains(word)))
+}
+
+/// The last command above the block that starts an engine, under one of its headings.
+fn launch_command(page: &Page<'_>, facts: &Facts<'_>, span: Span) -> Option<String> {
     let path = page.above(span.start);
-    let starts = |fence: &&Fence<'_>| {
-        let words = [
-            "serve",
-            "launch_server",
-            "api_server",
-            "docker run",
-            "mpirun",
-        ];
-        let shell = matches!(fence.info, "shell" | "bash" | "sh" | "console" | "{shell}");
-        shell
-            && (fence.text.starts_with("--") || words.iter().any(|word| fence.text.contains(word)))
-    };
-    let fence = page
-        .fences
-        .iter()
-        .rev()
-        .filter(|fence| fence.end <= span.start)
-        .find(starts)?;
+    let above = facts
+        .launches
+        .partition_point(|fence| fence.end <= span.start);
+    let fence = facts.launches.get(above.checked_sub(1)?)?;
     let own = page.above(fence.start);
     let above = own.len() <= path.len() && own.iter().zip(&path).all(|(one, other)| one == other);
-    above.then_some(fence.text)
+    above.then(|| shortened(fence.text, LONGEST_COMMAND))
+}
+
+/// The settings of a profile that are of use here, as written.
+type Settings<'a> = BTreeMap<&'static str, &'a str>;
+
+/// The names of these settings.
+const SETTINGS: [&str; 6] = [
+    "dataset_name:",
+    "dataset_input_tokens:",
+    "dataset_output_tokens:",
+    "dataset_seed:",
+    "request_rate:",
+    "total_requests:",
+];
+
+fn settings_of<'a>(fence: &Fence<'a>) -> Settings<'a> {
+    did(fence.text.len());
+    let words = fence.text.split_whitespace();
+    let pairs = words.clone().zip(words.skip(1));
+    let known = pairs.filter(|(_, value)| value.len() <= LONGEST_WORD);
+    known
+        .filter_map(|(name, value)| {
+            let name = SETTINGS.iter().find(|known| **known == name)?;
+            Some((*name, value))
+        })
+        .collect()
 }
 
 /// The settings of the profile: its name is above the block, its settings are elsewhere on the page.
-fn profile(claim: &mut Claim, page: &Page<'_>, before: &str) {
+fn profile(claim: &mut Claim, facts: &Facts<'_>, before: &str) {
     let named = before.rfind("Profile: `").and_then(|at| {
         let name = &before[at + "Profile: `".len()..];
         name.split_once('`').map(|(name, _)| name.to_owned())
@@ -70,25 +143,17 @@ fn profile(claim: &mut Claim, page: &Page<'_>, before: &str) {
     let Some(name) = named.or(headed.map(str::to_owned)) else {
         return;
     };
-    let settings = page.fences.iter().find(|fence| {
-        let heading = page
-            .above(fence.start)
-            .last()
-            .map(|heading| heading.text.clone());
-        fence.info == "yaml" && heading.is_some_and(|heading| heading.eq_ignore_ascii_case(&name))
-    });
+    let settings = facts.profiles.get(&name.to_ascii_lowercase());
     claim.scenario = Some(name);
-    let Some(settings) = settings else { return };
-    let words: Vec<&str> = settings.text.split_whitespace().collect();
-    for pair in words.windows(2) {
-        let count = pair[1].parse::<u64>().ok();
+    for (setting, value) in settings.into_iter().flatten() {
+        let count = value.parse::<u64>().ok();
         let asked = &mut claim.asked;
-        match pair[0] {
-            "dataset_name:" => asked.dataset = Some(pair[1].to_lowercase()),
+        match *setting {
+            "dataset_name:" => asked.dataset = Some(value.to_lowercase()),
             "dataset_input_tokens:" => asked.input_tokens = count,
             "dataset_output_tokens:" => asked.output_tokens = count,
             "dataset_seed:" => asked.seed = count,
-            "request_rate:" => asked.request_rate = pair[1].parse().ok(),
+            "request_rate:" => asked.request_rate = value.parse().ok(),
             "total_requests:" => asked.requests = count,
             _ => {}
         }
@@ -97,33 +162,43 @@ fn profile(claim: &mut Claim, page: &Page<'_>, before: &str) {
 
 /// The engine comes from the innermost heading that names one, else from the tool's own `backend`; its
 /// version follows its name somewhere on the page.
-fn engine(claim: &mut Claim, page: &Page<'_>) {
+fn engine(claim: &mut Claim, facts: &Facts<'_>) {
     let headed = claim.source.headings.iter().rev().find_map(|heading| {
         let first = heading.split_whitespace().next()?;
         ENGINES
             .iter()
-            .find(|(_, label)| first.eq_ignore_ascii_case(label))
+            .position(|(_, label)| first.eq_ignore_ascii_case(label))
     });
     let backend = claim.about.notes.get("backend");
-    let backend =
-        backend.and_then(|backend| ENGINES.iter().find(|(name, _)| backend.starts_with(name)));
-    let Some((name, label)) = headed.or(backend) else {
+    let backend = backend.and_then(|backend| {
+        ENGINES
+            .iter()
+            .position(|(name, _)| backend.starts_with(name))
+    });
+    let Some(index) = headed.or(backend) else {
         return;
     };
-    claim.about.engine = Some((*name).to_owned());
-    claim.about.engine_version = version(page.text, label);
+    claim.about.engine = Some(ENGINES[index].0.to_owned());
+    claim
+        .about
+        .engine_version
+        .clone_from(&facts.versions[index]);
 }
 
 /// What follows `vLLM v` if that is a version.
 fn version(text: &str, label: &str) -> Option<String> {
-    text.match_indices(label).find_map(|(at, _)| {
-        let rest = text[at + label.len()..].strip_prefix(" v")?;
+    let named = format!("{label} v");
+    let mut rest = text;
+    while let Some(at) = find(rest, &named) {
+        rest = &rest[at + named.len()..];
         let end = rest
             .find(|c: char| !(c.is_ascii_alphanumeric() || c == '.'))
             .unwrap_or(rest.len());
+        did(end);
         let version = rest[..end].trim_end_matches('.');
-        version
-            .starts_with(|c: char| c.is_ascii_digit())
-            .then(|| version.to_owned())
-    })
+        if version.len() <= LONGEST_WORD && version.starts_with(|c: char| c.is_ascii_digit()) {
+            return Some(version.to_owned());
+        }
+    }
+    None
 }

@@ -1,0 +1,133 @@
+//! Searches in texts that others wrote. A page decides what it repeats and how long its lines are, so a search that
+//! begins again for each of its parts would take the square of its length. What is here looks at each byte of a text
+//! a fixed number of times, and tests count it ([`did`]).
+
+/// Counts a piece of work, in bytes or steps, for tests. Otherwise it does nothing.
+#[cfg(not(test))]
+#[inline]
+pub(super) fn did(_steps: usize) {}
+
+#[cfg(test)]
+pub(super) use counted::did;
+
+/// Where a text has a pattern first.
+pub(super) fn find(text: &str, pattern: &str) -> Option<usize> {
+    let found = text.find(pattern);
+    did(found.unwrap_or(text.len()) + 1);
+    found
+}
+
+/// The next occurrence of a pattern, for places that only grow.
+pub(super) struct Ahead<'a> {
+    text: &'a str,
+    pattern: &'static str,
+    next: Next,
+}
+
+enum Next {
+    /// Nobody has looked yet.
+    Unknown,
+    At(usize),
+    Never,
+}
+
+impl<'a> Ahead<'a> {
+    pub fn new(text: &'a str, pattern: &'static str) -> Self {
+        Ahead {
+            text,
+            pattern,
+            next: Next::Unknown,
+        }
+    }
+
+    /// The first occurrence at a place or after it. No place may be before the last one that was asked for.
+    pub fn from(&mut self, at: usize) -> Option<usize> {
+        if let Next::Unknown = self.next {
+            self.look(at);
+        }
+        if let Next::At(next) = self.next
+            && next < at
+        {
+            self.look(at);
+        }
+        match self.next {
+            Next::At(next) => Some(next),
+            Next::Unknown | Next::Never => None,
+        }
+    }
+
+    fn look(&mut self, at: usize) {
+        self.next = match find(&self.text[at..], self.pattern) {
+            Some(offset) => Next::At(at + offset),
+            None => Next::Never,
+        };
+    }
+}
+
+/// Lines and columns of places that only grow.
+pub(super) struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+    /// Where the line begins.
+    begun: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub fn of(text: &'a str) -> Self {
+        Lines {
+            text,
+            at: 0,
+            line: 1,
+            begun: 0,
+        }
+    }
+
+    /// The line of a place, and the byte of the line, both from 1.
+    pub fn place(&mut self, at: usize) -> (usize, usize) {
+        did(at - self.at);
+        for (offset, _) in self.text[self.at..at].match_indices('\n') {
+            self.line += 1;
+            self.begun = self.at + offset + 1;
+        }
+        self.at = at;
+        (self.line, at - self.begun + 1)
+    }
+}
+
+/// Whether a place is in one of several ranges, which are in order and do not overlap.
+pub(super) fn inside<T>(ranges: &[T], at: usize, ends: impl Fn(&T) -> (usize, usize)) -> bool {
+    let index = ranges.partition_point(|range| {
+        did(1);
+        ends(range).1 <= at
+    });
+    ranges.get(index).is_some_and(|range| ends(range).0 <= at)
+}
+
+/// The beginning of a text, with a mark where more follows.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod counted {
+    use std::cell::Cell;
+
+    thread_local! {
+        static STEPS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub fn did(steps: usize) {
+        STEPS.with(|all| all.set(all.get() + steps as u64));
+    }
+
+    /// The steps that something takes.
+    pub fn steps<T>(of: impl FnOnce() -> T) -> u64 {
+        let before = STEPS.with(Cell::get);
+        drop(of());
+        STEPS.with(Cell::get) - before
+    }
+}
