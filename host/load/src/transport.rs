@@ -208,7 +208,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Sends a request and reads the whole reply: for questions that are not measured.
+    /// Sends a request and reads the reply, or so much of its body: for questions that are not measured.
     ///
     /// # Errors
     /// What broke the connection, for people.
@@ -218,7 +218,10 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
             fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
                 let room = self.1.saturating_sub(self.0.len());
                 self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                Ok(())
+                match bytes.len() > room {
+                    true => Err("it is longer than what is kept of it".to_owned()),
+                    false => Ok(()),
+                }
             }
         }
         let marks = Rc::default();
@@ -229,8 +232,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         };
         let mut body = Keep(Vec::new(), most);
         match poll_fn(|cx| self.poll_body(cx, &marks, &mut body)).await {
-            Ok(()) => Ok((head, body.0)),
-            Err(Broke::Connection(what) | Broke::Refused(what)) => Err(what),
+            Ok(()) | Err(Broke::Refused(_)) => Ok((head, body.0)),
+            Err(Broke::Connection(what)) => Err(what),
         }
     }
 }

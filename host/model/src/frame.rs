@@ -208,6 +208,9 @@ pub struct Framer {
     /// The data of a frame that is not complete.
     data: Vec<u8>,
     has_data: bool,
+    /// Bytes that were copied to be held.
+    #[cfg(test)]
+    copied: usize,
 }
 
 impl Framer {
@@ -221,6 +224,8 @@ impl Framer {
             name: None,
             data: Vec::new(),
             has_data: false,
+            #[cfg(test)]
+            copied: 0,
         }
     }
 
@@ -261,14 +266,14 @@ impl Framer {
                 continue;
             }
             let Some(end) = memchr2(b'\n', b'\r', bytes) else {
-                self.line.extend_from_slice(bytes);
+                self.extend_line(bytes);
                 return self.check_size();
             };
             self.after_cr = bytes[end] == b'\r';
             if self.line.is_empty() {
                 self.end_line(at, &bytes[..end], frames);
             } else {
-                self.line.extend_from_slice(&bytes[..end]);
+                self.extend_line(&bytes[..end]);
                 let mut line = std::mem::take(&mut self.line);
                 self.end_line(at, &line, frames);
                 line.clear();
@@ -300,34 +305,65 @@ impl Framer {
         Some(b"data: ".len() + end + 2)
     }
 
-    /// Takes bytes of a reply whose frames have their length before them. `line` holds an incomplete frame.
+    /// Takes bytes of a reply whose frames have their length before them. `line` holds an incomplete frame; only bytes
+    /// that complete it or begin the next one are copied, so however small the reads are, each byte is copied once.
     fn push_prefixed(
         &mut self,
         prefix: LengthPrefix,
         at: Nanos,
-        bytes: &[u8],
+        mut bytes: &[u8],
         frames: &mut Frames,
     ) -> Result<(), Oversized> {
-        let mut held = std::mem::take(&mut self.line);
-        let joined = !held.is_empty();
-        if joined {
-            held.extend_from_slice(bytes);
-        }
-        let mut rest: &[u8] = if joined { &held } else { bytes };
         let head = prefix.skip + prefix.width;
-        while let Some(length) = prefix.read(rest) {
+        loop {
+            let from_held = !self.line.is_empty();
+            if from_held && self.line.len() < head {
+                bytes = self.hold(bytes, head);
+            }
+            let begun: &[u8] = if from_held { &self.line } else { bytes };
+            let Some(length) = prefix.read(begun) else {
+                break;
+            };
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             if length > FRAME_BYTES {
                 return Err(Oversized);
             }
-            let Some(data) = rest.get(head..head + length) else {
-                break;
-            };
-            frames.push(at, None, data);
-            rest = &rest[head + length..];
+            let whole = head + length;
+            if from_held {
+                bytes = self.hold(bytes, whole);
+                if self.line.len() < whole {
+                    return Ok(());
+                }
+                frames.push(at, None, &self.line[head..]);
+                self.line.clear();
+            } else {
+                let Some(data) = bytes.get(head..whole) else {
+                    break;
+                };
+                frames.push(at, None, data);
+                bytes = &bytes[whole..];
+            }
         }
-        self.line = rest.to_vec();
+        let end = self.line.len() + bytes.len();
+        self.hold(bytes, end);
         Ok(())
+    }
+
+    /// Appends bytes to those that are held, until so many are held; returns those that are left.
+    fn hold<'b>(&mut self, bytes: &'b [u8], until: usize) -> &'b [u8] {
+        let wanted = until.saturating_sub(self.line.len());
+        let (taken, left) = bytes.split_at(wanted.min(bytes.len()));
+        self.extend_line(taken);
+        left
+    }
+
+    /// Appends to what is held of a line or a frame.
+    fn extend_line(&mut self, bytes: &[u8]) {
+        #[cfg(test)]
+        {
+            self.copied += bytes.len();
+        }
+        self.line.extend_from_slice(bytes);
     }
 
     /// The reply has ended; `at` is when that was seen.

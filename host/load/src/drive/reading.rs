@@ -289,7 +289,10 @@ impl Sink for Beginning {
     fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
         let room = EXPLAINED_BYTES - self.0.len();
         self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        Ok(())
+        match bytes.len() > room {
+            true => Err("no more of it is kept".to_owned()),
+            false => Ok(()),
+        }
     }
 }
 

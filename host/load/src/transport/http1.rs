@@ -30,6 +30,8 @@ const READ_BYTES: usize = 64 << 10;
 const HEAD_BYTES: usize = 64 << 10;
 /// The maximum number of headers of a reply.
 const HEAD_FIELDS: usize = 128;
+/// The maximum number of interim replies before the reply itself. Servers send one or two.
+const INTERIM_REPLIES: usize = 16;
 /// Reads of one connection before the others on its thread get their turn.
 const READS_IN_A_ROW: usize = 16;
 
@@ -106,7 +108,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
             body,
             failed: None,
         };
-        let mut reply = Vec::new();
+        let mut reply = Reply::default();
         poll_fn(|cx| {
             // A server may answer before it has read everything, to refuse what is too large; so
             // a reply is looked for while the request goes out, and after its sending failed.
@@ -136,17 +138,20 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         &mut self,
         cx: &mut Context<'_>,
         marks: &Marks,
-        reply: &mut Vec<u8>,
+        reply: &mut Reply,
     ) -> Poll<Result<Head, String>> {
         loop {
             let read = BUFFER.with_borrow_mut(|buffer| {
                 let mut buffer = ReadBuf::new(buffer);
                 ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
-                reply.extend_from_slice(buffer.filled());
+                reply.bytes.extend_from_slice(buffer.filled());
+                // A line must end in it for the head to be whole, so a head that comes byte by byte is not parsed
+                // as often.
+                reply.has_news |= buffer.filled().contains(&b'\n');
                 Poll::Ready(io::Result::Ok(buffer.filled().len()))
             });
             match ready!(read) {
-                Ok(0) if reply.is_empty() => {
+                Ok(0) if reply.bytes.is_empty() => {
                     self.closed = true;
                     return Poll::Ready(Err(
                         "the connection was closed before a reply arrived".to_owned()
@@ -164,38 +169,48 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                     return Poll::Ready(Err(broken(&error)));
                 }
             }
-            if let Some(head) = self.read_head(reply).transpose() {
+            let news = std::mem::take(&mut reply.has_news) || reply.bytes.len() > HEAD_BYTES;
+            if news && let Some(head) = self.read_head(reply).transpose() {
                 return Poll::Ready(head);
             }
         }
     }
 
     /// Parses the head from what has arrived, once it is complete; interim replies are skipped.
-    fn read_head(&mut self, reply: &mut Vec<u8>) -> Result<Option<Head>, String> {
+    fn read_head(&mut self, reply: &mut Reply) -> Result<Option<Head>, String> {
+        let too_long = || Err(format!("the reply's head is longer than {} KiB", HEAD_BYTES >> 10));
         loop {
             let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS];
             let mut parsed = httparse::Response::new(&mut fields);
-            let length = match parsed.parse(reply) {
-                Ok(httparse::Status::Complete(length)) => length,
-                Ok(httparse::Status::Partial) if reply.len() <= HEAD_BYTES => return Ok(None),
-                Ok(httparse::Status::Partial) => {
+            let length = match parsed.parse(&reply.bytes) {
+                Ok(httparse::Status::Complete(length)) if length <= HEAD_BYTES => length,
+                Ok(httparse::Status::Partial) if reply.bytes.len() <= HEAD_BYTES => {
+                    return Ok(None);
+                }
+                Ok(_) => return too_long(),
+                Err(httparse::Error::TooManyHeaders) => {
                     return Err(format!(
-                        "the reply's head is longer than {} KiB",
-                        HEAD_BYTES >> 10
+                        "the reply's head has more than {HEAD_FIELDS} fields"
                     ));
                 }
                 Err(cause) => return Err(format!("the reply is not HTTP/1.1: {cause}")),
             };
             let status = parsed.code.unwrap_or_default();
             if (100..200).contains(&status) && status != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
-                reply.drain(..length);
+                reply.interim += 1;
+                if reply.interim > INTERIM_REPLIES {
+                    return Err(format!(
+                        "more than {INTERIM_REPLIES} interim replies (HTTP {status}) came instead of a reply"
+                    ));
+                }
+                reply.bytes.drain(..length);
                 continue;
             }
             let headers = header_map(parsed.headers)?;
             let stays_open = stays_open(&headers, parsed.version == Some(1));
             self.body = Body::of(status, &headers)?;
             self.keep_alive &= stays_open && self.body.has_own_end();
-            self.early = reply.split_off(length);
+            self.early = reply.bytes.split_off(length);
             return Ok(Some(Head { status, headers }));
         }
     }
@@ -255,6 +270,16 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         }
         Ok(bytes.len())
     }
+}
+
+/// What has come of a reply whose head is not whole.
+#[derive(Default)]
+struct Reply {
+    bytes: Vec<u8>,
+    /// Whether a line has ended since it was last parsed.
+    has_news: bool,
+    /// Interim replies that came before it.
+    interim: usize,
 }
 
 /// A request on its way out.

@@ -163,3 +163,57 @@ fn raw_frames_are_the_reads() {
     ];
     assert_eq!(cut(Framing::Raw, &[b"a\n\n", b"", b"b"]), expected);
 }
+
+/// However small the reads are and however large the frames, each byte is copied once to be held.
+#[test]
+fn what_is_held_is_copied_once() {
+    for framing in [FOUR, Framing::EventStream, Framing::Lines] {
+        for size in [1_000_u32, 10_000, 100_000] {
+            let content = "x".repeat(size as usize);
+            let mut reply = match framing {
+                Framing::EventStream => format!("data: {content}\n\n").into_bytes(),
+                Framing::Lines => format!("{content}\n").into_bytes(),
+                _ => [&[0], &size.to_be_bytes()[..], content.as_bytes()].concat(),
+            };
+            reply.extend_from_within(..);
+            for piece in [1, 3, 1 << 10] {
+                let mut framer = Framer::new(framing);
+                let mut frames = Frames::default();
+                for read in reply.chunks(piece) {
+                    framer.push(Nanos(0), read, &mut frames).unwrap();
+                }
+                assert_eq!(frames.len(), 2);
+                assert!(frames.iter().all(|frame| frame.data == content.as_bytes()));
+                assert!(
+                    framer.copied <= reply.len(),
+                    "{framing:?} of {size} in pieces of {piece}: {} for {}",
+                    framer.copied,
+                    reply.len()
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Where the reads end makes no difference to frames with their length before them.
+    #[test]
+    fn cuts_make_no_difference_to_prefixed_frames(
+        sizes in prop::collection::vec(0_u32..40, 0..6),
+        cuts in prop::collection::vec(0_usize..200, 0..12),
+    ) {
+        let mut reply = Vec::new();
+        for size in &sizes {
+            reply.push(9);
+            reply.extend_from_slice(&size.to_be_bytes());
+            reply.extend(std::iter::repeat_n(b'y', *size as usize));
+        }
+        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut <= reply.len()).collect();
+        cuts.extend([0, reply.len()]);
+        cuts.sort_unstable();
+        let reads: Vec<&[u8]> = cuts.windows(2).map(|w| &reply[w[0]..w[1]]).collect();
+        let got: Vec<usize> = cut(FOUR, &reads).into_iter().map(|frame| frame.2.len()).collect();
+        let expected: Vec<usize> = sizes.iter().map(|size| *size as usize).collect();
+        prop_assert_eq!(got, expected);
+    }
+}

@@ -1,15 +1,18 @@
 //! Where a reply's body lies in the bytes of its connection: chunked, of a stated length, or up to
 //! the connection's end. Pure.
 //!
-//! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out.
+//! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out. A head that states its body's length in
+//! two ways is refused, because two readers could see two different replies.
 
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 
 use super::Broke;
 
-/// The longest line of a chunk's size or of a trailer, in bytes.
+/// The longest line of a chunk's size, in bytes.
 const LINE_BYTES: usize = 16 << 10;
+/// The longest trailer, in bytes: as a head.
+const TRAILER_BYTES: usize = super::HEAD_BYTES;
 
 /// The body of one reply, as far as it was read.
 #[derive(Debug)]
@@ -32,10 +35,10 @@ enum Chunked {
     Size(SizeLine),
     /// In a chunk's content; so much is left.
     Content(u64),
-    /// After a chunk's content: CR LF.
-    AfterContent,
-    /// In the trailer: how long the line is so far.
-    Trailer(usize),
+    /// After a chunk's content: CR LF, of which CR may have come.
+    AfterContent { cr: bool },
+    /// In the trailer: whether the line is still empty, and how long the trailer is so far.
+    Trailer { empty: bool, length: usize },
 }
 
 /// A line with a chunk's size, as far as it was read.
@@ -73,7 +76,14 @@ impl Body {
         }
         let mut codings = headers.get_all(TRANSFER_ENCODING).iter().peekable();
         if codings.peek().is_some() {
-            let codings: Vec<&str> = codings.filter_map(|value| value.to_str().ok()).collect();
+            if headers.contains_key(CONTENT_LENGTH) {
+                return Err(
+                    "the reply states both a content-length and a transfer-encoding".to_owned(),
+                );
+            }
+            let codings: Vec<_> = codings
+                .map(|value| String::from_utf8_lossy(value.as_bytes()))
+                .collect();
             return match codings.join(",").trim() {
                 coding if coding.eq_ignore_ascii_case("chunked") => {
                     Ok(Body(State::Chunked(Chunked::Size(SizeLine::default()))))
@@ -87,8 +97,7 @@ impl Body {
         let Some(first) = lengths.next() else {
             return Ok(Body(State::UntilClose));
         };
-        let length = first.to_str().ok().and_then(|text| text.parse().ok());
-        match length {
+        match number(first.as_bytes()) {
             Some(length) if lengths.all(|other| other == first) => Ok(Body(match length {
                 0 => State::Over,
                 length => State::Length(length),
@@ -151,6 +160,13 @@ impl Body {
     }
 }
 
+/// A number in digits, and nothing else: other readers would not agree on a sign.
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(text).ok()?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
 fn up_to(bytes: &[u8], most: u64) -> &[u8] {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     &bytes[..bytes.len().min(most)]
@@ -164,7 +180,7 @@ impl Chunked {
                 let content = up_to(bytes, *left);
                 *left -= content.len() as u64;
                 if *left == 0 {
-                    *self = Chunked::AfterContent;
+                    *self = Chunked::AfterContent { cr: false };
                 }
                 Ok((Part::Content(content), content.len(), false))
             }
@@ -172,7 +188,10 @@ impl Chunked {
                 for (index, byte) in bytes.iter().enumerate() {
                     if let Some(size) = line.take(*byte)? {
                         *self = match size {
-                            0 => Chunked::Trailer(0),
+                            0 => Chunked::Trailer {
+                                empty: true,
+                                length: 0,
+                            },
                             size => Chunked::Content(size),
                         };
                         return Ok((Part::Framing, index + 1, false));
@@ -180,29 +199,33 @@ impl Chunked {
                 }
                 Ok((Part::Framing, bytes.len(), false))
             }
-            Chunked::AfterContent => {
+            Chunked::AfterContent { cr } => {
                 for (index, byte) in bytes.iter().enumerate() {
                     match byte {
                         b'\n' => {
                             *self = Chunked::Size(SizeLine::default());
                             return Ok((Part::Framing, index + 1, false));
                         }
-                        b'\r' => {}
+                        b'\r' if !*cr => *cr = true,
                         _ => return Err("a chunk of the reply is longer than stated".to_owned()),
                     }
                 }
                 Ok((Part::Framing, bytes.len(), false))
             }
-            Chunked::Trailer(length) => {
+            Chunked::Trailer { empty, length } => {
                 for (index, byte) in bytes.iter().enumerate() {
+                    *length += 1;
                     match byte {
-                        b'\n' if *length == 0 => return Ok((Part::Framing, index + 1, true)),
-                        b'\n' => *length = 0,
-                        b'\r' => {}
-                        _ if *length >= LINE_BYTES => {
-                            return Err("a line in the reply's trailer is too long".to_owned());
+                        b'\n' if *empty => return Ok((Part::Framing, index + 1, true)),
+                        _ if *length > TRAILER_BYTES => {
+                            return Err(format!(
+                                "the reply's trailer is longer than {} KiB",
+                                TRAILER_BYTES >> 10
+                            ));
                         }
-                        _ => *length += 1,
+                        b'\n' => *empty = true,
+                        b'\r' => {}
+                        _ => *empty = false,
                     }
                 }
                 Ok((Part::Framing, bytes.len(), false))
@@ -283,6 +306,10 @@ mod tests {
             "-3\r\nabc\r\n",
             "2\r\nabc\r\n0\r\n\r\n",
             "11111111111111111\r\n",
+            "+3\r\nabc\r\n",
+            " 3\r\nabc\r\n",
+            "0x3\r\nabc\r\n",
+            "3\r\nabc\r\r\n0\r\n\r\n",
         ] {
             let refused = read(chunked(), &[wrong.as_bytes()]);
             assert!(refused.is_err_and(|what| what != "not over"), "{wrong:?}");
@@ -304,10 +331,62 @@ mod tests {
         );
         assert!(of(&["0"]).unwrap().is_over());
         assert!(of(&["3", "3"]).is_ok());
-        for wrong in [&["3", "4"][..], &["x"], &["-1"]] {
+        for wrong in [
+            &["3", "4"][..],
+            &["x"],
+            &["-1"],
+            &["+5"],
+            &[" 5"],
+            &[""],
+            &["5, 5"],
+            &["0x5"],
+            &["18446744073709551616"],
+        ] {
             assert!(of(wrong).is_err(), "{wrong:?}");
         }
         assert!(!of(&[]).unwrap().has_own_end());
+    }
+
+    #[test]
+    fn a_head_that_contradicts_itself_is_refused() {
+        for codings in [&["gzip, chunked"][..], &["chunked", "chunked"], &["x\u{e9}"]] {
+            let mut headers = HeaderMap::new();
+            for coding in codings {
+                let coding = HeaderValue::from_bytes(coding.as_bytes()).unwrap();
+                headers.append(TRANSFER_ENCODING, coding);
+            }
+            assert!(Body::of(200, &headers).is_err(), "{codings:?}");
+        }
+        let mut both = HeaderMap::new();
+        both.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        both.insert(CONTENT_LENGTH, HeaderValue::from_static("3"));
+        assert!(Body::of(200, &both).is_err());
+    }
+
+    /// What can be sent without end is refused at some length.
+    #[test]
+    fn lines_and_trailers_have_an_end() {
+        let endless = |begin: &str, again: &str| {
+            let mut body = chunked();
+            let mut bytes = begin.as_bytes().to_vec();
+            while bytes.len() < 1 << 20 {
+                bytes.extend_from_slice(again.as_bytes());
+            }
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                match body.next(rest) {
+                    Ok((_, used)) => rest = &rest[used..],
+                    Err(what) => return what,
+                }
+            }
+            panic!("a megabyte of it was read")
+        };
+        assert!(endless("3;", "x").contains("too long"));
+        assert!(endless("3;", "\r").contains("too long"));
+        assert!(endless("0\r\n", "x").contains("trailer"));
+        assert!(endless("0\r\n", "x: 1\r\n").contains("trailer"));
+        assert!(endless("0\r\n", "\r").contains("trailer"));
+        assert!(endless("1\r\na", "\r").contains("longer than stated"));
     }
 
     #[test]

@@ -121,6 +121,27 @@ async fn replies_that_break_say_how() {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
             "the transfer coding `gzip, chunked`",
         ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: +5\r\n\r\nabcde",
+            "content-length is not a number",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcde",
+            "or there are several",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            "both a content-length and a transfer-encoding",
+        ),
+        ("HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n", "is not HTTP/1.1"),
+        (
+            "HTTP/1.1 200 OK\r\nx: a\r\n b\r\ncontent-length: 0\r\n\r\n",
+            "is not HTTP/1.1",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nx : a\r\ncontent-length: 0\r\n\r\n",
+            "is not HTTP/1.1",
+        ),
     ] {
         let (seen, again) = see(reply).await;
         let said = seen.expect_err(reply);
@@ -130,6 +151,50 @@ async fn replies_that_break_say_how() {
     let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(1 << 17));
     let (seen, _) = exchange(endless.as_bytes(), 1 << 12).await;
     assert!(seen.unwrap_err().contains("longer than 64 KiB"));
+    let fields = "a: b\r\n".repeat(200);
+    let (seen, _) = see(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).await;
+    assert!(seen.unwrap_err().contains("more than 128 fields"));
+    // Whole, but too long, in one read.
+    let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(65 << 10));
+    let (seen, _) = exchange(long.as_bytes(), long.len()).await;
+    assert!(seen.unwrap_err().contains("longer than 64 KiB"));
+}
+
+#[tokio::test]
+async fn interim_replies_without_end_are_no_reply() {
+    let few = "HTTP/1.1 102 Processing\r\n\r\n".repeat(16);
+    let whole = format!("{few}HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na");
+    assert_eq!(see(&whole).await, answered(200, "a", true));
+    let (seen, again) = see(&few.repeat(100)).await;
+    assert!(seen.unwrap_err().contains("more than 16 interim replies"));
+    assert!(!again);
+}
+
+/// What is kept of a reply is all that is read of it.
+#[tokio::test]
+async fn a_body_is_read_no_further_than_it_is_kept() {
+    let (mut connection, mut server) = connect();
+    let serve = async {
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"question") {
+            server.read_buf(&mut asked).await.unwrap();
+        }
+        server.write_all(b"HTTP/1.1 500 No\r\n\r\n").await.unwrap();
+        let mut written = 0_usize;
+        while server.write_all(&[b'x'; 1 << 16]).await.is_ok() {
+            written += 1 << 16;
+            assert!(written < 64 << 20, "it reads without end");
+        }
+    };
+    let ask = async {
+        let asked = connection.ask(request(), 1 << 20).await;
+        assert!(!connection.rest(Nanos::ZERO), "the rest is still to come");
+        drop(connection);
+        asked
+    };
+    let (seen, ()) = tokio::join!(ask, serve);
+    let (head, body) = seen.unwrap();
+    assert_eq!((head.status, body.len()), (500, 1 << 20));
 }
 
 /// What follows a reply belongs to no request, so the connection is not used again.
