@@ -12,12 +12,14 @@
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
 //! - `versions`: components of earlier versions of the contract, as they were built then.
 //! - `browser`: pages of results in a real browser: drawn, stepped through, printed.
+//! - `faults`: the fault matrix, on real processes: engine, network, disk, clock, signals, limits.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod authoring;
 mod browser;
 mod command_line;
 mod endings;
+mod faults;
 mod guide;
 mod hostile_guests;
 mod invariants;

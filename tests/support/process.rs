@@ -7,8 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use mock::Truth;
+use tempfile::TempDir;
+
 /// Longer than anything here takes, however busy the machine is: it ends hanging tests, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The log of a mock engine, in a folder of its own.
+const LOG: &str = "log.jsonl";
 
 /// The same for processes that may compile a standard library.
 const COMPILING: Duration = Duration::from_secs(1_800);
@@ -94,6 +100,11 @@ impl Process {
             stderr,
             readers: vec![first, second],
         }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends a signal, by its name: `INT`, `TERM`, `KILL`.
@@ -217,6 +228,8 @@ pub struct Mock {
     process: Process,
     /// Its base URL.
     pub url: String,
+    /// The folder of its log, if it keeps one.
+    log: Option<TempDir>,
 }
 
 impl Mock {
@@ -225,10 +238,38 @@ impl Mock {
         Mock::start_at("0", flags)
     }
 
+    /// Starts one that keeps a log of what it did, for [`Mock::end`].
+    pub fn logging(flags: &[&str]) -> Self {
+        Mock::logging_at("0", flags)
+    }
+
+    /// The same on a port that an earlier one had.
+    pub fn logging_at(port: &str, flags: &[&str]) -> Self {
+        let folder = TempDir::new().unwrap();
+        let log = folder.path().join(LOG).display().to_string();
+        let mut mock = Mock::start_at(port, &[flags, &["--truth", &log]].concat());
+        mock.log = Some(folder);
+        mock
+    }
+
+    /// Ends it, and returns its log: what it did with each request, in the order in which they ended.
+    pub fn end(self) -> Vec<Truth> {
+        self.process.signal("TERM");
+        self.process.end().with_code(0);
+        let folder = self.log.expect("it keeps a log");
+        let lines = std::fs::read_to_string(folder.path().join(LOG)).unwrap();
+        let truths = lines.lines().map(serde_json::from_str);
+        truths.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// Its port.
+    pub fn port(&self) -> &str {
+        self.url.rsplit_once(':').unwrap().1
+    }
+
     /// Starts another one in place of this, which is dead.
     pub fn start_again(&self, flags: &[&str]) -> Self {
-        let (_, port) = self.url.rsplit_once(':').unwrap();
-        Mock::start_at(port, flags)
+        Mock::start_at(self.port(), flags)
     }
 
     fn start_at(port: &str, flags: &[&str]) -> Self {
@@ -238,7 +279,11 @@ impl Mock {
         });
         let line = text(&process.stdout);
         let url = line.trim().rsplit(' ').next().unwrap().to_owned();
-        Mock { process, url }
+        Mock {
+            process,
+            url,
+            log: None,
+        }
     }
 
     /// Kills it without warning.

@@ -1,11 +1,14 @@
 //! A server of bytes: it reads requests as far as it must to tell them apart, and answers each with
 //! bytes from the test, so that they can be anything, HTTP or not.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 
 /// The head of a streamed reply of HTTP/1.1.
 pub const CHUNKED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
@@ -26,6 +29,15 @@ pub enum Act {
     Wait(Duration),
     /// The connection is closed.
     Close,
+    /// The connection is reset, where it is one of TCP; any other is closed.
+    Reset,
+}
+
+/// How a connection is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Closed,
+    Reset,
 }
 
 /// Bytes.
@@ -73,10 +85,14 @@ pub fn whole(status: &str, content: &str) -> Vec<Act> {
     vec![say(head + content)]
 }
 
+/// What to do with a request, by its number.
+type ByNumber = Box<dyn Fn(u64) -> Vec<Act> + Send + Sync + UnwindSafe + RefUnwindSafe>;
+
 /// The server.
 #[derive(Default)]
 pub struct Raw {
     replies: Vec<(u64, Vec<Act>)>,
+    by_number: Option<ByNumber>,
     routes: Vec<(&'static str, Mutex<Vec<Vec<Act>>>)>,
     asked: AtomicU64,
     requests: Mutex<Vec<String>>,
@@ -87,6 +103,22 @@ impl Raw {
     pub fn with(replies: impl IntoIterator<Item = (u64, Vec<Act>)>) -> Arc<Self> {
         Arc::new(Raw {
             replies: replies.into_iter().collect(),
+            ..Raw::default()
+        })
+    }
+
+    /// Answers a question for models, and then the request of each number as the function says, counted from 0 as
+    /// they come.
+    pub fn engine(
+        reply: impl Fn(u64) -> Vec<Act> + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
+    ) -> Arc<Self> {
+        let models = whole(
+            "200 OK",
+            r#"{"object":"list","data":[{"id":"mock","object":"model"}]}"#,
+        );
+        Arc::new(Raw {
+            by_number: Some(Box::new(reply)),
+            routes: vec![("GET", Mutex::new(vec![models]))],
             ..Raw::default()
         })
     }
@@ -122,12 +154,58 @@ impl Raw {
             };
         }
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        if let Some(reply) = &self.by_number {
+            return reply(number);
+        }
         let own = self.replies.iter().find(|(of, _)| *of == number);
         own.map_or_else(sound, |(_, acts)| acts.clone())
     }
 
+    /// Serves TCP on a port and a thread of its own.
+    pub fn listen(self: &Arc<Self>) -> Listening {
+        let raw = Arc::clone(self);
+        let (tell, told) = std::sync::mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                tell.send(listener.local_addr().unwrap()).unwrap();
+                let accept = async {
+                    loop {
+                        let (stream, _) = listener.accept().await.unwrap();
+                        tokio::spawn(Arc::clone(&raw).serve_tcp(stream));
+                    }
+                };
+                tokio::select! {
+                    () = accept => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Listening {
+            url: format!("http://{}", told.recv().unwrap()),
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    async fn serve_tcp(self: Arc<Self>, mut stream: TcpStream) {
+        stream.set_nodelay(true).unwrap();
+        if self.answer(&mut stream).await == Left::Reset {
+            stream.set_zero_linger().unwrap();
+        }
+    }
+
     /// Answers one client until either side closes the connection.
     pub async fn serve(self: Arc<Self>, mut io: impl AsyncRead + AsyncWrite + Unpin) {
+        self.answer(&mut io).await;
+    }
+
+    async fn answer(&self, mut io: impl AsyncRead + AsyncWrite + Unpin) -> Left {
         let mut heard = Vec::new();
         while let Some(request) = hear(&mut io, &mut heard).await {
             for act in self.reply(request) {
@@ -138,12 +216,31 @@ impl Raw {
                         tokio::time::sleep(span).await;
                         Ok(())
                     }
-                    Act::Close => return,
+                    Act::Close => return Left::Closed,
+                    Act::Reset => return Left::Reset,
                 };
                 if done.is_err() {
-                    return;
+                    return Left::Closed;
                 }
             }
+        }
+        Left::Closed
+    }
+}
+
+/// A raw server over TCP, until it is dropped.
+pub struct Listening {
+    /// Its base URL.
+    pub url: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::Engine;
@@ -15,7 +15,7 @@ use super::answer::Finish;
 use model::units::Nanos;
 
 /// What was done with one request. Times are nanoseconds since the engine was made, on tokio's clock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Truth {
     /// Its number in order of arrival, from 0; faults are chosen by this number.
@@ -41,7 +41,7 @@ pub struct Truth {
 }
 
 /// A piece of a reply: one event, or several that were merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// When its last byte was handed to the socket.
     pub at: Nanos,
@@ -52,7 +52,7 @@ pub struct Sent {
 }
 
 /// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// With a whole reply.

@@ -1,0 +1,350 @@
+//! The one check after every fault, whatever it was: the exit code, the folder, the summary against the records,
+//! the records against the engine's own log, and that nothing else changed or stayed behind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mock::{End, Truth};
+use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use report::folder::{RunFolder, Status};
+use result::finding::Id;
+use result::summary::Summary;
+
+use crate::endings::RUNS;
+use crate::support::process::{Ended, only_run, run, runner};
+
+/// A file for what a test gives the run; nothing else may lie next to the runs.
+pub const GIVEN: &str = "given.toml";
+
+/// The files that a run's folder may hold.
+const FILES: [&str; 9] = [
+    "plan.json",
+    "environment.json",
+    "records.jsonl.zst",
+    "status.json",
+    "client.json",
+    "server.json",
+    "assessment.json",
+    "summary.json",
+    "plugins.log",
+];
+
+/// How a run must have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Its plan is done, and something was answered.
+    Finished,
+    /// Its plan is done, and every request failed.
+    NothingAnswered,
+    /// By a signal: what was measured is reported.
+    Interrupted,
+    /// With this exit code, by an error whose words contain this.
+    Failed(i32, &'static str),
+    /// By a kill, so it could write nothing any more.
+    Killed,
+}
+
+impl How {
+    fn code(self) -> Option<i32> {
+        match self {
+            How::Finished => Some(0),
+            How::NothingAnswered => Some(5),
+            How::Interrupted => Some(130),
+            How::Failed(code, _) => Some(code),
+            How::Killed => None,
+        }
+    }
+}
+
+/// What the run left.
+#[derive(Debug)]
+pub struct After {
+    /// All exchanges by phase and index.
+    pub exchanges: Vec<Exchange>,
+    /// The summary.
+    pub summary: Summary,
+}
+
+impl After {
+    /// The measured exchanges.
+    pub fn measured(&self) -> impl Iterator<Item = &Exchange> {
+        (self.exchanges.iter()).filter(|exchange| exchange.phase == Phase::Measure)
+    }
+}
+
+/// The class of a failure, and its message.
+pub fn failure(exchange: &Exchange) -> Option<(FailureClass, &str)> {
+    match &exchange.outcome {
+        Outcome::Ok => None,
+        Outcome::Failed { class, message, .. } => Some((*class, message)),
+    }
+}
+
+/// Checks everything that holds after any fault. `log` is what the engine says it did, if it lived to tell.
+#[track_caller]
+pub fn check(about: &str, place: &Path, ended: &Ended, how: How, log: Option<&[Truth]>) -> After {
+    assert_eq!(ended.code, how.code(), "{about}: {ended:#?}");
+    no_panic(about, ended);
+    nothing_stays_behind(about, place);
+    let folder = only_run(&place.join(RUNS)).unwrap();
+    let after = readable(about, &folder);
+    check_status(about, &folder, ended, how);
+    check_summary(about, &after);
+    check_outputs(about, &folder, ended, how, &after.summary);
+    if let Some(log) = log {
+        agrees(about, &after.exchanges, log, how);
+    }
+    after
+}
+
+/// A refusal before anything was measured: this exit code, these words, and nothing on disk.
+#[track_caller]
+pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, said: &str) {
+    assert_eq!(ended.code, Some(code), "{about}: {ended:#?}");
+    no_panic(about, ended);
+    assert!(ended.stderr.contains(said), "{about}: {ended:#?}");
+    assert_eq!(ended.stdout, "", "{about}");
+    nothing_stays_behind(about, place);
+    let runs = std::fs::read_dir(place.join(RUNS));
+    let left: Vec<PathBuf> = (runs.into_iter().flatten())
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(left, [PathBuf::new(); 0], "{about}");
+}
+
+/// A panic is never the answer to a fault.
+#[track_caller]
+pub fn no_panic(about: &str, ended: &Ended) {
+    for word in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {
+        assert!(!ended.stderr.contains(word), "{about}: {ended:#?}");
+    }
+}
+
+/// Next to the runs lies nothing, and no process works there any more.
+#[track_caller]
+fn nothing_stays_behind(about: &str, place: &Path) {
+    let stray: Vec<String> = names(place)
+        .into_iter()
+        .filter(|name| name != RUNS && name != GIVEN)
+        .collect();
+    assert_eq!(stray, [""; 0], "{about}: stray files");
+    let here = place.canonicalize().unwrap();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let works_in = std::fs::read_link(process.path().join("cwd"));
+        assert!(
+            works_in.is_err() || works_in.unwrap() != here,
+            "{about}: {} is still there",
+            process.path().display()
+        );
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+/// What the folder holds, as the library reads it.
+#[track_caller]
+fn readable(about: &str, folder: &Path) -> After {
+    let opened = RunFolder::at(folder);
+    let exchanges = opened
+        .exchanges()
+        .unwrap_or_else(|error| panic!("{about}: {error}"));
+    let mut report = runner();
+    report.arg("report").arg(folder).args(["--format", "json"]);
+    let reported = run(&mut report).with_code(0);
+    let summary = serde_json::from_str(&reported.stdout)
+        .unwrap_or_else(|error| panic!("{about}: {error}: {reported:#?}"));
+    After { exchanges, summary }
+}
+
+/// The status says how it ended, and there is none only where nothing could be written any more.
+#[track_caller]
+fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) {
+    let killed = how == How::Killed;
+    for name in names(folder) {
+        let part = name.strip_suffix(".part");
+        assert!(part.is_none() || killed, "{about}: {name} is left");
+        let whole = part.unwrap_or(&name);
+        assert!(FILES.contains(&whole), "{about}: {name} is no result");
+    }
+    let status: Option<Status> = RunFolder::at(folder).status().unwrap();
+    let Some(status) = status else {
+        assert!(killed, "{about}: no status; {ended:#?}");
+        return;
+    };
+    assert_eq!(status.interrupted, how == How::Interrupted, "{about}");
+    match (how, &status.error) {
+        (How::Failed(_, said), Some(error)) => {
+            assert!(error.contains(said), "{about}: {error}");
+            assert!(ended.stderr.contains(said), "{about}: {ended:#?}");
+        }
+        (How::Failed(..), None) => panic!("{about}: no error is on record"),
+        (_, error) => assert_eq!(*error, None, "{about}"),
+    }
+}
+
+/// The summary counts what is on record.
+#[track_caller]
+fn check_summary(about: &str, after: &After) {
+    let mut classes = BTreeMap::<FailureClass, u64>::new();
+    for (class, _) in after.measured().filter_map(failure) {
+        *classes.entry(class).or_default() += 1;
+    }
+    let requests = &after.summary.requests;
+    let counted: BTreeMap<FailureClass, u64> = (requests.failures.iter())
+        .map(|(class, failures)| (*class, failures.count))
+        .collect();
+    assert_eq!(counted, classes, "{about}");
+    let (total, failed) = (
+        after.measured().count() as u64,
+        classes.values().sum::<u64>(),
+    );
+    assert_eq!(
+        (requests.total, requests.failed, requests.successful),
+        (total, failed, total - failed),
+        "{about}"
+    );
+    let warmup = after.exchanges.len() as u64 - total;
+    assert_eq!(requests.warmup, warmup, "{about}");
+    let mut indices: Vec<u64> = after.measured().map(|exchange| exchange.index).collect();
+    indices.dedup();
+    assert_eq!(indices.len() as u64, total, "{about}: one record for each");
+    for exchange in &after.exchanges {
+        let unsent = exchange.sent.is_none() && exchange.status.is_none();
+        let instants = [
+            Some(exchange.due),
+            exchange.sent,
+            exchange.first_byte,
+            exchange.headers,
+            exchange.ended,
+        ];
+        let instants: Vec<_> = instants.into_iter().flatten().collect();
+        assert!(unsent || instants.is_sorted(), "{about}: {exchange:#?}");
+        assert!(exchange.events.at.is_sorted(), "{about}: {exchange:#?}");
+        let bytes: u64 = exchange.events.bytes.iter().map(|n| u64::from(*n)).sum();
+        let text = exchange.output.len() + exchange.reasoning.len();
+        assert_eq!(bytes, text as u64, "{about}: {exchange:#?}");
+    }
+}
+
+/// What the run printed, what it wrote and what is drawn again are one thing.
+#[track_caller]
+fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &Summary) {
+    let written = std::fs::read(folder.join("summary.json")).ok();
+    let written: Option<Summary> = written.map(|text| serde_json::from_slice(&text).unwrap());
+    let drawn = run(runner().arg("report").arg(folder)).with_code(0);
+    let cut_short = summary.run.interrupted;
+    let found = (summary.findings.iter()).any(|finding| finding.id == Id::Interrupted);
+    match how {
+        How::Killed => {
+            assert_eq!(written, None, "{about}");
+            assert!(drawn.stderr.contains("did not finish"), "{about}: {drawn:#?}");
+            assert!(cut_short && found, "{about}: {drawn:#?}");
+        }
+        How::Failed(_, said) => {
+            assert!(drawn.stderr.contains(said), "{about}: {drawn:#?}");
+            assert!(cut_short, "{about}");
+            assert!(written.is_none_or(|written| written == *summary), "{about}");
+        }
+        How::Finished | How::NothingAnswered | How::Interrupted => {
+            assert_eq!(written.as_ref(), Some(summary), "{about}");
+            assert_eq!(drawn.stdout, ended.stdout, "{about}");
+            assert_eq!(drawn.stderr, "", "{about}");
+            let interrupted = how == How::Interrupted;
+            assert_eq!((cut_short, found), (interrupted, interrupted), "{about}");
+        }
+    }
+}
+
+/// The engine says the same: each answer that it gave whole is on record as one, with as many tokens (one is a byte
+/// of text), and each of its refusals with its status.
+#[track_caller]
+fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
+    let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));
+    let got = sorted(exchanges.iter().filter(|e| e.is_ok()).map(text));
+    if how == How::Killed {
+        assert!(is_within(&got, &given), "{about}: {got:?} of {given:?}");
+        return;
+    }
+    assert_eq!(got, given, "{about}: answers by length");
+    let refused = |status: &u16| *status >= 400;
+    let said = sorted(log.iter().filter_map(|t| t.status).filter(refused));
+    let heard = sorted(exchanges.iter().filter_map(|e| e.status).filter(refused));
+    assert_eq!(heard, said, "{about}: refusals by status");
+    if how == How::Finished || how == How::NothingAnswered {
+        let written = exchanges.iter().filter(|e| e.written.is_some()).count();
+        // An engine that ends logs nothing of what it did not finish.
+        let lost = |e: &&Exchange| {
+            let class = failure(e).map(|(class, _)| class);
+            matches!(class, Some(FailureClass::Send | FailureClass::CutOff))
+        };
+        let lost = exchanges.iter().filter(lost).count();
+        let logged = log.len();
+        assert!(
+            logged <= written && written <= logged + lost,
+            "{about}: {written} requests, {logged} in the log, {lost} lost"
+        );
+    }
+}
+
+/// Of requests one after the other: each time that was measured holds the one that the engine took.
+#[track_caller]
+pub fn no_faster(about: &str, exchanges: &[Exchange], log: &[Truth]) {
+    let mut log: Vec<&Truth> = log.iter().collect();
+    log.sort_by_key(|truth| truth.number);
+    assert_eq!(exchanges.len(), log.len(), "{about}");
+    for (exchange, truth) in exchanges.iter().zip(log) {
+        let first = exchange.events.iter().find(|event| event.kind.is_output());
+        if let (Some(first), Some(given)) = (first, truth.first_token()) {
+            let (seen, took) = (
+                first.at.since(exchange.sent.unwrap()),
+                given.since(truth.received),
+            );
+            assert!(seen >= took, "{about}: {seen:?} instead of {took:?}");
+        }
+    }
+}
+
+/// Goes through a table, `most` rows at a time, because most of what a row takes is waiting.
+pub fn at_once<T: Sync>(rows: &[T], most: usize, row: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        while let Some(taken) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+            row(taken);
+        }
+    };
+    std::thread::scope(|scope| {
+        let takers: Vec<_> = (0..most).map(|_| scope.spawn(take)).collect();
+        for taker in takers {
+            if let Err(panic) = taker.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+/// The tokens that the engine sent.
+pub fn tokens(truth: &Truth) -> usize {
+    truth.chunks.iter().map(|sent| sent.tokens as usize).sum()
+}
+
+fn text(exchange: &Exchange) -> usize {
+    exchange.output.len() + exchange.reasoning.len()
+}
+
+fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort();
+    items
+}
+
+/// Whether all of `some` are among `all`, each as often; both are sorted.
+fn is_within(some: &[usize], all: &[usize]) -> bool {
+    let mut all = all.iter();
+    some.iter().all(|one| all.any(|other| other == one))
+}

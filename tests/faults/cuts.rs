@@ -1,0 +1,116 @@
+//! Replies that end after every number of bytes, of every dialect, streamed and whole.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+
+use model::exchange::FailureClass as Class;
+use tempfile::TempDir;
+
+use super::check::{GIVEN, How, at_once, check, failure};
+use crate::support::process::{Mock, run, runner, words};
+use crate::support::raw::{Act, Raw, say};
+
+/// A backend and its configuration, what the mock engine needs for it, and how its streams end.
+#[rustfmt::skip]
+const DIALECTS: [(&str, &str, &[&str], &str); 10] = [
+    ("openai", "route = 'completions'", &[], "data: [DONE]\n\n"),
+    ("openai", "route = 'chat'", &[], "data: [DONE]\n\n"),
+    ("vllm", "", &[], "data: [DONE]\n\n"),
+    ("vllm", "route = 'chat'", &["--reasoning-tokens", "1"], "data: [DONE]\n\n"),
+    ("sglang", "", &[], "data: [DONE]\n\n"),
+    ("sglang", "", &["--incremental"], "data: [DONE]\n\n"),
+    ("sglang", "route = 'chat'", &["--reasoning-field", "reasoning_content"], "data: [DONE]\n\n"),
+    ("lmdeploy", "", &["--generate", "lmdeploy"], "data: [DONE]\n\n"),
+    ("lmdeploy", "route = 'chat'", &["--generate", "lmdeploy"], "data: [DONE]\n\n"),
+    ("lmdeploy", "route = 'generate'", &["--generate", "lmdeploy"], "\n\n"),
+];
+
+/// A run of prompts that are all alike, one after the other.
+fn one_by_one(place: &Path, (backend, config): (&str, &str), url: &str, flags: &str) -> Command {
+    let scenario = format!(
+        "[target]\nmodel = 'mock'\n[backend]\nplugin = 'backends/{backend}.wasm'\n[backend.config]\n{config}\n\
+         [dataset]\nplugin = 'datasets/random.wasm'\n[dataset.config]\nlike = 'vllm'\ninput-len = 4\noutput-len = 2\n\
+         [load]\narrival = 'closed'\nconcurrency = 1\nwarmup = 0\n"
+    );
+    std::fs::write(place.join(GIVEN), scenario).unwrap();
+    let mut command = runner();
+    command.args(["run", GIVEN, "--base-url", url]);
+    command.args(words(flags)).current_dir(place);
+    command
+}
+
+/// What the mock engine answers to the request that this backend makes: every byte.
+fn reply(dialect: (&str, &str), script: &[&str], flags: &str) -> Vec<u8> {
+    let listener = Raw::engine(|_| vec![Act::Close]);
+    let (place, listening) = (TempDir::new().unwrap(), listener.listen());
+    let flags = format!("{flags} --num-prompts 1");
+    run(&mut one_by_one(place.path(), dialect, &listening.url, &flags)).with_code(5);
+    let requests = listener.requests();
+    let request = requests.iter().find(|request| request.starts_with("POST"));
+    let last = request.unwrap().replacen("\r\n", "\r\nconnection: close\r\n", 1);
+    let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], script].concat());
+    let mut stream = TcpStream::connect(mock.url.trim_start_matches("http://")).unwrap();
+    stream.write_all(last.as_bytes()).unwrap();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).unwrap();
+    reply
+}
+
+fn after(reply: &[u8], what: &str) -> usize {
+    let what = what.as_bytes();
+    let at = reply.windows(what.len()).rposition(|window| window == what);
+    at.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(reply))) + what.len()
+}
+
+/// The outcome for a reply of this many bytes is that of what the client has then, and nothing else.
+fn cut_everywhere(dialect: (&str, &str), script: &[&str], end: Option<&str>) {
+    let flags = if end.is_some() { "" } else { "--disable-stream" };
+    let about = format!("{dialect:?} {script:?} {flags}");
+    let whole = reply(dialect, script, flags);
+    let head = whole.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    let done = end.map_or(whole.len(), |end| after(&whole, end));
+    let (requests, bytes) = (whole.len() + 1, whole.clone());
+    let raw = Raw::engine(move |number| vec![say(&bytes[..number as usize]), Act::Close]);
+    let (place, listening) = (TempDir::new().unwrap(), raw.listen());
+    let flags = format!("{flags} --num-prompts {requests}");
+    let ended = run(&mut one_by_one(place.path(), dialect, &listening.url, &flags));
+    let after = check(&about, place.path(), &ended, How::Finished, None);
+    assert_eq!(after.exchanges.len(), requests, "{about}");
+    let full = after.exchanges.last().unwrap().clone();
+    assert_eq!(full.output.len() + full.reasoning.len(), 2, "{about}: {full:#?}");
+    let mut seen = 0;
+    for (bytes, exchange) in after.exchanges.iter().enumerate() {
+        let about = || format!("{about}: {bytes} of {} bytes: {exchange:#?}", whole.len());
+        let wanted = match bytes {
+            _ if bytes < head => Some(Class::Send),
+            _ if bytes < done => Some(Class::CutOff),
+            _ => None,
+        };
+        assert_eq!(failure(exchange).map(|(class, _)| class), wanted, "{}", about());
+        assert_eq!(exchange.status, (bytes >= head).then_some(200), "{}", about());
+        assert_eq!(exchange.first_byte.is_some(), bytes > 0, "{}", about());
+        assert!(full.output.starts_with(&exchange.output), "{}", about());
+        assert!(full.reasoning.starts_with(&exchange.reasoning), "{}", about());
+        assert!(full.events.kind.starts_with(&exchange.events.kind), "{}", about());
+        assert!(exchange.events.kind.len() >= seen, "{}", about());
+        seen = exchange.events.kind.len();
+    }
+}
+
+#[test]
+fn a_stream_cut_at_any_byte_is_what_arrived_of_it() {
+    at_once(&DIALECTS, 3, |(backend, config, script, end)| {
+        cut_everywhere((backend, config), script, Some(end));
+    });
+}
+
+#[test]
+fn a_whole_reply_cut_at_any_byte_is_no_answer() {
+    at_once(&DIALECTS, 3, |(backend, config, script, _)| {
+        if *script != ["--incremental"] {
+            cut_everywhere((backend, config), script, None);
+        }
+    });
+}
