@@ -243,7 +243,10 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
     match how {
         How::Killed => {
             assert_eq!(written, None, "{about}");
-            assert!(drawn.stderr.contains("did not finish"), "{about}: {drawn:#?}");
+            assert!(
+                drawn.stderr.contains("did not finish"),
+                "{about}: {drawn:#?}"
+            );
             assert!(cut_short && found, "{about}: {drawn:#?}");
         }
         How::Failed(_, said) => {

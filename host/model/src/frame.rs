@@ -404,6 +404,14 @@ impl Framer {
         self.line.capacity() + self.data.capacity()
     }
 
+    /// The reply broke off; `at` is when that was seen. Unlike one that ended, what came of a whole reply is unfinished.
+    pub fn break_off(&mut self, at: Nanos, frames: &mut Frames) {
+        self.finish(at, frames);
+        if self.framing == Framing::Whole && !frames.is_empty() {
+            frames.unfinished = true;
+        }
+    }
+
     fn check_size(&self) -> Result<(), Oversized> {
         if self.line.len().max(self.data.len()) > FRAME_BYTES {
             return Err(Oversized);

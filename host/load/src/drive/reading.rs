@@ -134,8 +134,10 @@ impl<'r> Reading<'r> {
         });
         let (broke, at) = read.await;
         // What is too large to be a frame is none.
-        if !matches!(broke, Some(End::Broke(FailureClass::Protocol, _))) {
-            self.framer.finish(at, &mut self.frames);
+        match broke {
+            Some(End::Broke(FailureClass::Protocol, _)) => {}
+            Some(_) => self.framer.break_off(at, &mut self.frames),
+            None => self.framer.finish(at, &mut self.frames),
         }
         self.hand_on();
         let whole = End::Whole {
