@@ -5,3 +5,5 @@
 mod check;
 mod cuts;
 mod engine;
+mod kills;
+mod wire;

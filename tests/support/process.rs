@@ -153,6 +153,11 @@ impl Process {
         }
     }
 
+    /// Whether it has not ended yet.
+    pub fn goes_on(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub fn end(self) -> Ended {

@@ -1,0 +1,96 @@
+//! Kills at random instants. Whatever was flushed is readable, and no more than the last second is missing.
+
+use std::time::{Duration, Instant};
+
+use mock::{End, Truth};
+use model::random::mix;
+use tempfile::TempDir;
+
+use super::check::{How, at_once, check, no_panic, tokens};
+use crate::endings::{RUNS, line};
+use crate::support::process::{Mock, Process, only_run, runner};
+
+/// How often a run is killed, and the latest instant after its start.
+const KILLS: u64 = 100;
+const LATEST: Duration = Duration::from_millis(3_000);
+
+/// How often the file is flushed, as the recorder says, and what a busy machine may add.
+const FLUSHED_EVERY: Duration = Duration::from_secs(1);
+const BUSY: Duration = Duration::from_millis(250);
+/// The share of kills for which a busy machine may add even more: one in this many.
+const RARELY: usize = 5;
+
+/// How long answers that were given lie apart, of those that are not on record.
+fn missing_span(log: &[Truth], recorded: usize) -> Duration {
+    let mut ended: Vec<u64> = (log.iter().filter(|truth| truth.end == End::Whole))
+        .map(|truth| truth.ended.unwrap().0)
+        .collect();
+    ended.sort_unstable();
+    match ended[recorded.min(ended.len())..] {
+        [first, .., last] => Duration::from_nanos(last - first),
+        _ => Duration::ZERO,
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_at_any_instant_loses_a_second_at_most() {
+    let instants: Vec<(u64, Duration)> = (0..KILLS)
+        .map(|kill| {
+            let share = mix(kill) as f64 / u64::MAX as f64;
+            (kill, LATEST.mul_f64(share))
+        })
+        .collect();
+    let spans = std::sync::Mutex::new(Vec::new());
+    at_once(&instants, 8, |(kill, after)| {
+        let about = format!("kill {kill}, after {after:?}");
+        let (place, mock) = (
+            TempDir::new().unwrap(),
+            Mock::logging(&["--ttft", "2ms", "--itl", "1ms"]),
+        );
+        let flags = "--request-rate 40 --num-prompts 100000 --random-output-len 3";
+        let process = Process::start(&mut line(runner(), &mock, place.path(), flags));
+        let began = Instant::now();
+        std::thread::sleep(after.saturating_sub(began.elapsed()));
+        process.signal("KILL");
+        let ended = process.end();
+        let log = mock.end();
+        let folder = only_run(&place.path().join(RUNS));
+        let records = folder
+            .as_ref()
+            .and_then(|folder| std::fs::read(folder.join("records.jsonl.zst")).ok());
+        if records.is_none_or(|records| records.is_empty()) {
+            // Nothing was flushed yet: no more than a second can have passed since the first answer.
+            assert_eq!(ended.code, None, "{about}");
+            no_panic(&about, &ended);
+            spans.lock().unwrap().push(missing_span(&log, 0));
+            return;
+        }
+        let after = check(&about, place.path(), &ended, How::Killed, Some(&log));
+        assert!(
+            after.exchanges.iter().all(|exchange| exchange.is_ok()),
+            "{about}"
+        );
+        assert!(
+            log.iter()
+                .all(|truth| truth.end != End::Whole || tokens(truth) == 3)
+        );
+        spans
+            .lock()
+            .unwrap()
+            .push(missing_span(&log, after.exchanges.len()));
+    });
+    let spans = spans.into_inner().unwrap();
+    assert_eq!(spans.len() as u64, KILLS);
+    let longer = spans
+        .iter()
+        .filter(|span| **span > FLUSHED_EVERY + BUSY)
+        .count();
+    assert!(
+        longer <= spans.len() / RARELY,
+        "{longer} of {KILLS}: {spans:?}"
+    );
+    eprintln!(
+        "the longest spans without a record: {:?}",
+        spans.iter().max()
+    );
+}
