@@ -6,4 +6,5 @@ mod check;
 mod cuts;
 mod engine;
 mod kills;
+mod signals;
 mod wire;

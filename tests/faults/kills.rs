@@ -1,5 +1,6 @@
 //! Kills at random instants. Whatever was flushed is readable, and no more than the last second is missing.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mock::{End, Truth};
@@ -8,7 +9,7 @@ use tempfile::TempDir;
 
 use super::check::{How, at_once, check, no_panic, tokens};
 use crate::endings::{RUNS, line};
-use crate::support::process::{Mock, Process, only_run, runner};
+use crate::support::process::{Ended, Mock, Process, only_run, run, runner};
 
 /// How often a run is killed, and the latest instant after its start.
 const KILLS: u64 = 100;
@@ -29,6 +30,21 @@ fn missing_span(log: &[Truth], recorded: usize) -> Duration {
     match ended[recorded.min(ended.len())..] {
         [first, .., last] => Duration::from_nanos(last - first),
         _ => Duration::ZERO,
+    }
+}
+
+/// A run that was killed before its first request, perhaps before it had a folder.
+fn unbegun(about: &str, folder: Option<&Path>, ended: &Ended, log: &[Truth]) {
+    assert_eq!(ended.code, None, "{about}");
+    no_panic(about, ended);
+    assert!(log.is_empty(), "{about}: requests without a record file");
+    if let Some(folder) = folder {
+        let report = run(runner().arg("report").arg(folder)).with_code(3);
+        assert!(
+            report.stderr.contains("cannot read")
+                || report.stderr.contains("is not the folder of a run"),
+            "{about}: {report:#?}"
+        );
     }
 }
 
@@ -58,13 +74,11 @@ fn a_run_that_is_killed_at_any_instant_loses_a_second_at_most() {
         let records = folder
             .as_ref()
             .and_then(|folder| std::fs::read(folder.join("records.jsonl.zst")).ok());
-        if records.is_none_or(|records| records.is_empty()) {
-            // Nothing was flushed yet: no more than a second can have passed since the first answer.
-            assert_eq!(ended.code, None, "{about}");
-            no_panic(&about, &ended);
-            spans.lock().unwrap().push(missing_span(&log, 0));
+        let Some(_) = records else {
+            // It was not even begun: there is nothing to report, and that is said.
+            unbegun(&about, folder.as_deref(), &ended, &log);
             return;
-        }
+        };
         let after = check(&about, place.path(), &ended, How::Killed, Some(&log));
         assert!(
             after.exchanges.iter().all(|exchange| exchange.is_ok()),
@@ -80,7 +94,7 @@ fn a_run_that_is_killed_at_any_instant_loses_a_second_at_most() {
             .push(missing_span(&log, after.exchanges.len()));
     });
     let spans = spans.into_inner().unwrap();
-    assert_eq!(spans.len() as u64, KILLS);
+    assert!(spans.len() as u64 > KILLS / 2, "most runs began");
     let longer = spans
         .iter()
         .filter(|span| **span > FLUSHED_EVERY + BUSY)

@@ -158,6 +158,20 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// Waits until it has ended, and leaves its output to [`Process::end`].
+    #[track_caller]
+    pub fn until_gone(&mut self) {
+        let began = Instant::now();
+        while self.goes_on() {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it does not end: {}",
+                self.stderr()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub fn end(self) -> Ended {

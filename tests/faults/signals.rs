@@ -1,0 +1,147 @@
+//! Signals in every phase of a run: what was measured is on disk, and the run ends.
+
+use std::path::Path;
+use std::process::Command;
+
+use model::exchange::{FailureClass as Class, Phase};
+use tempfile::TempDir;
+
+use super::check::{GIVEN, How, at_once, check, failure, no_panic, refused};
+use crate::endings::RUNS;
+use crate::support::process::{Mock, Process, has_records, runner, words};
+use crate::support::raw::{Raw, wait};
+
+/// What asks a run to end.
+const SIGNALS: [&str; 2] = ["INT", "TERM"];
+
+/// Requests that the engine is working on.
+fn running(mock: &Mock) -> u64 {
+    let metrics = mock.metrics();
+    let line = metrics
+        .lines()
+        .find(|line| line.starts_with("vllm:num_requests_running"));
+    let number = line.and_then(|line| line.rsplit(' ').next());
+    number.map_or(0, |number| number.parse::<f64>().unwrap() as u64)
+}
+
+/// Where the run stands when the signals come.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    /// This many are in flight, and no reply comes.
+    InFlight(u64),
+    /// Records have been flushed, and more is being measured.
+    Measuring,
+}
+
+/// The phase, the engine's speed, the load, where it stands, how many signals come, and the failures that may follow.
+#[rustfmt::skip]
+const PHASES: [(&str, [&str; 4], &str, At, usize, &[Class]); 8] = [
+    ("warmup, let finish", ["--ttft", "2s", "--itl", "1ms"], "--warmup-requests 2 --num-prompts 8 --concurrency 2", At::InFlight(2), 1, &[Class::NotSent]),
+    ("warmup, given up", ["--ttft", "10m", "--itl", "1ms"], "--warmup-requests 2 --num-prompts 8 --concurrency 2", At::InFlight(2), 2, &[Class::Interrupted, Class::NotSent]),
+    ("first tokens, let come", ["--ttft", "2s", "--itl", "1ms"], "--num-prompts 500 --concurrency 4", At::InFlight(4), 1, &[Class::NotSent]),
+    ("first tokens, given up", ["--ttft", "10m", "--itl", "1ms"], "--num-prompts 500 --concurrency 4", At::InFlight(4), 2, &[Class::Interrupted, Class::NotSent]),
+    ("tokens, given up", ["--ttft", "1ms", "--itl", "10m"], "--num-prompts 500 --concurrency 4", At::InFlight(4), 2, &[Class::Interrupted, Class::NotSent]),
+    ("the last replies, given up", ["--ttft", "1ms", "--itl", "10m"], "--num-prompts 4 --concurrency 4", At::InFlight(4), 2, &[Class::Interrupted]),
+    ("measuring, in a loop", ["--ttft", "5ms", "--itl", "1ms"], "--num-prompts 100000 --concurrency 2", At::Measuring, 1, &[Class::NotSent]),
+    ("measuring, at a rate", ["--ttft", "5ms", "--itl", "1ms"], "--num-prompts 100000 --request-rate 50", At::Measuring, 2, &[Class::Interrupted, Class::NotSent]),
+];
+
+#[test]
+fn a_signal_in_any_phase_keeps_what_was_measured() {
+    let rows: Vec<_> = SIGNALS
+        .iter()
+        .flat_map(|signal| PHASES.iter().map(move |phase| (signal, phase)))
+        .collect();
+    at_once(
+        &rows,
+        4,
+        |(signal, (phase, speed, load, at, times, classes))| {
+            let about = format!("SIG{signal}, {phase}");
+            let (place, mock) = (TempDir::new().unwrap(), Mock::logging(speed));
+            let warmup = match load.contains("--warmup-requests") {
+                true => "",
+                false => "--warmup-requests 0",
+            };
+            let flags = format!("--random-output-len 5 {warmup} {load}");
+            let mut process = Process::start(&mut asking(place.path(), &mock.url, &flags));
+            process.until(&about, |_| match at {
+                At::InFlight(number) => running(&mock) == *number,
+                At::Measuring => has_records(&place.path().join(RUNS)),
+            });
+            process.signal(signal);
+            if *times > 1 {
+                process.until("the first is heard", |process| {
+                    process.stderr().contains("interrupt again")
+                });
+                process.signal(signal);
+            }
+            let ended = process.end();
+            let log = mock.end();
+            let after = check(&about, place.path(), &ended, How::Interrupted, Some(&log));
+            for exchange in &after.exchanges {
+                let class = failure(exchange).map(|(class, _)| class);
+                assert!(
+                    class.is_none_or(|class| classes.contains(&class)),
+                    "{about}: {exchange:#?}"
+                );
+            }
+            let warmed = after
+                .exchanges
+                .iter()
+                .filter(|exchange| exchange.phase == Phase::Warmup);
+            assert_eq!(warmed.count() > 0, warmup.is_empty(), "{about}");
+        },
+    );
+}
+
+/// A run of the random dataset.
+fn asking(place: &Path, url: &str, flags: &str) -> Command {
+    let mut command = runner();
+    command.args(words("--backend vllm --dataset-name random"));
+    command.args(words(flags)).args(["--base-url", url]);
+    command.current_dir(place);
+    command
+}
+
+#[test]
+fn a_signal_before_the_run_leaves_nothing() {
+    for signal in SIGNALS {
+        let about = format!("SIG{signal} while the engine is asked");
+        let raw = Raw::routing([("GET", vec![vec![wait(600_000)]])]);
+        let (place, listening) = (TempDir::new().unwrap(), raw.listen());
+        let mut process =
+            Process::start(&mut asking(place.path(), &listening.url, "--num-prompts 3"));
+        process.until(&about, |_| !raw.requests().is_empty());
+        process.signal(signal);
+        refused(&about, place.path(), &process.end(), 130, "");
+
+        let about = format!("SIG{signal} while a file is read");
+        let place = TempDir::new().unwrap();
+        let file = place.path().join(GIVEN);
+        assert!(
+            Command::new("mkfifo")
+                .arg(&file)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let mut command = runner();
+        command.args(words(
+            "--backend vllm --model mock --dataset-name sharegpt --base-url",
+        ));
+        command.arg(&listening.url).arg("--dataset-path").arg(&file);
+        let mut process = Process::start(command.current_dir(place.path()));
+        // Opening it for writing succeeds as soon as somebody reads it.
+        let writer = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+        process.signal(signal);
+        process.until_gone();
+        drop(writer);
+        let ended = process.end();
+        assert!(
+            matches!(ended.code, None | Some(130)),
+            "{about}: {ended:#?}"
+        );
+        no_panic(&about, &ended);
+        assert!(!place.path().join(RUNS).exists(), "{about}");
+    }
+}
