@@ -7,6 +7,7 @@ use super::class::Classes;
 use super::merge::{Memory, Merges};
 use super::normalize::composed;
 use super::split::Pattern;
+use super::table::Strings;
 
 /// A byte-level tokenizer.
 pub(super) struct ByteLevel {
@@ -28,9 +29,14 @@ pub(super) struct ByteLevel {
 pub(super) struct Added {
     /// First bytes of any of them.
     firsts: Vec<u8>,
-    /// The longest first.
-    tokens: Vec<(String, u32)>,
+    /// The lengths that they have, the longest first.
+    lengths: Vec<usize>,
+    ids: Strings,
 }
+
+/// Most lengths of added tokens, and the longest: wherever one may begin, each length is looked up.
+const LENGTHS: usize = 64;
+const LONGEST: usize = 256;
 
 /// The bytes of each token, end to end in the order of ids. An id that is no token has none.
 pub(super) struct Spelling {
@@ -59,7 +65,7 @@ impl ByteLevel {
                 each(memory.encode(&self.merges, word.as_bytes()));
             }
             if let Some((token, id)) = added {
-                each(&[*id]);
+                each(&[id]);
                 rest = &rest[token.len()..];
             }
         }
@@ -76,25 +82,41 @@ impl ByteLevel {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
+    /// How many bytes the text of ids has, at most.
+    pub(super) fn decoded_bytes(&self, ids: &[u32]) -> u64 {
+        // A byte that is no text is replaced by a character of three.
+        let of = |id: &u32| 3 * u64::from(self.spelling.length(*id));
+        ids.iter().map(of).sum()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Memory>> {
         self.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Added {
-    pub(super) fn new(mut tokens: Vec<(String, u32)>) -> Self {
-        tokens.sort_by_key(|(token, _)| std::cmp::Reverse(token.len()));
-        let mut firsts: Vec<u8> = tokens
-            .iter()
-            .map(|(token, _)| token.as_bytes()[0])
-            .collect();
-        firsts.sort_unstable();
-        firsts.dedup();
-        Added { firsts, tokens }
+    /// Absent if looking for them would take too long.
+    pub(super) fn new<'t>(tokens: impl Iterator<Item = (&'t str, u32)>) -> Option<Self> {
+        let mut added = Added::default();
+        for (token, id) in tokens {
+            added.firsts.push(*token.as_bytes().first()?);
+            added.lengths.push(token.len());
+            added.ids.set(token.as_bytes(), id);
+        }
+        added.firsts.sort_unstable();
+        added.firsts.dedup();
+        added.lengths.sort_unstable_by(|one, two| two.cmp(one));
+        added.lengths.dedup();
+        let is_quick = added.lengths.len() <= LENGTHS
+            && added
+                .lengths
+                .first()
+                .is_none_or(|longest| *longest <= LONGEST);
+        is_quick.then_some(added)
     }
 
     /// What comes before the first of them in a text, and that one: the longest of the leftmost.
-    fn find<'t>(&self, text: &'t str) -> (&'t str, Option<&(String, u32)>) {
+    fn find<'t>(&self, text: &'t str) -> (&'t str, Option<(&'t str, u32)>) {
         let bytes = text.as_bytes();
         let next = |from: usize| {
             let rest = &bytes[from..];
@@ -109,8 +131,10 @@ impl Added {
         };
         let mut at = next(0);
         while let Some(start) = at {
-            let found = (self.tokens.iter())
-                .find(|(token, _)| bytes[start..].starts_with(token.as_bytes()));
+            let found = self.lengths.iter().find_map(|length| {
+                let id = self.ids.get(bytes.get(start..start + length)?)?;
+                Some((&text[start..start + length], id))
+            });
             if found.is_some() {
                 return (&text[..start], found);
             }
@@ -121,6 +145,12 @@ impl Added {
 }
 
 impl Spelling {
+    fn length(&self, id: u32) -> u32 {
+        let at = |id: usize| self.starts.get(id).copied();
+        let range = at(id as usize).zip(at(id as usize + 1));
+        range.map_or(0, |(start, end)| end - start)
+    }
+
     fn of(&self, ids: &[u32]) -> Vec<u8> {
         let end = self.starts.len() as u32 - 1;
         let mut spelled = Vec::with_capacity(8 * ids.len());

@@ -3,14 +3,18 @@
 //!
 //! This crate owns the path from text to tokens. It leaves to others which texts are counted.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 mod byte_level;
 mod class;
+mod hugging_face;
 mod merge;
 mod normalize;
 mod pairs;
 mod read;
+mod shape;
 mod split;
 mod spread;
 mod table;
@@ -18,7 +22,11 @@ mod table;
 mod tests;
 
 use byte_level::ByteLevel;
+use hugging_face::HuggingFace;
 use spread::spread;
+
+/// Largest file that is read, in bytes: several times the largest tokenizer of any model.
+const FILE_BYTES: u64 = 256 << 20;
 
 /// Texts to tokens and back.
 pub struct Tokenizer {
@@ -28,7 +36,7 @@ pub struct Tokenizer {
 }
 
 enum Model {
-    HuggingFace(Box<tokenizers::Tokenizer>),
+    HuggingFace(Box<HuggingFace>),
     ByteLevel(Box<ByteLevel>),
     Bytes,
     Pairs,
@@ -91,10 +99,14 @@ impl Tokenizer {
         } else {
             path.to_owned()
         };
-        let bytes = std::fs::read(&file).map_err(|cause| TokenizerError::Unreadable {
+        let bytes = bytes_of(&file).map_err(|cause| TokenizerError::Unreadable {
             path: file.clone(),
             cause,
         })?;
+        let Some(bytes) = bytes else {
+            let cause = format!("it has more than {} MiB", FILE_BYTES >> 20);
+            return Err(TokenizerError::NotTokenizer { path: file, cause });
+        };
         let read = match read::read(&bytes) {
             Some(Read { facts, model }) => Ok(Read {
                 facts,
@@ -165,12 +177,9 @@ impl Tokenizer {
                 model.encode(text, special, |some| ids.extend_from_slice(some));
                 ids
             })),
-            Model::HuggingFace(model) => Ok(model
-                .encode_batch_fast(texts.iter().map(String::as_str).collect(), special)
-                .map_err(|cause| format!("the tokenizer cannot encode a text: {cause}"))?
-                .into_iter()
-                .map(|encoding| encoding.get_ids().to_vec())
-                .collect()),
+            Model::HuggingFace(model) => model
+                .encode(texts, special)
+                .map_err(|cause| self.said(&cause)),
         }
     }
 
@@ -212,37 +221,38 @@ impl Tokenizer {
             Model::ByteLevel(model) => Ok(tokens.iter().map(|ids| model.decode(ids)).collect()),
             Model::HuggingFace(model) => tokens
                 .iter()
-                .map(|ids| {
-                    model
-                        .decode(ids, false)
-                        .map_err(|cause| format!("the tokenizer cannot decode: {cause}"))
-                })
+                .map(|ids| model.decode(ids).map_err(|cause| self.said(&cause)))
                 .collect(),
         }
+    }
+
+    /// How many bytes the text of ids has, at most.
+    pub fn decoded_bytes(&self, ids: &[u32]) -> u64 {
+        match &self.model {
+            Model::Bytes | Model::Pairs => 4 * ids.len() as u64,
+            Model::ByteLevel(model) => model.decoded_bytes(ids),
+            Model::HuggingFace(model) => model.decoded_bytes(ids),
+        }
+    }
+
+    fn said(&self, cause: &str) -> String {
+        format!("tokenizer `{}`: {cause}", self.name)
     }
 }
 
 /// Reads a tokenizer of any kind with the `tokenizers` crate.
 fn hugging_face(bytes: &[u8]) -> Result<Read<Model>, String> {
-    let model = tokenizers::Tokenizer::from_bytes(bytes).map_err(|cause| cause.to_string())?;
-    let mut special: Vec<u32> = model
-        .get_added_tokens_decoder()
-        .iter()
-        .filter(|(_, token)| token.special)
-        .map(|(id, _)| *id)
-        .collect();
-    special.sort_unstable();
-    let added_tokens = model
-        .encode("", true)
-        .map_or(0, |encoding| encoding.get_ids().len() as u32);
+    let Read { facts, model } = hugging_face::read(bytes)?;
     Ok(Read {
-        facts: Facts {
-            vocabulary_size: model.get_vocab_size(true) as u32,
-            base_size: model.get_vocab_size(false) as u32,
-            added_tokens,
-            special,
-            approximate: false,
-        },
+        facts,
         model: Model::HuggingFace(Box::new(model)),
     })
+}
+
+/// Reads a file; returns nothing if it is larger than any tokenizer.
+fn bytes_of(file: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let from = File::open(file)?;
+    from.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= FILE_BYTES).then_some(bytes))
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::byte_level::{Added, ByteLevel, Spelling};
 use super::class::Classes;
 use super::merge::Merges;
+use super::shape::AROUND;
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
 use super::{Facts, Read};
@@ -20,10 +21,6 @@ const MOST_IDS: u32 = 1 << 22;
 #[derive(serde::Deserialize)]
 struct File<'f> {
     version: Value,
-    #[serde(default)]
-    truncation: Value,
-    #[serde(default)]
-    padding: Value,
     added_tokens: Vec<AddedToken>,
     #[serde(default)]
     normalizer: Value,
@@ -79,8 +76,6 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
     let file: File<'_> = serde_json::from_slice(bytes).ok()?;
     let model = &file.model;
     let is_plain = file.version == "1.0"
-        && file.truncation.is_null()
-        && file.padding.is_null()
         && model.kind.as_deref().is_none_or(|kind| kind == "BPE")
         && model.dropout.is_none_or(|dropout| dropout == 0.0)
         && is_empty(&model.continuing_subword_prefix)
@@ -193,10 +188,10 @@ fn added(file: &File<'_>, composes: bool) -> Option<Added> {
     contents.sort_unstable();
     contents.dedup();
     let distinct = contents.len() == tokens.len() && !contents.contains(&"");
-    (at_once && distinct && tokens.iter().all(plain)).then(|| {
-        let tokens = tokens.iter().map(|token| (token.content.clone(), token.id));
-        Added::new(tokens.collect())
-    })
+    if !(at_once && distinct && tokens.iter().all(plain)) {
+        return None;
+    }
+    Added::new(tokens.iter().map(|token| (&*token.content, token.id)))
 }
 
 /// What is put before and behind a single text.
@@ -232,6 +227,10 @@ fn template(processor: &Value) -> Option<[Vec<u32>; 2]> {
         }
         let name = piece["SpecialToken"]["id"].as_str()?;
         let ids = processor["special_tokens"][name]["ids"].as_array()?;
+        let length = around[0].len() + around[1].len() + ids.len();
+        if length as u64 > AROUND {
+            return None;
+        }
         for id in ids {
             around[texts.min(1)].push(u32::try_from(id.as_u64()?).ok()?);
         }

@@ -1,5 +1,7 @@
 use super::*;
 
+mod hostile;
+
 #[test]
 fn the_stand_in_takes_every_byte_for_a_token() {
     let tokenizer = Tokenizer::bytes();

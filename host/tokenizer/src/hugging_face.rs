@@ -1,0 +1,149 @@
+//! Tokenizers of any kind, by the `tokenizers` crate.
+//!
+//! The crate panics on some files, and obeys settings that are for training. Both end here: a panic is an error,
+//! and neither truncation, padding nor dropout affects what is counted.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::value::RawValue;
+use tokenizers::models::ModelWrapper;
+
+use super::shape::{self, Shape};
+use super::{Facts, Read};
+
+/// A text with which a tokenizer is tried when it is opened: words, spaces, digits and letters of several bytes.
+const PROBE: &str = "A  first\ntry: 10 é 中";
+
+/// A tokenizer of any kind.
+pub(super) struct HuggingFace {
+    model: tokenizers::Tokenizer,
+    /// How many times longer its decoder can make the tokens' texts.
+    expansion: u64,
+}
+
+/// The settings that training batches need, and counts must not depend on.
+const OF_TRAINING: [&str; 2] = ["truncation", "padding"];
+
+/// Reads a `tokenizer.json`.
+///
+/// # Errors
+/// What is wrong with it, without its name.
+pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
+    let mut parts: BTreeMap<Cow<'_, str>, &RawValue> =
+        serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;
+    for key in OF_TRAINING {
+        parts.remove(key);
+    }
+    let rest = serde_json::to_vec(&parts).map_err(|cause| cause.to_string())?;
+    let expansion = check(&parts)?;
+    let mut model =
+        guarded(|| tokenizers::Tokenizer::from_bytes(&rest))?.map_err(|cause| cause.to_string())?;
+    if let ModelWrapper::BPE(bpe) = model.get_model()
+        && bpe.dropout.is_some()
+    {
+        let mut bpe = bpe.clone();
+        bpe.dropout = None;
+        model.with_model(bpe);
+    }
+    for token in guarded(|| model.get_vocab(true))?.keys() {
+        shape::check_token(token)?;
+    }
+    if model.get_vocab_size(true) == 0 {
+        return Err("its vocabulary is empty".to_owned());
+    }
+    let mut special: Vec<u32> = model
+        .get_added_tokens_decoder()
+        .iter()
+        .filter(|(_, token)| token.special)
+        .map(|(id, _)| *id)
+        .collect();
+    special.sort_unstable();
+    let added_tokens =
+        guarded(|| model.encode("", true))?.map_or(0, |encoding| encoding.get_ids().len() as u32);
+    let facts = Facts {
+        vocabulary_size: model.get_vocab_size(true) as u32,
+        base_size: model.get_vocab_size(false) as u32,
+        added_tokens,
+        special,
+        approximate: false,
+    };
+    let model = HuggingFace { model, expansion };
+    // Some texts are beyond some vocabularies, which is no error yet; a panic would be one with any text.
+    if let Some(ids) = guarded(|| model.model.encode(PROBE, true))?.ok() {
+        let _ = guarded(|| model.model.decode(ids.get_ids(), false))?;
+    }
+    Ok(Read { facts, model })
+}
+
+fn check(parts: &BTreeMap<Cow<'_, str>, &RawValue>) -> Result<u64, String> {
+    #[derive(serde::Deserialize)]
+    struct Model {
+        max_input_chars_per_word: Option<serde_json::Value>,
+    }
+    let small = ["normalizer", "pre_tokenizer", "post_processor", "decoder"];
+    let mut shape = serde_json::Map::new();
+    for key in small {
+        if let Some(part) = parts.get(key) {
+            let value = serde_json::from_str(part.get())
+                .map_err(|cause| format!("key `{key}`: {cause}"))?;
+            shape.insert(key.to_owned(), value);
+        }
+    }
+    let shape: Shape = serde_json::from_value(shape.into()).map_err(|cause| cause.to_string())?;
+    let model = parts.get("model").map(|part| part.get()).unwrap_or("{}");
+    if let Ok(Model {
+        max_input_chars_per_word: Some(longest),
+    }) = serde_json::from_str(model)
+    {
+        shape::check_word(longest.as_u64())?;
+    }
+    shape.check()
+}
+
+impl HuggingFace {
+    /// Token ids of each text.
+    ///
+    /// # Errors
+    /// The crate's error, or its panic's message.
+    pub(super) fn encode(&self, texts: &[String], special: bool) -> Result<Vec<Vec<u32>>, String> {
+        let texts = texts.iter().map(String::as_str).collect();
+        let encoded = guarded(|| self.model.encode_batch_fast(texts, special))?
+            .map_err(|cause| format!("cannot encode a text: {cause}"))?;
+        Ok((encoded.into_iter())
+            .map(|encoding| encoding.get_ids().to_vec())
+            .collect())
+    }
+
+    /// The text of ids.
+    ///
+    /// # Errors
+    /// As [`HuggingFace::encode`].
+    pub(super) fn decode(&self, ids: &[u32]) -> Result<String, String> {
+        guarded(|| self.model.decode(ids, false))?
+            .map_err(|cause| format!("cannot decode tokens: {cause}"))
+    }
+
+    /// How many bytes the text of ids has, at most.
+    pub(super) fn decoded_bytes(&self, ids: &[u32]) -> u64 {
+        let of = |id: &u32| {
+            self.model
+                .id_to_token(*id)
+                .map_or(0, |token| token.len() + 1)
+        };
+        let bytes: u64 = ids.iter().map(|id| of(id) as u64).sum();
+        bytes.saturating_mul(self.expansion)
+    }
+}
+
+/// The result, or a panic's message as an error.
+fn guarded<T>(make: impl FnOnce() -> T) -> Result<T, String> {
+    // What the crate had in hand is dropped with the error; nothing of it is used again.
+    catch_unwind(AssertUnwindSafe(make)).map_err(|panic| {
+        let said = (panic.downcast_ref::<String>().map(String::as_str))
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        format!("the library that reads it failed: {said}")
+    })
+}

@@ -1,0 +1,205 @@
+//! What a `tokenizer.json` may ask for, before the `tokenizers` crate builds it: a file from a stranger must not
+//! make a small text a large one, or take hours over it.
+//!
+//! The limits are far above what any model's tokenizer needs.
+
+use serde_json::Value;
+
+/// Most components of a kind, such as normalizers, and how deep their sequences nest.
+const COMPONENTS: usize = 64;
+const DEPTH: usize = 8;
+/// How many times longer normalizers, pre-tokenizers or decoders may make a text, all together.
+const EXPANSION: u64 = 1024;
+/// Most tokens that are put around a text.
+pub(super) const AROUND: u64 = 1024;
+/// Longest text that is put before each piece of a text, in bytes.
+const PREFIX: usize = 64;
+/// Most characters of a word that is compared with the vocabulary from every character on, to every other.
+const WORD: u64 = 512;
+/// Longest token, in bytes.
+const TOKEN: usize = 4096;
+
+/// The parts of a file that are not its vocabulary, `null` where it has none.
+#[derive(serde::Deserialize)]
+pub(super) struct Shape {
+    #[serde(default)]
+    pub(super) normalizer: Value,
+    #[serde(default)]
+    pub(super) pre_tokenizer: Value,
+    #[serde(default)]
+    pub(super) post_processor: Value,
+    #[serde(default)]
+    pub(super) decoder: Value,
+}
+
+impl Shape {
+    /// Checks it, and returns how many times longer decoding can make the tokens' texts.
+    ///
+    /// # Errors
+    /// The key that asks for too much, what it asks for, and the limit.
+    pub(super) fn check(&self) -> Result<u64, String> {
+        let normalizers = expansion("normalizer", "normalizers", &self.normalizer)?;
+        let splits = expansion("pre_tokenizer", "pretokenizers", &self.pre_tokenizer)?;
+        if normalizers.saturating_mul(splits) > EXPANSION {
+            return Err(too_long("normalizer` and `pre_tokenizer"));
+        }
+        let mut around = 0;
+        each(
+            "post_processor",
+            "processors",
+            &self.post_processor,
+            |one| {
+                around += added(one);
+                match around {
+                    ..=AROUND => Ok(()),
+                    _ => Err(format!(
+                        "`post_processor` puts more than {AROUND} tokens around every text"
+                    )),
+                }
+            },
+        )?;
+        expansion("decoder", "decoders", &self.decoder)
+    }
+}
+
+/// Checks the limits of a model, which is read from its own part of the file.
+///
+/// # Errors
+/// As [`Shape::check`].
+pub(super) fn check_word(longest: Option<u64>) -> Result<(), String> {
+    match longest {
+        Some(longest) if longest > WORD => Err(format!(
+            "`model.max_input_chars_per_word` is {longest}, at most {WORD} are supported"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the length of a token.
+///
+/// # Errors
+/// As [`Shape::check`].
+pub(super) fn check_token(token: &str) -> Result<(), String> {
+    match token.len() {
+        ..=TOKEN => Ok(()),
+        more => Err(format!(
+            "a token has {more} bytes, at most {TOKEN} are supported"
+        )),
+    }
+}
+
+/// Calls `visit` with each component, those of nested sequences too.
+fn each(
+    key: &str,
+    inner: &str,
+    component: &Value,
+    mut visit: impl FnMut(&Value) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut open = vec![(component, 1)];
+    let mut components = 0;
+    while let Some((component, depth)) = open.pop() {
+        components += 1;
+        if components > COMPONENTS || depth > DEPTH {
+            return Err(format!(
+                "`{key}` has more than {COMPONENTS} components, or more than {DEPTH} sequences in each other"
+            ));
+        }
+        match component[inner].as_array() {
+            Some(more) => open.extend(more.iter().rev().map(|one| (one, depth + 1))),
+            None => visit(component)?,
+        }
+    }
+    Ok(())
+}
+
+/// How many times longer components make a text, at most.
+fn expansion(key: &str, inner: &str, component: &Value) -> Result<u64, String> {
+    let mut product: u64 = 1;
+    each(key, inner, component, |one| {
+        let prefix = one["prepend"].as_str().map_or(0, str::len);
+        if prefix > PREFIX {
+            return Err(format!(
+                "`{key}` puts {prefix} bytes before a text, at most {PREFIX} are supported"
+            ));
+        }
+        product = product.saturating_mul(factor(one));
+        match product {
+            ..=EXPANSION => Ok(()),
+            _ => Err(too_long(key)),
+        }
+    })?;
+    Ok(product)
+}
+
+fn too_long(key: &str) -> String {
+    format!("`{key}` can make a text more than {EXPANSION} times longer")
+}
+
+/// How many times longer one component makes a text, at most; only of those that do so again when they come twice.
+fn factor(component: &Value) -> u64 {
+    let of = |key: &str| component[key].as_str().map_or(0, |text| text.len() as u64);
+    match component["type"].as_str() {
+        Some("ByteLevel") => 2,
+        Some("Metaspace") => 4,
+        Some("Precompiled") => longest_entry(component["precompiled_charsmap"].as_str()),
+        // Without a type too: files from before types were written still work.
+        _ if component["content"].is_string() => match component["pattern"]["String"].as_str() {
+            Some(pattern) if !pattern.is_empty() => {
+                of("content").div_ceil(pattern.len() as u64).max(1)
+            }
+            // It may match the nothing between two characters.
+            _ => of("content") + 1,
+        },
+        _ => 1,
+    }
+}
+
+/// The longest text that stands for a character in SentencePiece's table: after the length of an index and the
+/// index, texts that end with a zero each.
+fn longest_entry(encoded: Option<&str>) -> u64 {
+    let bytes = decoded(encoded.unwrap_or_default());
+    let texts = bytes
+        .first_chunk::<4>()
+        .map(|length| u32::from_le_bytes(*length) as usize)
+        .and_then(|length| bytes.get(4 + length..))
+        .unwrap_or_default();
+    let longest = texts.split(|byte| *byte == 0).map(<[u8]>::len).max();
+    longest.unwrap_or(0).max(1) as u64
+}
+
+/// Decodes base64 as far as it is that; the crate reports what is not.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut held, mut bits) = (0_u32, 0);
+    for letter in text.bytes() {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => break,
+        };
+        held = (held << 6 | u32::from(value)) & 0xffff;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits) as u8);
+        }
+    }
+    bytes
+}
+
+/// How many tokens a post-processor adds.
+fn added(processor: &Value) -> u64 {
+    let Some(pieces) = processor["single"].as_array() else {
+        return 2;
+    };
+    let of = |piece: &Value| {
+        let name = piece["SpecialToken"]["id"].as_str()?;
+        let ids = processor["special_tokens"][name]["ids"].as_array()?;
+        Some(ids.len() as u64)
+    };
+    // A text that is put in twice counts twice.
+    pieces.iter().map(|piece| of(piece).unwrap_or(1)).sum()
+}
