@@ -1,4 +1,5 @@
-//! What plugins cost in time: `cargo bench --bench plugins [FIGURE...]`, with the figures `decode` and `instance`.
+//! What plugins cost in time: `cargo bench --bench plugins [FIGURE...]`, with the figures `decode`, `cumulative`
+//! and `instance`.
 //!
 //! Each figure is the best of many short rounds: whatever else the machine does can only add to it. Both are
 //! taken through the host's own calls, so what the host does around the guest is part of them.
@@ -49,12 +50,15 @@ fn main() -> ExitCode {
 
 fn exec(asked: &[String]) -> Result<()> {
     for name in asked {
-        if !["decode", "instance"].contains(&name.as_str()) {
-            bail!("`{name}` is no figure; there are decode and instance");
+        if !["decode", "cumulative", "instance"].contains(&name.as_str()) {
+            bail!("`{name}` is no figure; there are decode, cumulative and instance");
         }
     }
     let wanted = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
-    let backend = backend()?;
+    let backend = backend("openai", "chat")?;
+    if wanted("cumulative") {
+        cumulative()?;
+    }
     if wanted("decode") {
         for batch in [1, 16, 64] {
             decode(&backend, batch)?;
@@ -66,17 +70,19 @@ fn exec(asked: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The backend for OpenAI's API, as it ships.
-fn backend() -> Result<Backend> {
-    let text = r#"
+/// A backend that ships, on one of its routes.
+fn backend(name: &str, route: &str) -> Result<Backend> {
+    let text = format!(
+        r#"
         target.model = "mock"
-        backend.plugin = "backends/openai.wasm"
-        backend.config.route = "chat"
+        backend.plugin = "backends/{name}.wasm"
+        backend.config.route = "{route}"
         dataset.plugin = "datasets/random.wasm"
-        dataset.config = { like = "vllm", input-len = 20, output-len = 5 }
-        load = { requests = 1, warmup = 0 }
-    "#;
-    let scenario = Scenario::parse("plugins", text);
+        dataset.config = {{ like = "vllm", input-len = 20, output-len = 5 }}
+        load = {{ requests = 1, warmup = 0 }}
+    "#
+    );
+    let scenario = Scenario::parse("plugins", &text);
     let source = Source {
         scenario: scenario.map_err(|error| anyhow::anyhow!("{error:?}"))?,
         name: "plugins".to_owned(),
@@ -128,6 +134,47 @@ fn decode(backend: &Backend, batch: usize) -> Result<()> {
     println!(
         "decode    {:>7.3} us an event of {bytes} bytes, {batch} at a time",
         each / batch as f64 / 1e3
+    );
+    Ok(())
+}
+
+/// Decoding events that repeat the whole answer, as SGLang's do: 24 KB each, of an answer that grows by a word.
+fn cumulative() -> Result<()> {
+    const TEXT: usize = 12_000;
+    const EVENTS: usize = 40;
+    const FIRST: usize = 2_408;
+    let mut dialect = backend("sglang", "generate")?.open()?;
+    let mut framer = Framer::new(Framing::EventStream);
+    let chunks = |from: usize, to: usize, framer: &mut Framer| -> Result<Frames> {
+        let mut frames = Frames::default();
+        for tokens in from..to {
+            let text = &" word".repeat(tokens)[..TEXT + tokens - FIRST];
+            let ids = vec!["1234"; tokens].join(",");
+            let event = format!(
+                r#"data: {{"text":"{text}","output_ids":[{ids}],"meta_info":{{"id":"x","finish_reason":null,"prompt_tokens":9,"completion_tokens":{tokens},"cached_tokens":0}}}}"#
+            );
+            framer.push(Nanos::ZERO, event.as_bytes(), &mut frames)?;
+            framer.push(Nanos::ZERO, b"\n\n", &mut frames)?;
+        }
+        Ok(frames)
+    };
+    // The first two say that texts repeat.
+    let begun = chunks(FIRST, FIRST + 2, &mut framer)?;
+    let frames = chunks(FIRST + 2, FIRST + 2 + EVENTS, &mut framer)?;
+    let state = dialect.decode(&[], &begun)?.state;
+    let again = best(|| {
+        let decoded = dialect.decode(&state, black_box(&frames))?;
+        if decoded.events.len() != EVENTS {
+            bail!("{} events of {EVENTS} frames", decoded.events.len());
+        }
+        black_box(decoded);
+        Ok(())
+    })?;
+    let bytes = frames.bytes().len();
+    println!(
+        "cumulative {:>6.0} MB/s, {EVENTS} events of {} KB at a time",
+        bytes as f64 / again * 1e3,
+        bytes / EVENTS / 1_000,
     );
     Ok(())
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::bare;
-use crate::process::{CORES, Cost, Mock, RUNNER, pinned, run};
+use crate::process::{CORES, Cost, Mock, RUNNER, pinned, run, run_to_any_end};
 
 /// Streams at the same time where nothing else is said.
 const STREAMS: usize = 1024;
@@ -52,7 +52,8 @@ fn runner(address: &str, folder: &Path, flags: &str) -> Command {
         command.env("RUNNER_RANDOM_INPUT_LEN", "32");
     }
     command
-        .args(["run", "--backend", "openai", "--dataset-name", "random"])
+        .args(["run", "--dataset-name", "random"])
+        .env("RUNNER_BACKEND", "openai")
         .args(["--base-url", &format!("http://{address}"), "--json"])
         .args(["--warmup-requests", "0"])
         .arg("--output-dir")
@@ -335,19 +336,130 @@ fn first_request_ms(folder: &Path) -> Result<f64> {
     at.as_f64().with_context(|| format!("no time in {status}"))
 }
 
-/// Peak memory with many streams open at the same time.
+/// A load whose memory is looked at.
+struct Held {
+    name: &'static str,
+    /// The engine's flags.
+    mock: &'static [&'static str],
+    /// Its script; empty for none.
+    script: &'static str,
+    streams: usize,
+    /// The runner's flags.
+    flags: &'static str,
+}
+
+/// A route whose events mean nothing, without end.
+const MEANINGLESS: &str = r#"
+[[route]]
+path = "/v1/chat/completions"
+prompt = "/messages"
+framing = "event-stream"
+content-type = "text/event-stream"
+event = '{"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":1732190000,"model":"mock","choices":[]}'
+"#;
+
+const AS_FAST_AS_IT_CAN: &[&str] = &["--ttft", "0ms", "--itl", "0ms"];
+const EIGHT_A_WRITE: &[&str] = &[
+    "--ttft",
+    "0ms",
+    "--itl",
+    "0ms",
+    "--fault",
+    "kind = 'merge', events = 8",
+];
+
+const HELD: [Held; 9] = [
+    Held {
+        name: "one stream, quietly",
+        mock: &["--ttft", "2s", "--itl", "100ms"],
+        script: "",
+        streams: 1,
+        flags: "--random-output-len 64",
+    },
+    Held {
+        name: "quietly",
+        mock: &["--ttft", "2s", "--itl", "100ms"],
+        script: "",
+        streams: 1_024,
+        flags: "--random-output-len 64",
+    },
+    Held {
+        name: "quietly",
+        mock: &["--ttft", "2s", "--itl", "100ms"],
+        script: "",
+        streams: 10_000,
+        flags: "--random-output-len 64",
+    },
+    Held {
+        name: "one event a write, as fast as the engine can",
+        mock: AS_FAST_AS_IT_CAN,
+        script: "",
+        streams: 1_024,
+        flags: "--random-output-len 1000",
+    },
+    Held {
+        name: "eight events a write, as fast as the engine can",
+        mock: EIGHT_A_WRITE,
+        script: "",
+        streams: 1_024,
+        flags: "--random-output-len 1000",
+    },
+    Held {
+        name: "eight events a write, as fast as the engine can",
+        mock: EIGHT_A_WRITE,
+        script: "",
+        streams: 10_000,
+        flags: "--random-output-len 200",
+    },
+    Held {
+        name: "events of up to 24 KB that repeat the answer",
+        mock: AS_FAST_AS_IT_CAN,
+        script: "",
+        streams: 1_024,
+        flags: "--backend sglang --random-output-len 5000 --duration 20s",
+    },
+    Held {
+        name: "events of up to 24 KB that repeat the answer",
+        mock: AS_FAST_AS_IT_CAN,
+        script: "",
+        streams: 10_000,
+        flags: "--backend sglang --random-output-len 5000 --duration 20s",
+    },
+    Held {
+        name: "events that mean nothing, without end",
+        mock: AS_FAST_AS_IT_CAN,
+        script: MEANINGLESS,
+        streams: 1_024,
+        flags: "--random-output-len 100000000 --request-timeout 15s",
+    },
+];
+
+/// Peak memory with many streams open at the same time, whatever the engine sends and how fast.
 pub fn memory(rounds: usize) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let mock = Mock::start(folder.path(), &["--ttft", "2s", "--itl", "100ms"])?;
-    for streams in [1, STREAMS, 10_000] {
+    for load in HELD {
+        let folder = tempfile::tempdir()?;
+        let script = folder.path().join("script.toml");
+        std::fs::write(&script, load.script)?;
+        let script = script.to_str().context("a path in UTF-8")?;
+        let mock = Mock::start(folder.path(), &[load.mock, &["--script", script]].concat())?;
         let mut peaks = Vec::new();
+        let mut held_back = Vec::new();
         for _ in 0..rounds {
-            let flags =
-                format!("--num-prompts {streams} --random-output-len 64 --request-rate inf");
-            let (_, cost) = run(runner(&mock.address, folder.path(), &flags))?;
+            let (streams, flags) = (load.streams, load.flags);
+            let flags = format!("--num-prompts {streams} --request-rate inf {flags}");
+            let (result, cost) = run_to_any_end(runner(&mock.address, folder.path(), &flags))?;
+            let result: Value = serde_json::from_str(&result).context("the result is JSON")?;
             peaks.push(cost.peak as f64 / f64::from(1 << 20));
+            let backlog = &result["client"]["backlog"]["held-back"]["seconds"];
+            held_back.push(backlog.as_f64().unwrap_or(0.0));
         }
-        println!("  {streams} streams: peak {:.0} MiB", median(&mut peaks));
+        println!(
+            "  {} streams, {}: peak {:.0} MiB; replies not read for {:.1} s",
+            load.streams,
+            load.name,
+            median(&mut peaks),
+            median(&mut held_back),
+        );
     }
     Ok(())
 }

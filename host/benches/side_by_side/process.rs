@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -31,8 +31,23 @@ pub struct Cost {
     pub peak: u64,
 }
 
-/// Runs a command to its end; gives what it wrote to stdout, and what it cost.
-pub fn run(mut command: Command) -> Result<(String, Cost)> {
+/// Runs a command to its end, which must be a success; returns what it wrote to stdout, and what it cost.
+pub fn run(command: Command) -> Result<(String, Cost)> {
+    let told = format!("{command:?}");
+    let (status, stdout, stderr, cost) = run_to_status(command)?;
+    if !status.success() {
+        bail!("{told} ended with {status}: {stdout}{stderr}");
+    }
+    Ok((stdout, cost))
+}
+
+/// The same, whatever the end: a run that is stopped or has only failures has a result too.
+pub fn run_to_any_end(command: Command) -> Result<(String, Cost)> {
+    let (_, stdout, _, cost) = run_to_status(command)?;
+    Ok((stdout, cost))
+}
+
+fn run_to_status(mut command: Command) -> Result<(ExitStatus, String, String, Cost)> {
     let before = children_cpu()?;
     let mut child = command
         .stdout(Stdio::piped())
@@ -56,11 +71,8 @@ pub fn run(mut command: Command) -> Result<(String, Cost)> {
         told.and_then(Result::ok).unwrap_or_default()
     };
     let (stdout, stderr) = (told(reader), told(errors));
-    if !ended.success() {
-        bail!("{command:?} ended with {ended}: {stdout}{stderr}");
-    }
     let cpu = children_cpu()? - before;
-    Ok((stdout, Cost { cpu, peak }))
+    Ok((ended, stdout, stderr, Cost { cpu, peak }))
 }
 
 fn high_water(status: &str) -> Option<u64> {

@@ -178,7 +178,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
 
     /// Parses the head from what has arrived, once it is complete; interim replies are skipped.
     fn read_head(&mut self, reply: &mut Reply) -> Result<Option<Head>, String> {
-        let too_long = || Err(format!("the reply's head is longer than {} KiB", HEAD_BYTES >> 10));
+        let too_long = || {
+            Err(format!(
+                "the reply's head is longer than {} KiB",
+                HEAD_BYTES >> 10
+            ))
+        };
         loop {
             let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS];
             let mut parsed = httparse::Response::new(&mut fields);

@@ -349,7 +349,11 @@ mod tests {
 
     #[test]
     fn a_head_that_contradicts_itself_is_refused() {
-        for codings in [&["gzip, chunked"][..], &["chunked", "chunked"], &["x\u{e9}"]] {
+        for codings in [
+            &["gzip, chunked"][..],
+            &["chunked", "chunked"],
+            &["x\u{e9}"],
+        ] {
             let mut headers = HeaderMap::new();
             for coding in codings {
                 let coding = HeaderValue::from_bytes(coding.as_bytes()).unwrap();
