@@ -1,5 +1,9 @@
 //! However a run ends, what was measured is on disk: real processes, interrupted, killed, starved.
 
+#[cfg(debug_assertions)]
+mod panics;
+mod stops;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 

@@ -3,4 +3,5 @@
 
 mod coming_and_going;
 mod faults;
+mod hostile;
 mod tls;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use load::crew::Crew;
 use load::pace::Signal;
 use load::transport::Dial;
 use mock::Engine;
@@ -84,8 +85,10 @@ fn threads_and_real_time_change_neither() {
     let resolved = trial().resolve();
     let (address, stop) = serve("ttft = '2ms'\nitl = '1ms'");
     let temporary = tempfile::tempdir().unwrap();
+    let signal = Signal::for_thread();
     let control = Control {
-        signal: Signal::for_thread(),
+        crew: Crew::new(&signal),
+        signal,
         live: Arc::new(Live::default()),
     };
     let target = Target::parse(&format!("http://{address}")).unwrap();

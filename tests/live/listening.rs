@@ -27,6 +27,60 @@ fn ask(address: &str, request: &str) -> Option<(String, String)> {
     Some((head.to_owned(), body.to_owned()))
 }
 
+/// Idle readers keep nobody out, and a page of the web that has this machine's address under its own name reads
+/// nothing.
+#[test]
+fn idle_readers_and_other_names() {
+    let (folder, mock) = (
+        tempfile::tempdir().unwrap(),
+        Mock::start(&["--ttft", "20ms", "--itl", "5ms"]),
+    );
+    let mut command = runner();
+    let flags = "--backend vllm --dataset-name random --num-prompts 100000 --request-rate 20 \
+                 --metrics-listen 127.0.0.1:0";
+    command
+        .args(words(flags))
+        .args(["--base-url", &mock.url])
+        .current_dir(folder.path());
+    let mut process = Process::start(&mut command);
+    let address = address(&mut process);
+    let idle: Vec<TcpStream> = (0..40)
+        .map(|_| TcpStream::connect(&address).unwrap())
+        .collect();
+    let (head, _) = ask(&address, "GET /metrics").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    for (fields, status) in [
+        ("host: evil.example", "421"),
+        ("host: evil.example\r\nhost: localhost", "421"),
+        ("x: y", "421"),
+        ("host: localhost", "200"),
+        ("host: 127.0.0.1:1", "200"),
+    ] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(
+            stream,
+            "GET / HTTP/1.1\r\n{fields}\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{fields}: {answer}"
+        );
+    }
+    // A head without end is refused, not collected.
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let mut written = 0;
+    while stream.write_all(&[b'x'; 1 << 10]).is_ok() {
+        written += 1;
+        assert!(written < 64 << 10, "64 MiB of a head were read");
+    }
+    drop(idle);
+    process.signal("INT");
+    process.end().with_code(130);
+}
+
 /// Where the process says it listens.
 fn address(process: &mut Process) -> String {
     process.until("it says where it listens", |process| {

@@ -105,6 +105,7 @@ impl MadeUp {
                 started: "2026-01-02T03:04:05Z".to_owned(),
                 ended: "2026-01-02T03:09:05Z".to_owned(),
                 interrupted: false,
+                unsent: 0,
                 timings: Default::default(),
                 error: None,
             })

@@ -22,6 +22,7 @@ const PIPE_BYTES: usize = 64 << 10;
 pub struct Memory {
     server: Server,
     opened: Arc<AtomicUsize>,
+    open: Arc<Open>,
     version: Version,
     away: Option<(u32, Away)>,
     apart: bool,
@@ -31,6 +32,20 @@ pub struct Memory {
 enum Server {
     Engine(Arc<Engine>),
     Raw(Arc<Raw>),
+}
+
+/// Connections that are open.
+#[derive(Default)]
+struct Open {
+    now: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+async fn counted<T>(open: Arc<Open>, served: impl Future<Output = T>) {
+    let now = open.now.fetch_add(1, Ordering::Relaxed) + 1;
+    open.peak.fetch_max(now, Ordering::Relaxed);
+    let _ = served.await;
+    open.now.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// The ways in which a target cannot be connected to.
@@ -47,6 +62,7 @@ impl Memory {
         Memory {
             server,
             opened: Arc::default(),
+            open: Arc::default(),
             version: Version::Http1,
             away: None,
             apart: false,
@@ -79,6 +95,11 @@ impl Memory {
         Memory { apart, ..self }
     }
 
+    /// How many connections were open at the same time at most.
+    pub fn peak(&self) -> usize {
+        self.open.peak.load(Ordering::Relaxed)
+    }
+
     /// How many connections were opened.
     pub fn opened(&self) -> usize {
         self.opened.load(Ordering::Relaxed)
@@ -101,10 +122,12 @@ impl Connect for Memory {
         let (client, server) = tokio::io::duplex(PIPE_BYTES);
         match &self.server {
             Server::Engine(engine) => {
-                tokio::spawn(serve_connection(server, Arc::clone(engine)));
+                let served = serve_connection(server, Arc::clone(engine));
+                tokio::spawn(counted(Arc::clone(&self.open), served));
             }
             Server::Raw(raw) => {
-                tokio::spawn(Arc::clone(raw).serve(server));
+                let served = Arc::clone(raw).serve(server);
+                tokio::spawn(counted(Arc::clone(&self.open), served));
             }
         }
         let number = self.opened.fetch_add(1, Ordering::Relaxed);

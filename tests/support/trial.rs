@@ -59,6 +59,8 @@ pub struct Ran {
     pub truths: Vec<Truth>,
     /// Connections that were opened.
     pub connections: usize,
+    /// Connections that were open at the same time at most.
+    pub peak_connections: usize,
     /// The state of the run, for display.
     pub live: Arc<Live>,
     /// The snapshots taken while it went on, if any were.
@@ -239,6 +241,7 @@ impl Trial {
             text: text::text(&summary),
             truths: engine.truths(),
             connections: memory.opened(),
+            peak_connections: memory.peak(),
             live,
             looks,
             plan,

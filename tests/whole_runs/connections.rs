@@ -188,6 +188,70 @@ async fn a_conversation_keeps_its_connection() {
     }
 }
 
+/// A conversation does not say that it is over, so its connection is closed when it has been idle for as long as one
+/// may be that is used again.
+#[tokio::test(start_paused = true)]
+async fn connections_of_conversations_that_are_over_are_closed() {
+    let guest = components().join("guests/hostile-dataset.wasm");
+    let scenario = BASE.replace("datasets/random.wasm", guest.to_str().unwrap());
+    let (before, after) = scenario.split_once("like =").unwrap();
+    let (_, after) = after.split_once("output-len = 11\n").unwrap();
+    // A conversation for each request: ten a second, of a third of a second each, and two seconds of idling.
+    let trial = Trial::of(&format!("{before}sessions = 400\n{after}"))
+        .with("load.requests = 400")
+        .with("connection.reuse = 'session'");
+    let ran = trial.clone().run().await;
+    assert_eq!(ran.failures(), []);
+    let peak = ran.peak_connections;
+    assert!(peak < 60, "{peak} were open at the same time");
+    // However many end within that time, no more are kept than a fixed number.
+    let trial = trial.with("load = { arrival = 'constant', rate = 400.0 }");
+    let ran = trial
+        .with("load.requests = 2000")
+        .with("dataset.config.sessions = 2000")
+        .run()
+        .await;
+    assert_eq!(ran.failures(), []);
+    let peak = ran.peak_connections;
+    assert!(peak < 256 + 400, "{peak} were open at the same time");
+}
+
+/// A connection whose streams were all taken has free ones again when replies end.
+#[tokio::test(start_paused = true)]
+async fn a_full_connection_of_http_2_is_used_again() {
+    let scenario = BASE.replace(
+        "arrival = \"constant\"\nrate = 10.0",
+        "arrival = \"closed\"\nconcurrency = 150",
+    );
+    let trial = Trial::of(&scenario)
+        .with("load.requests = 1500")
+        .with("connection.http = '2'");
+    let ran = trial.run().await;
+    assert_eq!(ran.failures(), []);
+    assert_eq!(ran.everywhere("ttft"), (120.0, 1_500));
+    assert_eq!(ran.connections, 2);
+}
+
+/// Requests that wait for connections to a server that accepts none wait together.
+#[tokio::test(start_paused = true)]
+async fn connections_of_http_2_are_opened_next_to_each_other() {
+    for requests in [8, 250] {
+        let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", "arrival = \"inf\"");
+        let trial = Trial::of(&scenario)
+            .with(TWO)
+            .with(&format!("load.requests = {requests}"))
+            .with("timeouts.connect = '2s'")
+            .with("connection.http = '2'")
+            .without(1, Away::IsSilent);
+        let began = tokio::time::Instant::now();
+        let ran = trial.run().await;
+        assert_eq!(ran.failures().len(), requests / 2);
+        // Once to open connections ahead, and once for all requests.
+        let took = began.elapsed();
+        assert!(took.as_secs() < 6, "{took:?} for {requests}");
+    }
+}
+
 const TWO: &str = "target.base-url = ['http://one', 'http://two']";
 
 /// In turn, warm-up and measurement alike.

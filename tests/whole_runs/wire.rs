@@ -153,6 +153,79 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             "",
         ),
         (
+            "a length with a sign",
+            vec![say(head(3).replace("length: ", "length: +")), say("abc")],
+            Class::Send,
+            "content-length is not a number",
+        ),
+        (
+            "a length and chunks",
+            with_fields("content-length: 5", answer().as_bytes()),
+            Class::Send,
+            "both a content-length and a transfer-encoding",
+        ),
+        (
+            "interim replies without end",
+            vec![
+                Act::Repeat(b"HTTP/1.1 102 Processing\r\n\r\n".to_vec(), 100_000),
+                Act::Close,
+            ],
+            Class::Send,
+            "more than 16 interim replies",
+        ),
+        (
+            "a head of more than 64 KiB",
+            vec![
+                say("HTTP/1.1 200 OK\r\nx: "),
+                Act::Repeat(vec![b'x'; 1 << 10], 1_000),
+                Act::Close,
+            ],
+            Class::Send,
+            "the reply's head is longer than 64 KiB",
+        ),
+        (
+            "a head of a thousand fields",
+            vec![say(CHUNKED.replace(
+                "transfer-encoding",
+                &("x: y\r\n".repeat(1_000) + "transfer-encoding"),
+            ))],
+            Class::Send,
+            "the reply's head has more than 128 fields",
+        ),
+        (
+            "a zero byte in the head",
+            with_fields("x: a\0b", answer().as_bytes()),
+            Class::Send,
+            "the reply is not HTTP/1.1",
+        ),
+        (
+            "a field over two lines",
+            with_fields("x: a\r\n b", answer().as_bytes()),
+            Class::Send,
+            "the reply is not HTTP/1.1",
+        ),
+        (
+            "a trailer without end",
+            vec![
+                say(CHUNKED),
+                say(chunk(text("a"))),
+                say("0\r\n"),
+                Act::Repeat(b"x: y\r\n".to_vec(), 100_000),
+            ],
+            Class::CutOff,
+            "the reply's trailer is longer than 64 KiB",
+        ),
+        (
+            "an error of a gigabyte",
+            vec![
+                say("HTTP/1.1 500 No\r\ncontent-length: 1073741824\r\n\r\n"),
+                say("{\"error\": \"x"),
+                Act::Repeat(vec![b'x'; 1 << 16], 16 << 10),
+            ],
+            Class::HttpStatus,
+            "HTTP 500: {\"error\": \"xxx",
+        ),
+        (
             "no HTTP",
             vec![say("+PONG\r\n"), Act::Close],
             Class::Send,

@@ -12,6 +12,7 @@ mod reading;
 pub mod worker_handle;
 
 use model::connection::{Reuse, Timeouts};
+use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,9 +23,10 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::sync::{Notify, mpsc};
-use tokio::task::LocalSet;
+use tokio::task::{JoinError, LocalSet};
 
 use crate::backlog::{Backlog, Held};
+use crate::crew::trip;
 use crate::pace::Signal;
 use crate::question::Question;
 use crate::transport::{Connect, Marks, Request};
@@ -150,46 +152,52 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     pub async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let local = LocalSet::new();
         let pool = Rc::new(Pool::of(&self));
-        let abort = Rc::new(Notify::new());
+        let abort = Rc::new(Abort::default());
         let worker = Rc::new(self);
         local
             .run_until(async {
                 let mut tasks = tokio::task::JoinSet::new();
+                // What nobody waits for once the orders have ended.
+                let mut aside = tokio::task::JoinSet::new();
                 loop {
                     tokio::select! {
                         biased;
                         order = orders.recv() => match order {
                             Some(Order::Open(count)) => {
-                                tasks.spawn_local(Rc::clone(&pool).open_ahead(count));
+                                aside.spawn_local(Rc::clone(&pool).open_ahead(count));
                             }
                             Some(Order::Send(job)) => {
                                 let target = job.exchange.prepared.target;
                                 if worker.spare > 0 && pool.idle(target) <= worker.spare {
-                                    tasks.spawn_local(Rc::clone(&pool).open_spare(target));
+                                    aside.spawn_local(Rc::clone(&pool).open_spare(target));
                                 }
                                 let worker = Rc::clone(&worker);
                                 tasks.spawn_local(worker.serve(Rc::clone(&pool), Rc::clone(&abort), job));
                             }
                             Some(Order::Ask(question)) => {
                                 let worker = Rc::clone(&worker);
-                                tasks.spawn_local(async move {
+                                aside.spawn_local(async move {
                                     let limit = worker.timeouts.connect;
                                     question.put(&worker.connect, worker.clock, limit).await;
                                 });
                             }
-                            Some(Order::Abort) => abort.notify_waiters(),
+                            Some(Order::Abort) => abort.raise(),
                             None => break,
                         },
-                        Some(_) = tasks.join_next() => {}
+                        Some(ended) = tasks.join_next() => passed_on(ended),
+                        Some(ended) = aside.join_next() => passed_on(ended),
                     }
                 }
-                while tasks.join_next().await.is_some() {}
+                while let Some(ended) = tasks.join_next().await {
+                    passed_on(ended);
+                }
             })
             .await;
     }
 
     /// Sends one request and reads its reply, whatever happens.
-    async fn serve(self: Rc<Self>, pool: Rc<Pool<C>>, abort: Rc<Notify>, job: Box<Job>) {
+    async fn serve(self: Rc<Self>, pool: Rc<Pool<C>>, abort: Rc<Abort>, job: Box<Job>) {
+        trip("read");
         let Job {
             key,
             exchange,
@@ -214,7 +222,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             let mut given_up = LazyTimer::new(async {
                 tokio::select! {
                     biased;
-                    () = abort.notified() => End::Broke(
+                    () = abort.came() => End::Broke(
                         FailureClass::Interrupted,
                         "the run was stopped while the reply was arriving".to_owned(),
                     ),
@@ -243,7 +251,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
 
     async fn talk(
         &self,
-        pool: &Pool<C>,
+        pool: &Rc<Pool<C>>,
         exchange: &mut Open,
         (mut request, session): (Request, Option<Arc<str>>),
         framing: Framing,
@@ -286,6 +294,36 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             pool.put_back(target, session, connection);
         }
         end
+    }
+}
+
+/// A panic of a task is one of its thread: the runtime would keep it to itself.
+fn passed_on(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// The order to give up what is in flight, for requests that are and for those whose task has yet to begin.
+#[derive(Default)]
+struct Abort {
+    raised: Cell<bool>,
+    waiting: Notify,
+}
+
+impl Abort {
+    fn raise(&self) {
+        self.raised.set(true);
+        self.waiting.notify_waiters();
+    }
+
+    async fn came(&self) {
+        let notified = self.waiting.notified();
+        if !self.raised.get() {
+            notified.await;
+        }
     }
 }
 

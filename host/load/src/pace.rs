@@ -235,6 +235,9 @@ pub enum Verdict {
 /// Items due before the end that found no slot are handed on as not sent, so that load that
 /// could not be offered is on record. In a closed loop a request is due when its user's slot came
 /// free and the user has thought.
+///
+/// Once it is told to stop it draws no further item, because there may be millions. It gives the number of
+/// requests that were due by then and were neither drawn nor handed on.
 pub async fn pace<Item>(
     clock: &Clock,
     signal: &Signal,
@@ -242,11 +245,27 @@ pub async fn pace<Item>(
     due_times: impl Iterator<Item = Due>,
     mut next: impl FnMut() -> Option<Item>,
     mut hand_on: impl FnMut(Item, Verdict) -> u64,
-) {
+) -> u64 {
     let end = pacing.duration.map(|duration| pacing.origin + duration);
     let over = |now: Nanos| signal.is_stopped() || end.is_some_and(|end| now >= end);
     let mut users = None;
-    for due in due_times {
+    let mut due_times = due_times;
+    // How many of those that follow were due when the run was stopped.
+    let left = |due_times: &mut dyn Iterator<Item = Due>| {
+        if !signal.is_stopped() {
+            return 0;
+        }
+        let now = clock.now();
+        let was_due = |due: &Due| match due {
+            Due::At(at) => {
+                let due = pacing.origin + *at;
+                due <= now && end.is_none_or(|end| due < end)
+            }
+            Due::WhenFree => false,
+        };
+        due_times.take_while(was_due).count() as u64
+    };
+    while let Some(due) = due_times.next() {
         let due = match due {
             Due::At(at) => pacing.origin + at,
             Due::WhenFree => {
@@ -255,11 +274,11 @@ pub async fn pace<Item>(
                     Users::new(pacing.slots.unwrap_or(1), pacing.origin, pacing.thinking)
                 });
                 if over(clock.now()) {
-                    return;
+                    return 0;
                 }
-                let Some(item) = next() else { return };
+                let Some(item) = next() else { return 0 };
                 let Some((due, user)) = next_user(clock, signal, users, end).await else {
-                    return;
+                    return 0;
                 };
                 signal.take_slot();
                 let release = Release { due, granted: None };
@@ -268,15 +287,23 @@ pub async fn pace<Item>(
             }
         };
         if end.is_some_and(|end| due >= end) {
-            return;
+            return 0;
+        }
+        if signal.is_stopped() {
+            let this = u64::from(due <= clock.now());
+            return this + if this == 1 { left(&mut due_times) } else { 0 };
         }
         // The bytes are in hand before they are due.
-        let Some(item) = next() else { return };
+        let Some(item) = next() else {
+            // None is left, or the run was stopped while it was waited for.
+            let this = u64::from(signal.is_stopped() && due <= clock.now());
+            return this + if this == 1 { left(&mut due_times) } else { 0 };
+        };
         while clock.now() < due && !signal.is_stopped() {
             signal.wait(clock, Some(due)).await;
         }
         if clock.now() < due {
-            return;
+            return 0;
         }
         let is_free = || pacing.slots.is_none_or(|slots| signal.in_flight() < slots);
         while !is_free() && !over(clock.now()) {
@@ -290,6 +317,7 @@ pub async fn pace<Item>(
         let granted = pacing.capped.then(|| clock.now().max(due));
         hand_on(item, Verdict::Send(Release { due, granted }));
     }
+    0
 }
 
 /// Waits until a user's next request is due. `None` where the phase is over before.

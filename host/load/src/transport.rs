@@ -26,6 +26,7 @@ use model::exchange;
 use model::units::Nanos;
 
 pub use dial::Dial;
+pub(crate) use http2::STREAMS as SHARED_BY;
 pub use request::{Request, Unsendable};
 pub use stamp::{Marks, Stamped, Wire};
 
@@ -120,6 +121,14 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Connection::Http1(connection) => connection.is_usable(cx),
+            Connection::Http2(stream) => stream.is_usable(),
+        }
+    }
+
+    /// Whether the other side takes more requests on it, now or when a place is free.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Connection::Http1(_) => true,
             Connection::Http2(stream) => stream.is_usable(),
         }
     }

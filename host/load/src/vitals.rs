@@ -14,10 +14,10 @@ mod tally;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::backlog::Backlog;
+use crate::crew::{Crew, Member, trip};
 use model::clock::Clock;
 use model::units::Nanos;
 use result::summary::client::Client;
@@ -124,12 +124,10 @@ impl Vitals {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn watch(self: &Arc<Self>) -> io::Result<Watch> {
+    pub fn watch(self: &Arc<Self>, crew: &Crew) -> io::Result<Watch> {
         let stopped = Arc::new(AtomicBool::new(false));
         let (vitals, until) = (Arc::clone(self), Arc::clone(&stopped));
-        let thread = std::thread::Builder::new()
-            .name("vitals".to_owned())
-            .spawn(move || vitals.observe(&until))?;
+        let thread = crew.start("vitals", None, move || vitals.observe(&until))?;
         Ok(Watch {
             stopped,
             thread: Some(thread),
@@ -158,6 +156,7 @@ impl Vitals {
         let before = whole();
         let mut tally = Tally::new(names, sample(self.clock.now()));
         while !stopped.load(Ordering::Acquire) {
+            trip("vitals");
             let due = self.clock.now() + TICK;
             std::thread::park_timeout(Duration::from(TICK));
             let now = self.clock.now();
@@ -191,14 +190,14 @@ impl Vitals {
 /// A watch under way. It ends when dropped.
 pub struct Watch {
     stopped: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Client>>,
+    thread: Option<Member<Client>>,
 }
 
 impl Watch {
     /// Ends the watch and gives what was seen; nothing where watching itself failed.
     pub fn finish(mut self) -> Option<Client> {
         self.stop();
-        self.thread.take()?.join().ok()
+        self.thread.take()?.join()
     }
 
     fn stop(&self) {
@@ -257,7 +256,8 @@ mod tests {
         vitals.enlist_this("pace");
         vitals.enlist_queue(|| 3);
         vitals.enlist_queue(|| 2);
-        let watch = vitals.watch().unwrap();
+        let crew = Crew::new(&crate::pace::Signal::for_thread());
+        let watch = vitals.watch(&crew).unwrap();
         let deadline = clock.now() + Nanos(50_000_000);
         while clock.now() < deadline {
             std::hint::spin_loop();

@@ -35,6 +35,7 @@ pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
             started: "2026-01-02T03:04:05Z".into(),
             ended: "2026-01-02T03:04:15Z".into(),
             interrupted: false,
+            unsent: 0,
             timings: Reached::default(),
             error: None,
         }),

@@ -51,12 +51,23 @@ pub struct Status {
     pub ended: String,
     /// Whether the user stopped it before its plan was done.
     pub interrupted: bool,
+    /// Requests that were due when it was stopped, and have no record.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsent: u64,
     /// How the start went.
     #[serde(default)]
     pub timings: Reached,
     /// Why it ended early, if something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A file of the folder could not be written or read.
@@ -338,8 +349,10 @@ impl RunFolder {
         // A run that was killed has none of these, and is reported all the same.
         let status = self.status()?;
         let assessment: Assessment = self.read_if_there(ASSESSMENT)?.unwrap_or_default();
+        let unsent = status.as_ref().map_or(0, |status| status.unsent);
         let interrupted = status.is_none_or(|status| status.interrupted || status.error.is_some());
         Ok(RunFacts {
+            unsent,
             client: self.read_if_there(CLIENT)?,
             server: self.read_if_there(SERVER)?,
             ..facts(&plan, assessment, interrupted)
@@ -400,6 +413,7 @@ impl RunFolder {
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
     RunFacts {
+        unsent: 0,
         run: Run {
             backend: plan.backend.name.clone(),
             arrival: plan.load.arrival.to_string(),

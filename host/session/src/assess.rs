@@ -30,13 +30,14 @@ pub fn assess<E: Borrow<Exchange>>(
         exchanges.into_iter().map(Ok::<E, Infallible>),
         tokenizer,
         scorers,
+        || false,
     ) {
-        Ok(assessment) => assessment,
+        Ok(assessment) => assessment.unwrap_or_default(),
         Err(never) => match never {},
     }
 }
 
-/// The same for exchanges that are read.
+/// The same for exchanges that are read. `None` if it is given up.
 ///
 /// # Errors
 /// The first error of reading.
@@ -44,7 +45,8 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     tokenizer: &Tokenizer,
     scorers: &[Scorer],
-) -> Result<Assessment, X> {
+    given_up: impl Fn() -> bool,
+) -> Result<Option<Assessment>, X> {
     let mut assessment = Assessment::default();
     let mut judging: Vec<Judging> = scorers
         .iter()
@@ -61,17 +63,23 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
         .collect();
     let mut batch = Vec::with_capacity(BATCH);
     for exchange in exchanges {
+        if given_up() {
+            return Ok(None);
+        }
         let exchange = exchange?;
         let answered = exchange.borrow();
         if answered.phase == Phase::Measure && answered.is_ok() {
             batch.push(exchange);
             if batch.len() == BATCH {
-                add(&mut assessment, &batch, tokenizer, &mut judging);
+                add(&mut assessment, &batch, tokenizer, &mut judging, &given_up);
                 batch.clear();
             }
         }
     }
-    add(&mut assessment, &batch, tokenizer, &mut judging);
+    add(&mut assessment, &batch, tokenizer, &mut judging, &given_up);
+    if given_up() {
+        return Ok(None);
+    }
     for mut scorer in judging {
         match scorer.judge.finish() {
             Ok(scores) => assessment.run_scores.extend(scores),
@@ -79,7 +87,7 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
         }
     }
     assessment.means = means(&assessment.scores);
-    Ok(assessment)
+    Ok(Some(assessment))
 }
 
 /// A scorer at work.
@@ -93,6 +101,7 @@ fn add<E: Borrow<Exchange>>(
     batch: &[E],
     tokenizer: &Tokenizer,
     judging: &mut Vec<Judging>,
+    given_up: &impl Fn() -> bool,
 ) {
     let answered = || batch.iter().map(Borrow::borrow);
     let texts: Vec<String> = answered().map(text_of).collect();
@@ -103,7 +112,10 @@ fn add<E: Borrow<Exchange>>(
         }
         Err(error) => assessment.failed(error),
     }
-    judging.retain_mut(|scorer| answered().all(|exchange| judge(assessment, scorer, exchange)));
+    judging.retain_mut(|scorer| {
+        let mut exchanges = answered().take_while(|_| !given_up());
+        exchanges.all(|exchange| judge(assessment, scorer, exchange))
+    });
 }
 
 /// Has an answer scored. Returns whether the scorer is to continue.

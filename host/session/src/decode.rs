@@ -114,6 +114,7 @@ impl Decoder {
     /// Does what is next for a reply: decodes a batch of its frames, or puts the exchange together if the request has
     /// ended.
     pub fn work(&mut self, inbox: &Arc<Inbox>) -> Option<Box<Exchange>> {
+        load::crew::trip("decode");
         let mut exchange = None;
         match inbox.take() {
             Some(Found::Frames(batch)) => {

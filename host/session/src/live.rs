@@ -43,6 +43,8 @@ pub struct Live {
     pub output_tokens: Arc<AtomicU64>,
     /// The timings of the start.
     pub timings: Arc<Timings>,
+    /// Requests that were due when the run was stopped, and are not on record.
+    pub unsent: AtomicU64,
     /// The load on this client, once the measurement has ended; absent in virtual time.
     pub client: OnceLock<Client>,
     /// The server's own metrics, once the measurement has ended; absent if it was not asked.

@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use load::crew::{Crew, trip};
 use load::pace::Signal;
 use load::transport::Connect;
 use plugins::PluginError;
@@ -86,6 +88,7 @@ pub struct Loaded {
     folder: RunFolder,
     started: String,
     live: Arc<Live>,
+    crew: Crew,
     ended: Result<(), RunError>,
 }
 
@@ -93,8 +96,10 @@ pub struct Loaded {
 pub struct Kept {
     run: Checked,
     folder: RunFolder,
+    crew: Crew,
     ended: Result<(), RunError>,
     cut_short: bool,
+    unsent: u64,
     client: Option<Client>,
     server: Option<Server>,
     kept: Result<(), FolderError>,
@@ -153,8 +158,10 @@ impl Checked {
             None => Ok(()),
         });
         written.map_err(BeginError::Write)?;
+        let signal = executor.signal();
         let control = Control {
-            signal: executor.signal(),
+            crew: Crew::new(&signal),
+            signal,
             live: Arc::new(Live::timed_by(&self.timings)),
         };
         Ok(Begun {
@@ -183,6 +190,11 @@ impl<E> Begun<E> {
         &self.control.signal
     }
 
+    /// Starts the threads of the run, and those that look at it.
+    pub fn crew(&self) -> &Crew {
+        &self.control.crew
+    }
+
     /// What can be seen of the run while it goes on.
     pub fn live(&self) -> &Arc<Live> {
         &self.control.live
@@ -209,6 +221,7 @@ impl<E> Begun<E> {
             folder,
             started,
             live: control.live,
+            crew: control.crew,
             ended,
         }
     }
@@ -229,6 +242,7 @@ impl Loaded {
             folder,
             started,
             live,
+            crew,
             ended,
         } = self;
         let error = ended.as_ref().err();
@@ -236,6 +250,7 @@ impl Loaded {
             started,
             ended: ending.at.clone(),
             interrupted: ending.interrupted,
+            unsent: live.unsent.load(Ordering::Acquire),
             timings: run.timings.reached(),
             error: error.map(|error| run.parts.secrets.redact(&error.to_string())),
         };
@@ -251,6 +266,8 @@ impl Loaded {
             run,
             folder,
             cut_short: status.interrupted || status.error.is_some(),
+            unsent: status.unsent,
+            crew,
             ended,
             client,
             server,
@@ -295,16 +312,44 @@ impl Kept {
     /// # Errors
     /// Where records cannot be read.
     pub fn assess(self) -> Result<Assessed, FolderError> {
+        self.assess_until(|| false)
+    }
+
+    /// The same, but given up as soon as this holds: then nothing is counted or judged.
+    ///
+    /// # Errors
+    /// Where records cannot be read.
+    pub fn assess_until(self, given_up: impl Fn() -> bool) -> Result<Assessed, FolderError> {
         let Kept {
             run,
             folder,
-            ended,
-            cut_short,
+            crew,
+            mut ended,
+            mut cut_short,
+            unsent,
             client,
             server,
             mut kept,
         } = self;
-        let assessment = assess_read(folder.read()?, &run.tokenizer, &run.scorers)?;
+        let assessed = crew.guard("assess", || {
+            trip("assess");
+            let exchanges = folder.read()?;
+            assess_read(exchanges, &run.tokenizer, &run.scorers, &given_up)
+        });
+        let assessment = match (assessed.transpose()?.flatten(), crew.panicked()) {
+            (Some(assessment), _) => assessment,
+            (None, panicked) => {
+                let why = match panicked {
+                    Some(panicked) => RunError::Panicked(panicked),
+                    None => RunError::Unassessed,
+                };
+                let mut none = Assessment::default();
+                none.failed(why.to_string());
+                ended = ended.and(Err(why));
+                cut_short = true;
+                none
+            }
+        };
         kept = kept.and(folder.write_assessment(&assessment));
         let secrets = &run.parts.secrets;
         let lines = run.log.drain();
@@ -312,6 +357,7 @@ impl Kept {
         kept = kept.and(folder.write_log(&logged));
         let unjudged = Unjudged::of(&assessment);
         let facts = RunFacts {
+            unsent,
             client,
             server,
             ..folder::facts(&run.plan, assessment, cut_short)

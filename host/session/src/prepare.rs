@@ -1,16 +1,18 @@
 //! Preparation: samples become requests ahead of time, so that the bytes of a request are ready before
 //! it is due. One thread asks the dataset for samples, a second has the backend write their requests.
 
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytes::Bytes;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 
 use crate::decode::{FailureLimit, failed};
 use crate::run::{Parts, RunError};
+use load::crew::{Crew, Member, trip};
+use load::pace::Signal;
 use load::transport::Request;
 use model::connection::Version;
 use model::exchange::{FailureClass, Outcome, Phase, Prepared, SampleFacts, Turn};
@@ -40,6 +42,10 @@ const AHEAD_BYTES: usize = 1 << 30;
 const AHEAD: u64 = 4096;
 /// The approximate size of a request apart from its body.
 const REQUEST_BYTES: usize = 1 << 10;
+/// How often a waiting pacer looks whether the run was stopped.
+const GLANCE: Duration = Duration::from_millis(20);
+/// How long a plugin's call under way is waited for after the run was stopped; then it is left to itself.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A request in waiting.
 pub enum Item {
@@ -68,6 +74,7 @@ pub struct Preparation {
     plan: Plan,
     failures: FailureLimit,
     framing: Framing,
+    crew: Crew,
 }
 
 struct Writer {
@@ -84,7 +91,8 @@ struct Writer {
 pub struct Feed {
     items: Receiver<Item>,
     stock: Arc<Stock>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Member<()>>,
+    signal: Signal,
 }
 
 /// How much lies ready.
@@ -109,7 +117,13 @@ impl Preparation {
     ///
     /// # Errors
     /// If a plugin refuses its configuration or input, or traps.
-    pub fn open(plan: &Plan, parts: &Parts, failures: &FailureLimit) -> Result<Self, PluginError> {
+    pub fn open(
+        plan: &Plan,
+        parts: &Parts,
+        failures: &FailureLimit,
+        crew: &Crew,
+    ) -> Result<Self, PluginError> {
+        trip("open");
         let mut dialect = parts.backend.open()?;
         let framing = dialect.framing(plan.request.stream)?.into();
         Ok(Preparation {
@@ -127,6 +141,7 @@ impl Preparation {
             plan: plan.clone(),
             failures: failures.clone(),
             framing,
+            crew: crew.clone(),
         })
     }
 
@@ -142,7 +157,7 @@ impl Preparation {
     pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
         let mut items = Vec::new();
         let wanted = self.plan.load.warmup;
-        while items.len() < wanted as usize {
+        while items.len() < wanted as usize && !self.crew.signal().is_stopped() {
             let left = wanted - items.len() as u32;
             let samples = self.samples.spare(left.min(BATCH))?;
             if samples.is_empty() {
@@ -166,17 +181,17 @@ impl Preparation {
             most: usize::try_from(wanted.saturating_add(AHEAD)).unwrap_or(usize::MAX),
             ..Stock::default()
         });
-        let shared = Arc::clone(&stock);
-        let thread = std::thread::Builder::new()
-            .name("prepare".into())
-            .spawn(move || {
-                self.run(&sender, &shared);
-                shared.complete();
-            })?;
+        let completing = Completing(Arc::clone(&stock));
+        let crew = self.crew.clone();
+        let thread = crew.start("prepare", None, move || {
+            let Completing(stock) = &completing;
+            self.run(&sender, stock);
+        })?;
         Ok(Feed {
             items,
             stock,
             thread: Some(thread),
+            signal: crew.signal().clone(),
         })
     }
 
@@ -186,35 +201,39 @@ impl Preparation {
             mut writer,
             plan,
             failures,
+            crew,
             ..
         } = self;
         let planned = plan.requests().unwrap_or(u64::MAX);
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
-        std::thread::scope(|scope| {
-            let sampler = std::thread::Builder::new().name("sample".into());
-            let started = sampler.spawn_scoped(scope, move || sample(samples, planned, &sampled));
-            if let Err(cause) = started {
-                return failures.abort(RunError::Thread(cause));
-            }
-            // Dropped at the end of this scope: a sampler that waits for room then finds no receiver.
-            let batches: Receiver<Result<Vec<Sample>, PluginError>> = batches;
-            let mut index = 0;
-            for batch in &batches {
-                let batch = match batch {
-                    Ok(batch) => batch,
-                    Err(error) => return failures.abort(error.into()),
-                };
-                for sample in batch {
-                    if plan.holds(index) {
-                        let item = writer.write(index, Phase::Measure, sample);
-                        if !stock.add(item.bytes()) || items.send(item).is_err() {
-                            return;
+        let sampler = crew.start("sample", None, move || sample(samples, planned, &sampled));
+        let sampler = match sampler {
+            Ok(sampler) => sampler,
+            Err(cause) => return failures.abort(RunError::Thread(cause)),
+        };
+        let write_all =
+            |writer: &mut Writer, batches: Receiver<Result<Vec<Sample>, PluginError>>| {
+                let mut index = 0;
+                for batch in &batches {
+                    let batch = match batch {
+                        Ok(batch) => batch,
+                        Err(error) => return failures.abort(error.into()),
+                    };
+                    for sample in batch {
+                        trip("prepare");
+                        if plan.holds(index) {
+                            let item = writer.write(index, Phase::Measure, sample);
+                            if !stock.add(item.bytes()) || items.send(item).is_err() {
+                                return;
+                            }
                         }
+                        index += 1;
                     }
-                    index += 1;
                 }
-            }
-        });
+            };
+        // Takes the receiver with it: a sampler that waits for room then finds none.
+        write_all(&mut writer, batches);
+        sampler.join();
     }
 }
 
@@ -223,6 +242,7 @@ fn sample(mut samples: Samples, planned: u64, batches: &Sender<Result<Vec<Sample
     let mut given = 0;
     let mut limit = FIRST_BATCH;
     while given < planned {
+        trip("sample");
         let batch = samples.next(limit.min(u32::try_from(planned - given).unwrap_or(BATCH)));
         let size = batch.as_ref().map_or(0, Vec::len);
         if batch.is_ok() && size == 0 {
@@ -389,11 +409,18 @@ impl Item {
 }
 
 impl Feed {
-    /// The next request; waits if preparation is behind. `None` when there are no more.
+    /// The next request; waits if preparation is behind, until the run is stopped. `None` when there are no more.
     pub fn next(&self) -> Option<Item> {
-        let item = self.items.recv().ok()?;
-        self.stock.take(item.bytes());
-        Some(item)
+        loop {
+            match self.items.recv_timeout(GLANCE) {
+                Ok(item) => {
+                    self.stock.take(item.bytes());
+                    return Some(item);
+                }
+                Err(RecvTimeoutError::Timeout) if !self.signal.is_stopped() => {}
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Waits until this many requests are ready, or as many as may be, or all there are.
@@ -405,29 +432,56 @@ impl Feed {
             && state.bytes < AHEAD_BYTES
             && each(state.items)
         {
-            let glance = std::time::Duration::from_millis(100);
-            state = self
-                .stock
-                .changed
-                .wait_timeout(state, glance)
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .0;
+            state = self.stock.wait(state, GLANCE);
         }
     }
 }
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.stock.lock().unwanted = true;
+        let mut state = self.stock.lock();
+        state.unwanted = true;
         self.stock.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let mut waited = Duration::ZERO;
+        while !state.complete && waited < GRACE {
+            state = self.stock.wait(state, GLANCE);
+            waited += if self.signal.is_stopped() {
+                GLANCE
+            } else {
+                Duration::ZERO
+            };
+        }
+        let complete = state.complete;
+        drop(state);
+        if let Some(thread) = self.thread.take().filter(|_| complete) {
+            thread.join();
         }
     }
 }
 
+/// Says that there will be no more, whatever ends the preparation.
+struct Completing(Arc<Stock>);
+
+impl Drop for Completing {
+    fn drop(&mut self) {
+        self.0.complete();
+    }
+}
+
 impl Stock {
-    fn lock(&self) -> std::sync::MutexGuard<'_, StockState> {
+    /// Waits for a change, at most this long.
+    fn wait<'s>(
+        &'s self,
+        state: MutexGuard<'s, StockState>,
+        most: Duration,
+    ) -> MutexGuard<'s, StockState> {
+        self.changed
+            .wait_timeout(state, most)
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StockState> {
         self.state
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())

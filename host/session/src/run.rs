@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::decode::FailureLimit;
 use crate::decode::crew::most;
 use crate::prepare::Preparation;
+use load::crew::{Crew, Panicked};
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
 use load::pace::Signal;
@@ -31,7 +32,7 @@ mod server_control;
 
 pub use crate::live::Live;
 
-use backstage::{Alarm, Backstage, propagate, thread};
+use backstage::Backstage;
 use conductor::Conductor;
 use server_control::ServerControl;
 
@@ -98,8 +99,19 @@ pub enum RunError {
         cause: String,
     },
     /// A thread could not be started.
-    #[error("cannot start a thread: {0}")]
+    #[error(
+        "cannot start a thread: {0}; is the number of processes or the memory limited (ulimit -u, ulimit -v)?"
+    )]
     Thread(std::io::Error),
+    /// A thread of the run panicked.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
+    /// The user did not wait until answers were counted and judged.
+    #[error("interrupted before all answers were counted and judged, so none of them is")]
+    Unassessed,
+    /// The user stopped it before it began.
+    #[error("interrupted before the first request")]
+    Interrupted,
 }
 
 /// How the outside may influence a run.
@@ -109,6 +121,8 @@ pub struct Control {
     pub signal: Signal,
     /// The state of the run, for display.
     pub live: Arc<Live>,
+    /// Starts the threads of the run.
+    pub crew: Crew,
 }
 
 impl RunError {
@@ -221,29 +235,34 @@ where
         let napper = stage.may_nap().then(|| handle.napper());
         orders.push(handle);
         let worker = stage.worker(connect);
-        let alarm = Alarm(control.signal.clone());
         let signal = control.signal.clone();
         let vitals = stage.vitals.as_ref();
-        threads.push(thread(&format!("read-{number}"), vitals, move || {
-            let _alarm = alarm;
-            let mut runtime = tokio::runtime::Builder::new_current_thread();
-            if let Some(napper) = napper {
-                runtime.on_thread_park(napper.settle(signal));
-            }
-            runtime
-                .enable_all()
-                .build()
-                .map(|runtime| runtime.block_on(worker.run(receiver)))
-        })?);
+        let reader = control
+            .crew
+            .start(&format!("read-{number}"), vitals, move || {
+                let mut runtime = tokio::runtime::Builder::new_current_thread();
+                if let Some(napper) = napper {
+                    runtime.on_thread_park(napper.settle(signal));
+                }
+                runtime
+                    .enable_all()
+                    .build()
+                    .map(|runtime| runtime.block_on(worker.run(receiver)))
+            });
+        threads.push(reader.map_err(RunError::Thread)?);
     }
     control.signal.attach();
     if let Some(vitals) = &stage.vitals {
         vitals.enlist_this("pace");
     }
-    let conducted = pollster::block_on(stage.conduct(&orders, prepared));
+    let conducted = control.crew.guard("pace", || {
+        pollster::block_on(stage.conduct(&orders, prepared))
+    });
     drop(orders);
+    let mut conducted = conducted.unwrap_or(Ok(()));
     for thread in threads {
-        propagate(thread.join()).map_err(RunError::Thread)?;
+        let read = thread.join().unwrap_or(Ok(()));
+        conducted = conducted.and(read.map_err(RunError::Thread));
     }
     stage.finish(conducted)
 }
@@ -301,7 +320,21 @@ impl<'r> Stage<'r> {
         vitals: Option<Arc<Vitals>>,
     ) -> Result<(Self, Prepared<'r>), RunError> {
         let failures = FailureLimit::new(control.signal.clone());
-        let preparation = Preparation::open(plan, parts, &failures)?;
+        let preparation = {
+            let (plan, parts, failures) = (plan.clone(), parts.clone(), failures.clone());
+            let crew = control.crew.clone();
+            let open = move || Preparation::open(&plan, &parts, &failures, &crew);
+            let opened = control.crew.until_stopped("open", open);
+            match opened.map_err(RunError::Thread)? {
+                Some(preparation) => preparation?,
+                None => {
+                    return Err(control
+                        .crew
+                        .panicked()
+                        .map_or(RunError::Interrupted, Into::into));
+                }
+            }
+        };
         let server_control = ServerControl::open(plan, parts)?;
         let live = &control.live;
         live.begin(plan, &parts.trace, clock, &control.signal, vitals.as_ref());
@@ -382,6 +415,9 @@ impl<'r> Stage<'r> {
     fn finish(self, conducted: Result<(), RunError>) -> Result<(), RunError> {
         let recorded = self.backstage.finish();
         self.control.live.end();
-        recorded.and(conducted)
+        match self.control.crew.panicked() {
+            Some(panicked) => Err(panicked.into()),
+            None => recorded.and(conducted),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A worker's connections: opened ahead of need, taken by requests, put back.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -9,10 +9,12 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 
 use super::{Opened, Worker};
-use crate::transport::{Connect, Connection};
+use crate::pace::Signal;
+use crate::transport::{Connect, Connection, SHARED_BY};
 use model::clock::Clock;
 use model::connection::Reuse;
 use model::connection::Version;
@@ -24,6 +26,9 @@ const OPENING: usize = 128;
 /// How long an unused connection may have been idle and still be used again. Servers close theirs
 /// after five seconds (uvicorn) or more; a request that meets the close would count as failed.
 const REUSE_WITHIN: Nanos = Nanos(2_000_000_000);
+/// The most connections of a worker that wait for the next turn of their conversations. A conversation does not say
+/// which turn is its last, so of more than these the one that has waited longest is closed.
+pub(super) const KEPT: usize = 256;
 
 /// Why a request got no connection.
 type Refusal = (FailureClass, String);
@@ -34,6 +39,7 @@ pub(super) struct Pool<C: Connect> {
     clock: Clock,
     limit: Nanos,
     reuse: Reuse,
+    signal: Signal,
     opened: Arc<Opened>,
     places: Vec<Place<C::Io>>,
 }
@@ -43,9 +49,28 @@ struct Place<Io> {
     /// The free ones; for shared connections, all.
     idle: RefCell<VecDeque<Connection<Io>>>,
     /// Those that are reserved for their conversations.
-    kept: RefCell<HashMap<Arc<str>, Connection<Io>>>,
-    /// Held while a connection that others can share is opened, so that they wait for it.
-    sharing: Mutex<()>,
+    kept: RefCell<Kept<Io>>,
+    /// The openings under way of connections that can be shared.
+    openings: RefCell<Vec<Rc<Opening>>>,
+}
+
+/// Connections that are reserved for conversations.
+struct Kept<Io> {
+    connections: HashMap<Arc<str>, (u64, Connection<Io>)>,
+    /// The conversations in the order in which their connections came to rest; a number that the connection no longer
+    /// has belongs to one that was taken since.
+    order: VecDeque<(u64, Arc<str>)>,
+    next: u64,
+}
+
+/// A connection that is being opened for several requests.
+#[derive(Default)]
+struct Opening {
+    /// Requests that wait for it.
+    waiting: Cell<usize>,
+    /// Why there is none, once that is known.
+    result: OnceCell<Result<(), Refusal>>,
+    ended: Notify,
 }
 
 impl<C: Connect + Clone + 'static> Pool<C> {
@@ -55,12 +80,17 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             clock: worker.clock,
             limit: worker.timeouts.connect,
             reuse: worker.reuse,
+            signal: worker.signal.clone(),
             opened: Arc::clone(&worker.opened),
             places: (0..worker.targets.max(1))
                 .map(|_| Place {
                     idle: RefCell::default(),
-                    kept: RefCell::default(),
-                    sharing: Mutex::new(()),
+                    kept: RefCell::new(Kept {
+                        connections: HashMap::new(),
+                        order: VecDeque::new(),
+                        next: 0,
+                    }),
+                    openings: RefCell::default(),
                 })
                 .collect(),
         }
@@ -75,14 +105,15 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         &self.places[target as usize % self.places.len()]
     }
 
-    /// Opens `count` connections, spread over the targets, a limited number at the same time.
+    /// Opens `count` connections, spread over the targets, a limited number at the same time. Begins no more once
+    /// the run is stopped.
     pub(crate) async fn open_ahead(self: Rc<Self>, count: usize) {
         let next = Rc::new(Cell::new(0));
         let mut openers = tokio::task::JoinSet::new();
         for _ in 0..count.min(OPENING) {
             let (pool, next) = (Rc::clone(&self), Rc::clone(&next));
             openers.spawn_local(async move {
-                while next.get() < count {
+                while next.get() < count && !pool.signal.is_stopped() {
                     let target = next.replace(next.get() + 1) % pool.places.len();
                     Rc::clone(&pool).open_spare(target as u32).await;
                 }
@@ -99,7 +130,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
                 let opened = self.open(target).await;
                 opened.map(|connection| place.idle.borrow_mut().push_back(connection))
             }
-            Version::Http2 => self.shared(target).await.map(drop),
+            Version::Http2 => self.shared(target, false).await.map(drop),
         };
         self.opened.settled.fetch_add(1, Ordering::AcqRel);
         if opened.is_err() {
@@ -122,15 +153,18 @@ impl<C: Connect + Clone + 'static> Pool<C> {
 
     /// A connection for a request: one that is free, or a new one for which the request waits.
     pub async fn take(
-        &self,
+        self: &Rc<Self>,
         target: u32,
         session: Option<&str>,
     ) -> Result<Connection<C::Io>, Refusal> {
         if self.connect.version() == Version::Http2 {
-            return self.shared(target).await;
+            return self.shared(target, true).await;
         }
-        let kept = &self.place(target).kept;
-        let own = session.and_then(|session| kept.borrow_mut().remove(session));
+        let own = {
+            let mut kept = self.place(target).kept.borrow_mut();
+            kept.close_stale(self.clock.now());
+            session.and_then(|session| kept.take(session))
+        };
         if let Some(connection) = self.checked(own).await {
             return Ok(connection);
         }
@@ -150,37 +184,55 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     /// The connection, if it can still be used.
     async fn checked(&self, connection: Option<Connection<C::Io>>) -> Option<Connection<C::Io>> {
         let mut connection = connection?;
-        let now = self.clock.now();
-        let is_stale = connection
-            .idle_since()
-            .is_some_and(|since| now.since(since) > REUSE_WITHIN);
+        let is_stale = is_stale(&connection, self.clock.now());
         let is_usable = !is_stale && poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
         is_usable.then_some(connection)
     }
 
-    /// A slot on a shared connection.
-    async fn shared(&self, target: u32) -> Result<Connection<C::Io>, Refusal> {
+    /// A slot on a shared connection. Where none is free, connections are opened, one for as many requests as can
+    /// share it; a request waits for the one that was begun for it, and no longer than opening it may take.
+    async fn shared(
+        self: &Rc<Self>,
+        target: u32,
+        needed: bool,
+    ) -> Result<Connection<C::Io>, Refusal> {
         let place = self.place(target);
-        let find = || place.idle.borrow().iter().find_map(Connection::share);
-        if let Some(shared) = find() {
-            return Ok(shared);
-        }
-        let _alone = place.sharing.lock().await;
-        if let Some(shared) = find() {
-            return Ok(shared);
-        }
-        let connection = self.open(target).await?;
-        let shared = connection.share();
-        let mut idle = place.idle.borrow_mut();
-        idle.retain_mut(|connection| connection.share().is_some());
-        match shared {
-            Some(mut shared) => {
-                idle.push_back(connection);
-                shared.waited();
-                Ok(shared)
+        loop {
+            if let Some(shared) = place.share() {
+                return Ok(shared);
             }
-            None => Ok(connection),
+            let opening = place.opening_with_room();
+            let opening = opening.unwrap_or_else(|| self.begin(target, needed));
+            opening.waiting.set(opening.waiting.get() + 1);
+            opening.wait().await?;
         }
+    }
+
+    /// Begins to open a connection that can be shared, on a task of its own: others may wait for it even if the
+    /// request for which it was begun is given up.
+    fn begin(self: &Rc<Self>, target: u32, needed: bool) -> Rc<Opening> {
+        let opening = Rc::new(Opening::default());
+        let place = self.place(target);
+        place.openings.borrow_mut().push(Rc::clone(&opening));
+        let (pool, begun) = (Rc::clone(self), Rc::clone(&opening));
+        tokio::task::spawn_local(async move {
+            let opened = pool.open(target).await;
+            let place = pool.place(target);
+            let mut openings = place.openings.borrow_mut();
+            openings.retain(|other| !Rc::ptr_eq(other, &begun));
+            let result = opened.map(|mut connection| {
+                if needed {
+                    connection.waited();
+                }
+                let mut idle = place.idle.borrow_mut();
+                // One whose places are all taken has free ones again when replies end.
+                idle.retain(Connection::is_open);
+                idle.push_back(connection);
+            });
+            let _ = begun.result.set(result);
+            begun.ended.notify_waiters();
+        });
+        opening
     }
 
     /// Takes a connection back after its reply has ended.
@@ -194,12 +246,85 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             _ if matches!(connection, Connection::Http2(_)) => {}
             (Reuse::Never, _) => {}
             (Reuse::Session, Some(session)) => {
-                let kept = &self.place(target).kept;
-                kept.borrow_mut().insert(session, connection);
+                let mut kept = self.place(target).kept.borrow_mut();
+                kept.close_stale(self.clock.now());
+                kept.put(session, connection);
             }
             (Reuse::Session, None) | (Reuse::KeepAlive, _) => {
                 self.place(target).idle.borrow_mut().push_back(connection);
             }
+        }
+    }
+}
+
+/// Whether a connection has been idle for too long to be used again.
+fn is_stale<Io>(connection: &Connection<Io>, now: Nanos) -> bool
+where
+    Io: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let since = connection.idle_since();
+    since.is_some_and(|since| now.since(since) > REUSE_WITHIN)
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Place<Io> {
+    /// A free place on a connection that is there.
+    fn share(&self) -> Option<Connection<Io>> {
+        self.idle.borrow().iter().find_map(Connection::share)
+    }
+
+    /// A connection on its way that has room for another request.
+    fn opening_with_room(&self) -> Option<Rc<Opening>> {
+        let openings = self.openings.borrow();
+        let room = |opening: &&Rc<Opening>| opening.waiting.get() < SHARED_BY;
+        openings.iter().find(room).map(Rc::clone)
+    }
+}
+
+impl Opening {
+    /// Waits for its end.
+    async fn wait(&self) -> Result<(), Refusal> {
+        loop {
+            let ended = self.ended.notified();
+            if let Some(result) = self.result.get() {
+                return result.clone();
+            }
+            ended.await;
+        }
+    }
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
+    fn take(&mut self, session: &str) -> Option<Connection<Io>> {
+        let (_, connection) = self.connections.remove(session)?;
+        Some(connection)
+    }
+
+    /// Keeps a connection; closes the one that has waited longest if there are too many.
+    fn put(&mut self, session: Arc<str>, connection: Connection<Io>) {
+        let number = self.next;
+        self.next += 1;
+        self.order.push_back((number, Arc::clone(&session)));
+        self.connections.insert(session, (number, connection));
+        while self.connections.len() > KEPT || self.order.len() > 2 * KEPT {
+            self.close_first();
+        }
+    }
+
+    /// Closes those that will not be used again, because they have been idle for too long.
+    fn close_stale(&mut self, now: Nanos) {
+        while let Some((number, session)) = self.order.front() {
+            match self.connections.get(session) {
+                Some((own, kept)) if own == number && !is_stale(kept, now) => return,
+                _ => self.close_first(),
+            }
+        }
+    }
+
+    fn close_first(&mut self) {
+        if let Some((number, session)) = self.order.pop_front()
+            && (self.connections.get(&session)).is_some_and(|(own, _)| *own == number)
+        {
+            self.connections.remove(&session);
         }
     }
 }

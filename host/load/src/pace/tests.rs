@@ -234,3 +234,50 @@ async fn a_cap_holds_a_ramp_back() {
         ]
     );
 }
+
+/// Millions may be due when a run is stopped. None of them is drawn any more, and their number is known.
+#[tokio::test(start_paused = true)]
+async fn a_stop_leaves_what_was_due_undrawn() {
+    let clock = Clock::start();
+    let second = |rate: f64| Arrival::Constant { rate };
+    for (arrival, limit, left) in [
+        (Arrival::Inf, None, 10_000_000 - 4),
+        // Due at 0, 250 and 500 ms: two are in flight, the third waits, and more are not due.
+        (second(4.0), None, 0),
+        // A thousand were due in the half second before the stop, and one at it.
+        (second(2_000.0), Some(Nanos(9_000 * MS)), 1_001 - 3),
+    ] {
+        let signal = Signal::for_task();
+        let pacing = Pacing {
+            origin: clock.now(),
+            duration: limit,
+            slots: Some(if matches!(arrival, Arrival::Inf) {
+                3
+            } else {
+                2
+            }),
+            capped: true,
+            thinking: None,
+        };
+        let drawn = std::cell::Cell::new(0_u64);
+        let due_times = arrival.due_times(1, Some(10_000_000), &Trace::default());
+        let paced = pace(
+            &clock,
+            &signal,
+            &pacing,
+            due_times.take(10_000_000),
+            || {
+                drawn.set(drawn.get() + 1);
+                Some(drawn.get())
+            },
+            |item, _| item,
+        );
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            signal.stop();
+        };
+        let (unsent, ()) = tokio::join!(paced, stop);
+        assert_eq!(unsent, left, "{arrival:?}");
+        assert!(drawn.get() <= 4, "{arrival:?}: {} were drawn", drawn.get());
+    }
+}

@@ -28,6 +28,8 @@ use model::units::Nanos;
 const READ_BYTES: usize = 64 << 10;
 /// The maximum length of a reply's head.
 const HEAD_BYTES: usize = 64 << 10;
+/// Up to this length, a head is parsed with every read: what is no HTTP at all is seen at once.
+const SHORT_HEAD_BYTES: usize = 1 << 10;
 /// The maximum number of headers of a reply.
 const HEAD_FIELDS: usize = 128;
 /// The maximum number of interim replies before the reply itself. Servers send one or two.
@@ -169,8 +171,10 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                     return Poll::Ready(Err(broken(&error)));
                 }
             }
-            let news = std::mem::take(&mut reply.has_news) || reply.bytes.len() > HEAD_BYTES;
-            if news && let Some(head) = self.read_head(reply).transpose() {
+            let is_short = reply.bytes.len() <= SHORT_HEAD_BYTES;
+            let is_long = reply.bytes.len() > HEAD_BYTES;
+            let has_news = std::mem::take(&mut reply.has_news) || is_short || is_long;
+            if has_news && let Some(head) = self.read_head(reply).transpose() {
                 return Poll::Ready(head);
             }
         }

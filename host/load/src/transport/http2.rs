@@ -3,9 +3,12 @@
 //! A task of its own drives the connection, and must run on the thread's `LocalSet`. The
 //! instant of a reply's bytes is that of the connection's last read when they are taken from it:
 //! streams are woken in the order in which their bytes came, before the connection is read again.
+//! [`outgoing`] says when a request went out.
+
+mod outgoing;
 
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -22,30 +25,36 @@ use super::stamp::{Marks, Wire};
 use super::{Broke, Head, Opened, Sink, Unanswered};
 use model::exchange;
 use model::units::Nanos;
+use outgoing::{Noted, Outgoing};
 
 /// The most requests that share a connection: what servers allow by default
 /// (RFC 9113, 6.5.2, recommends no less).
-const STREAMS: usize = 100;
+pub const STREAMS: usize = 100;
 /// How much of a reply may come before it was taken. It is taken at once, unless the backlog is full.
 const WINDOW_BYTES: u32 = 256 << 10;
 /// The same for all replies of a connection: what ten thousand replies on a hundred connections may take together has
 /// to stay small.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
-/// A place on a connection.
+/// A place on a connection, or the connection itself.
 pub struct Stream {
     shared: Rc<Shared>,
     sender: http2::SendRequest<Full<Bytes>>,
     body: Option<Incoming>,
+    /// Whether a request has it; else it only stands for the connection.
+    is_place: bool,
 }
 
 /// What the slots on a connection share.
 struct Shared {
     wire: Rc<Wire>,
+    outgoing: Rc<Outgoing>,
     facts: exchange::Connection,
     /// Whether a request waited for the connection; of that request alone.
     waited: Cell<bool>,
     taken: Cell<usize>,
+    /// How many requests the server takes at the same time.
+    allowed: Cell<usize>,
     used: Cell<bool>,
 }
 
@@ -59,52 +68,72 @@ impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
     }
 }
 
-/// Performs the handshake; returns the first slot.
+/// Performs the handshake; returns the connection, which has places to share.
 pub async fn open<Io>(opened: Opened<Io>) -> Result<Stream, String>
 where
     Io: AsyncRead + AsyncWrite + Unpin + 'static,
 {
+    let outgoing = Rc::default();
+    let io = Noted::new(opened.io, &outgoing, opened.wire.clock);
     let (sender, connection) = http2::Builder::new(Local)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .handshake(TokioIo::new(opened.io))
+        .handshake(TokioIo::new(io))
         .await
         .map_err(|cause| format!("HTTP/2 failed: {}", in_words(&cause)))?;
-    tokio::task::spawn_local(connection);
+    let shared = Rc::new(Shared {
+        wire: opened.wire,
+        outgoing,
+        facts: opened.facts,
+        waited: Cell::new(false),
+        taken: Cell::new(0),
+        allowed: Cell::new(connection.current_max_send_streams()),
+        used: Cell::new(false),
+    });
+    let drives = Rc::clone(&shared);
+    tokio::task::spawn_local(async move {
+        let mut connection = std::pin::pin!(connection);
+        poll_fn(|cx| {
+            let driven = connection.as_mut().poll(cx);
+            // The server may say so at any time, and usually does at once.
+            drives.allowed.set(connection.current_max_send_streams());
+            driven
+        })
+        .await
+    });
     Ok(Stream {
-        shared: Rc::new(Shared {
-            wire: opened.wire,
-            facts: opened.facts,
-            waited: Cell::new(false),
-            taken: Cell::new(1),
-            used: Cell::new(false),
-        }),
+        shared,
         sender,
         body: None,
+        is_place: false,
     })
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.shared.taken.set(self.shared.taken.get() - 1);
+        let taken = self.shared.taken.get();
+        self.shared.taken.set(taken - usize::from(self.is_place));
     }
 }
 
 impl Stream {
-    /// Whether the connection still takes requests.
+    /// Whether the connection still takes requests, and the next can be told from those before it.
     pub(crate) fn is_usable(&self) -> bool {
-        !self.sender.is_closed()
+        !self.sender.is_closed() && self.shared.outgoing.is_sure()
     }
 
     /// Another place, if there is one.
     pub fn share(&self) -> Option<Self> {
         let taken = self.shared.taken.get();
-        (self.is_usable() && taken < STREAMS).then(|| {
+        // A server that allows none for now gets one, and says what becomes of it.
+        let most = self.shared.allowed.get().clamp(1, STREAMS);
+        (self.is_usable() && taken < most).then(|| {
             self.shared.taken.set(taken + 1);
             Stream {
                 shared: Rc::clone(&self.shared),
                 sender: self.sender.clone(),
                 body: None,
+                is_place: true,
             }
         })
     }
@@ -140,15 +169,16 @@ impl Stream {
         marks: &Rc<Marks>,
     ) -> Result<Head, Unanswered> {
         self.shared.used.set(true);
-        self.shared.wire.await_write(marks);
+        let waiting = self.shared.outgoing.wait(marks);
         let sent = self.sender.try_send_request(request).await;
+        drop(waiting);
         let (head, body) = match sent {
             Ok(reply) => reply.into_parts(),
             Err(mut error) => {
                 return Err(match error.take_message() {
                     None => Unanswered::Broke(in_words(error.error())),
                     Some(request) => {
-                        self.shared.wire.forget(marks);
+                        marks.sent.set(None);
                         Unanswered::Unsent(super::Request::Http2(Box::new(request)))
                     }
                 });

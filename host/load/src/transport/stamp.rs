@@ -27,7 +27,7 @@ pub struct Wire {
 /// The instants of one request.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// When its first byte was handed to the socket.
+    /// When its first byte was handed to the socket; over HTTP/2, that of its header block.
     pub sent: Cell<Option<Nanos>>,
     /// When its last byte was.
     pub written: Cell<Option<Nanos>>,
@@ -75,13 +75,6 @@ impl Wire {
     /// The next write carries this request.
     pub(crate) fn await_write(&self, marks: &Rc<Marks>) {
         self.unsent.borrow_mut().push(Rc::clone(marks));
-    }
-
-    /// This request is not sent here after all.
-    pub(crate) fn forget(&self, marks: &Rc<Marks>) {
-        let mut unsent = self.unsent.borrow_mut();
-        unsent.retain(|other| !Rc::ptr_eq(other, marks));
-        marks.sent.set(None);
     }
 
     /// Bytes are handed to the socket now.

@@ -90,6 +90,7 @@ pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> Shown {
             started: "2026-01-02T03:04:05.6Z".to_owned(),
             ended: "2026-01-02T03:05:05.6Z".to_owned(),
             interrupted: false,
+            unsent: 0,
             timings: Default::default(),
             error: None,
         }),

@@ -125,6 +125,9 @@ pub struct RunFacts {
     /// Scores of the run as a whole by name. Values are finite.
     #[serde(default)]
     pub run_scores: BTreeMap<String, f64>,
+    /// Measured requests that were due when the run was stopped, and have no record of their own.
+    #[serde(default)]
+    pub unsent: u64,
     /// How often scorers failed.
     #[serde(default)]
     pub scorer_errors: u64,
@@ -136,6 +139,10 @@ pub struct RunFacts {
     pub server: Option<Server>,
 }
 
+/// What stands in the record of a request that was never sent.
+pub const NOT_SENT: &str =
+    "it was due, but the run ended before a slot came free or it could be sent";
+
 impl From<Run> for RunFacts {
     fn from(run: Run) -> Self {
         RunFacts {
@@ -143,6 +150,7 @@ impl From<Run> for RunFacts {
             retokenized: Column::default(),
             scores: BTreeMap::new(),
             run_scores: BTreeMap::new(),
+            unsent: 0,
             scorer_errors: 0,
             client: None,
             server: None,

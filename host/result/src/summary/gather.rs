@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::facts::NOT_SENT;
 use super::goodput::Judged;
 use super::load::Load;
 use super::messages::Messages;
@@ -117,7 +118,20 @@ impl<'a> Gather<'a> {
         self.held_back += u64::from(held_back);
     }
 
+    /// Counts the requests that were due, but have no record because the run was stopped.
+    fn count_unsent(&mut self) {
+        let unsent = self.facts.unsent;
+        if unsent > 0 {
+            let messages = self.messages.entry(FailureClass::NotSent).or_default();
+            messages.add_many(self.requests.total, unsent, NOT_SENT);
+            self.requests.total += unsent;
+            self.requests.failed += unsent;
+            self.held_back += unsent;
+        }
+    }
+
     pub(super) fn finish(mut self) -> Summary {
+        self.count_unsent();
         let run = Run {
             percentiles: percentiles(&self.facts.run),
             measure_start: Some(self.surveyed.origin)

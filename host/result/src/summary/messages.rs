@@ -35,6 +35,12 @@ impl Messages {
         self.messages.truncate(KEPT);
     }
 
+    /// This many with the same message, of which the first has this index.
+    pub(super) fn add_many(&mut self, index: u64, count: u64, message: &str) {
+        self.add(index, None, message);
+        self.count += count - 1;
+    }
+
     pub(super) fn finish(self) -> Failures {
         Failures {
             count: self.count,

@@ -7,12 +7,12 @@ pub mod view;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::interrupt::Interrupt;
+use load::crew::{Crew, Member};
 use load::vitals::{Watched, yield_to_others};
 use scenario::plan::Plan;
 use screen::Screen;
@@ -27,7 +27,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// Draws until dropped.
 pub struct Dashboard {
     finished: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Member<()>>,
 }
 
 impl Dashboard {
@@ -35,7 +35,12 @@ impl Dashboard {
     ///
     /// # Errors
     /// If the terminal refuses, or no thread can be started.
-    pub fn show(plan: &Plan, live: &Arc<Live>, interrupt: &Interrupt) -> io::Result<Self> {
+    pub fn show(
+        plan: &Plan,
+        live: &Arc<Live>,
+        crew: &Crew,
+        interrupt: &Interrupt,
+    ) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
         let screen = Screen::enter()?;
         let looking = Looking {
@@ -45,12 +50,10 @@ impl Dashboard {
             finished: Arc::clone(&finished),
             keys: Keys::default(),
         };
-        let thread = std::thread::Builder::new()
-            .name("dashboard".into())
-            .spawn(move || {
-                yield_to_others();
-                looking.look(screen);
-            })?;
+        let thread = crew.start("dashboard", None, move || {
+            yield_to_others();
+            looking.look(screen);
+        })?;
         Ok(Dashboard {
             finished,
             thread: Some(thread),
@@ -62,8 +65,7 @@ impl Drop for Dashboard {
     fn drop(&mut self) {
         self.finished.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // If drawing failed, the run is still reported.
-            let _ = thread.join();
+            thread.join();
         }
     }
 }

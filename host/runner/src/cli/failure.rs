@@ -229,7 +229,11 @@ impl From<RunError> for Failure {
                 Failure::new(Exit::Target, error.to_string())
             }
             RunError::Record(error) => error.into(),
-            RunError::Thread(_) => Failure::new(Exit::Bug, error.to_string()),
+            RunError::Thread(_) => Failure::new(Exit::Input, error.to_string()),
+            RunError::Panicked(_) => Failure::new(Exit::Bug, error.to_string()),
+            RunError::Interrupted | RunError::Unassessed => {
+                Failure::new(Exit::Interrupted, error.to_string())
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Ctrl-C: the first finishes the requests in flight and reports, the second stops, the third exits at once.
-//! A termination signal counts as the same.
+//! A termination signal and a hangup count as the same. While answers are counted and judged, the first gives that up
+//! and reports, the second exits at once.
 
 use std::io;
 use std::process;
@@ -18,8 +19,26 @@ fn say(words: &str) {
     }
 }
 
+/// SIGHUP: the terminal is gone.
+const HANGUP: u32 = 1;
 /// SIGXFSZ: a file would outgrow `ulimit -f`.
 const FILE_SIZE_LIMIT: i32 = 25;
+
+/// Whether the process was started with this signal ignored, where the system tells.
+fn is_ignored(number: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
+}
+
+/// Waits for a signal, or for ever where nothing listens for it.
+async fn heard_of(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
+    match signal {
+        Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
 
 /// Passes interrupts on to the current run.
 #[derive(Clone, Default)]
@@ -28,7 +47,19 @@ pub struct Interrupt(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     count: u32,
-    run: Option<Signal>,
+    doing: Doing,
+}
+
+/// What an interrupt interrupts.
+#[derive(Default)]
+enum Doing {
+    /// Nothing that is worth saving.
+    #[default]
+    Nothing,
+    /// A run makes its load.
+    Load(Signal),
+    /// What a run measured is assessed, since there had been so many interrupts.
+    Assessment(u32),
 }
 
 impl Interrupt {
@@ -42,6 +73,8 @@ impl Interrupt {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
+        // Where it is ignored, as behind `nohup`, the run is to outlive its terminal.
+        let outlives = is_ignored(HANGUP);
         let [mut interrupts, mut terminations, _file_size] = {
             let _entered = runtime.enter();
             [
@@ -51,11 +84,19 @@ impl Interrupt {
                 signal(SignalKind::from_raw(FILE_SIZE_LIMIT))?,
             ]
         };
+        let mut hangups = match outlives {
+            true => None,
+            false => {
+                let _entered = runtime.enter();
+                Some(signal(SignalKind::hangup())?)
+            }
+        };
         let attend = async move {
             loop {
                 let came = tokio::select! {
                     came = interrupts.recv() => came,
                     came = terminations.recv() => came,
+                    came = heard_of(&mut hangups) => came,
                 };
                 if came.is_none() {
                     return;
@@ -73,17 +114,20 @@ impl Interrupt {
     pub fn raise(&self) {
         let mut state = self.lock();
         state.count += 1;
-        match (&state.run, state.count) {
-            (Some(run), 1) => {
+        match (&state.doing, state.count) {
+            (Doing::Load(run), 1) => {
                 say(
                     "\ninterrupted: waiting for the requests in flight, then reporting; interrupt again to stop at once",
                 );
                 run.stop();
             }
-            (Some(run), 2) => {
+            (Doing::Load(run), 2) => {
                 say("\nstopping: abandoning the requests in flight");
                 run.abort();
             }
+            (Doing::Assessment(before), count) if count == before + 1 => say(
+                "\ninterrupted: reporting without counting and judging the answers; interrupt again to stop at once (the records are saved)",
+            ),
             _ => {
                 screen::leave();
                 process::exit(i32::from(Exit::Interrupted as u8))
@@ -97,7 +141,24 @@ impl Interrupt {
         if state.count > 0 {
             run.stop();
         }
-        state.run = Some(run.clone());
+        state.doing = Doing::Load(run.clone());
+    }
+
+    /// A run has made its load.
+    pub fn assessing(&self) {
+        let mut state = self.lock();
+        state.doing = Doing::Assessment(state.count);
+    }
+
+    /// Whether an interrupt came since then.
+    pub fn ends_assessment(&self) -> bool {
+        let state = self.lock();
+        matches!(state.doing, Doing::Assessment(before) if state.count > before)
+    }
+
+    /// A run is over.
+    pub fn done(&self) {
+        self.lock().doing = Doing::Nothing;
     }
 
     /// Whether an interrupt came.

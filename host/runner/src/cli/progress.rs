@@ -4,12 +4,12 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::failure::tell;
+use load::crew::{Crew, Member, trip};
 use load::vitals::{Watched, yield_to_others};
 use model::duration;
 use scenario::plan::{Amount, Plan};
@@ -47,29 +47,28 @@ pub(crate) fn can_be_drawn_on() -> bool {
 /// Shows progress until dropped.
 pub struct Progress {
     finished: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Member<()>>,
 }
 
 impl Progress {
     /// Starts to show the progress of a run.
-    pub fn show(plan: &Plan, live: &Arc<Live>, how: How) -> Self {
+    pub fn show(plan: &Plan, live: &Arc<Live>, crew: &Crew, how: How) -> Self {
         let finished = Arc::new(AtomicBool::new(false));
         let line = Line::new(plan, live);
         let until = Arc::clone(&finished);
         let thread = (how != How::Silent).then(|| {
-            std::thread::Builder::new()
-                .name("progress".into())
-                .spawn(move || {
-                    yield_to_others();
-                    if let Some(watched) = Watched::this_thread("progress") {
-                        line.live.enlist(watched);
-                    }
-                    match how {
-                        How::Lines(every) => line.tell(every, &until),
-                        _ => line.draw(&until),
-                    }
-                })
-                .ok()
+            let show = move || {
+                yield_to_others();
+                if let Some(watched) = Watched::this_thread("progress") {
+                    line.live.enlist(watched);
+                }
+                trip("progress");
+                match how {
+                    How::Lines(every) => line.tell(every, &until),
+                    _ => line.draw(&until),
+                }
+            };
+            crew.start("progress", None, show).ok()
         });
         Progress {
             finished,
@@ -83,7 +82,7 @@ impl Drop for Progress {
         self.finished.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            let _ = thread.join();
+            thread.join();
         }
     }
 }

@@ -177,15 +177,27 @@ pub(super) fn measure(
     };
     let run = checked.begin(record, Threads)?;
     interrupt.watch(run.signal());
-    let onlooker = watching.look_at(run.folder().path(), run.plan(), run.live(), interrupt);
+    let onlooker = watching.look_at(
+        run.folder().path(),
+        run.plan(),
+        run.live(),
+        run.crew(),
+        interrupt,
+    );
     let loaded = run.load_now(&connect);
     drop(onlooker);
-    let measured = loaded.finish(&Ending {
+    interrupt.assessing();
+    let kept = loaded.keep(&Ending {
         at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
-    })?;
+    });
+    let assessed = kept
+        .measured()?
+        .assess_until(|| interrupt.ends_assessment());
+    let measured = assessed?.summarise()?;
     round.summary = Some(measured.summary.clone());
     print(&measured.summary, output, lines, &measured.folder)?;
+    interrupt.done();
     conclude(measured, interrupt, output)
 }
 

@@ -10,6 +10,7 @@ use super::dashboard::{self, Dashboard};
 use super::failure::{Exit, Failure, tell};
 use super::interrupt::Interrupt;
 use super::progress::{How, Progress};
+use load::crew::Crew;
 use model::duration::Span;
 use scenario::plan::Plan;
 use session::live::Live;
@@ -115,18 +116,19 @@ impl Watching {
         folder: &Path,
         plan: &Plan,
         live: &Arc<Live>,
+        crew: &Crew,
         interrupt: &Interrupt,
     ) -> Onlooker {
         if let Some(listener) = &self.listener {
             let run = folder.file_name().unwrap_or_default().to_string_lossy();
-            listener.show(Identity::of(&run, plan), live);
+            listener.show(Identity::of(&run, plan), live, crew);
         }
         if self.dashboard {
-            match Dashboard::show(plan, live, interrupt) {
+            match Dashboard::show(plan, live, crew, interrupt) {
                 Ok(dashboard) => return Onlooker::Dashboard(dashboard),
                 Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
             }
         }
-        Onlooker::Progress(Progress::show(plan, live, self.how))
+        Onlooker::Progress(Progress::show(plan, live, crew, self.how))
     }
 }

@@ -1,34 +1,42 @@
 //! Serves the state of a run to Prometheus: `/metrics`, on a thread of its own with a low
 //! priority. It outlives a run, and shows the latest run that was given to it.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::Live;
 use super::exposition::{self, Identity};
+use load::crew::{Crew, Member, trip};
+use load::pace::Signal;
 use load::vitals::{Watched, yield_to_others};
 
 /// The default host: only this machine may read it, unless set otherwise.
 const LOOPBACK: &str = "127.0.0.1";
-/// Connections at the same time. More are left waiting.
+/// Connections at the same time. One more takes the place of the oldest, so that readers that only hold theirs open
+/// keep nobody out.
 const CONNECTIONS: usize = 16;
+/// The most bytes of a request's head, and the most fields.
+const HEAD_BYTES: usize = 16 << 10;
+const HEAD_FIELDS: usize = 64;
+/// How long a connection may last. Scrapers open another one.
+const LIFETIME: Duration = Duration::from_secs(300);
 /// How long a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
 /// How long to wait after a failed accept.
@@ -90,7 +98,7 @@ pub struct Listener {
     shown: Arc<Mutex<Option<Shown>>>,
     watched: Option<Watched>,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Member<()>>,
 }
 
 /// The run that is shown.
@@ -98,6 +106,7 @@ pub struct Listener {
 struct Shown {
     identity: Arc<Identity>,
     live: Arc<Live>,
+    crew: Crew,
 }
 
 impl Listener {
@@ -105,8 +114,8 @@ impl Listener {
     ///
     /// # Errors
     /// If the address cannot be listened on, or no thread can be started.
-    pub fn bind(address: &Address) -> io::Result<Self> {
-        let addresses = (address.host.as_str(), address.port).to_socket_addrs()?;
+    pub fn bind(bound: &Address) -> io::Result<Self> {
+        let addresses = (bound.host.as_str(), bound.port).to_socket_addrs()?;
         let socket = TcpListener::bind(addresses.collect::<Vec<_>>().as_slice())?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
@@ -121,13 +130,14 @@ impl Listener {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = mpsc::channel();
         let serving = Arc::clone(&shown);
-        let thread = std::thread::Builder::new()
-            .name("metrics".to_owned())
-            .spawn(move || {
-                yield_to_others();
-                let _ = tell.send(Watched::this_thread("metrics"));
-                runtime.block_on(serve(socket, serving, stopped));
-            })?;
+        let host = Arc::<str>::from(bound.host.as_str());
+        // It begins before any run; where a page panics, the run that is shown is told.
+        let own = Crew::new(&Signal::for_thread());
+        let thread = own.start("metrics", None, move || {
+            yield_to_others();
+            let _ = tell.send(Watched::this_thread("metrics"));
+            runtime.block_on(serve(socket, host, serving, stopped));
+        })?;
         Ok(Listener {
             address,
             shown,
@@ -143,13 +153,14 @@ impl Listener {
     }
 
     /// Shows this run from now on.
-    pub fn show(&self, identity: Identity, live: &Arc<Live>) {
+    pub fn show(&self, identity: Identity, live: &Arc<Live>, crew: &Crew) {
         if let Some(watched) = &self.watched {
             live.enlist(watched.clone());
         }
         *lock(&self.shown) = Some(Shown {
             identity: Arc::new(identity),
             live: Arc::clone(live),
+            crew: crew.clone(),
         });
     }
 }
@@ -158,7 +169,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            thread.join();
         }
     }
 }
@@ -169,27 +180,46 @@ fn lock(shown: &Mutex<Option<Shown>>) -> MutexGuard<'_, Option<Shown>> {
 
 async fn serve(
     socket: tokio::net::TcpListener,
+    host: Arc<str>,
     shown: Arc<Mutex<Option<Shown>>>,
     mut stopped: oneshot::Receiver<()>,
 ) {
     let mut connections = JoinSet::new();
+    let mut oldest_first = VecDeque::<AbortHandle>::new();
     loop {
         tokio::select! {
             _ = &mut stopped => return,
-            Some(_) = connections.join_next() => {}
-            accepted = socket.accept(), if connections.len() < CONNECTIONS => match accepted {
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended
+                    && let Ok(panic) = JoinError::try_into_panic(error)
+                    && let Some(shown) = &*lock(&shown)
+                {
+                    shown.crew.fell("metrics", &*panic);
+                }
+            }
+            accepted = socket.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let shown = Arc::clone(&shown);
+                    oldest_first.retain(|connection| !connection.is_finished());
+                    while oldest_first.len() >= CONNECTIONS {
+                        if let Some(oldest) = oldest_first.pop_front() {
+                            oldest.abort();
+                        }
+                    }
+                    let (host, shown) = (Arc::clone(&host), Arc::clone(&shown));
                     let service = service_fn(move |request| {
-                        let answered = answer(&request, &shown);
+                        let answered = answer(&request, &host, &shown);
                         async move { Ok::<_, Infallible>(answered) }
                     });
-                    connections.spawn(async move {
+                    oldest_first.push_back(connections.spawn(async move {
                         let mut http = http1::Builder::new();
-                        http.timer(TokioTimer::new()).header_read_timeout(HEAD);
+                        http.timer(TokioTimer::new())
+                            .header_read_timeout(HEAD)
+                            .max_buf_size(HEAD_BYTES)
+                            .max_headers(HEAD_FIELDS);
                         // Ignore a client that does not speak HTTP, or goes away.
-                        let _ = http.serve_connection(TokioIo::new(stream), service).await;
-                    });
+                        let served = http.serve_connection(TokioIo::new(stream), service);
+                        let _ = tokio::time::timeout(LIFETIME, served).await;
+                    }));
                 }
                 Err(_) => tokio::time::sleep(AGAIN).await,
             },
@@ -197,12 +227,36 @@ async fn serve(
     }
 }
 
-fn answer(request: &Request<Incoming>, shown: &Mutex<Option<Shown>>) -> Response<Full<Bytes>> {
+/// Whether a request names this machine. A web page can give its own name this machine's address, and a browser
+/// then asks under that name; so only addresses, `localhost` and the name that was bound to are answered.
+fn is_meant(host: &str, bound: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    name.parse::<IpAddr>().is_ok()
+        || [bound, "localhost"]
+            .iter()
+            .any(|own| name.eq_ignore_ascii_case(own))
+}
+
+fn answer(
+    request: &Request<Incoming>,
+    bound: &str,
+    shown: &Mutex<Option<Shown>>,
+) -> Response<Full<Bytes>> {
     const TEXT: &str = "text/plain; charset=utf-8";
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok());
+    if hosts.next().is_some() || !host.is_some_and(|host| is_meant(host, bound)) {
+        let words = "ask by an address of this machine, by `localhost`, or by the name given with --metrics-listen\n";
+        return response(StatusCode::MISDIRECTED_REQUEST, TEXT, words.to_owned());
+    }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let words = "only GET is supported here\n";
         return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, words.to_owned());
     }
+    trip("metrics");
     // Taken out, so that showing the next run does not wait for this page.
     let shown = lock(shown).clone();
     match request.uri().path() {
@@ -271,6 +325,32 @@ mod tests {
         ] {
             let error = text.parse::<Address>().unwrap_err();
             assert!(error.to_string().contains(&format!("`{text}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_this_machines_names_are_answered() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:9464",
+            "10.1.2.3:1",
+            "[::1]",
+            "[::1]:9464",
+            "localhost:1",
+            "LOCALHOST",
+            "bench.example:9464",
+        ] {
+            assert!(is_meant(host, "bench.example"), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:9464",
+            "localhost.evil.example",
+            "[evil]:1",
+            "1.2.3.4.evil",
+        ] {
+            assert!(!is_meant(host, "127.0.0.1"), "{host}");
         }
     }
 

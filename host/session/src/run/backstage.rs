@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Control, Parts, RunError};
-use crate::decode::crew::crew;
+use crate::decode::crew::crew as decode_crew;
 use crate::decode::inbox::Inboxes;
 use crate::decode::{FailureLimit, Shared};
 use crate::finished::Finished;
 use load::backlog::{BOUND, Backlog};
-use load::pace::Signal;
+use load::crew::{Member, trip};
 use load::vitals::{Vitals, yield_to_others};
 use model::clock::Clock;
 use model::exchange::Exchange;
@@ -23,8 +23,8 @@ pub(super) struct Backstage {
     pub(super) finished: Finished,
     /// Bounds what is in memory between the readers and the recorder.
     pub(super) backlog: Arc<Backlog>,
-    decoders: Vec<std::thread::JoinHandle<()>>,
-    recorder: std::thread::JoinHandle<Result<(), RecordError>>,
+    decoders: Vec<Member<()>>,
+    recorder: Member<Result<(), RecordError>>,
     failures: FailureLimit,
 }
 
@@ -45,17 +45,22 @@ impl Backstage {
         let (finished, waiting) = Finished::new(&backlog);
         let seen = {
             let live = Arc::clone(&control.live);
-            move |exchange: &Exchange| live.count(exchange)
+            move |exchange: &Exchange| {
+                trip("record");
+                live.count(exchange);
+            }
         };
         let signal = control.signal.clone();
-        let recorder = thread("record", vitals, move || {
+        let crew = &control.crew;
+        let recorder = crew.start("record", vitals, move || {
             yield_to_others();
             let recorded = recorder.run(&waiting, seen);
             if recorded.is_err() {
                 signal.stop();
             }
             recorded
-        })?;
+        });
+        let recorder = recorder.map_err(RunError::Thread)?;
         let (replies, queue) = Inboxes::new(&backlog);
         if let Some(vitals) = vitals {
             let queue = queue.clone();
@@ -70,13 +75,14 @@ impl Backstage {
             &backlog,
             folder,
         );
-        let crew = crew(threads, &parts.backend, &shared, clock, &queue, &finished)?;
+        let members = decode_crew(threads, &parts.backend, &shared, clock, &queue, &finished)?;
         let mut decoders = Vec::new();
-        for (number, member) in crew.into_iter().enumerate() {
-            decoders.push(thread(&format!("decode-{number}"), vitals, move || {
+        for (number, member) in members.into_iter().enumerate() {
+            let decoding = crew.start(&format!("decode-{number}"), vitals, move || {
                 yield_to_others();
                 member.run();
-            })?);
+            });
+            decoders.push(decoding.map_err(RunError::Thread)?);
         }
         Ok(Backstage {
             replies: Arc::new(replies),
@@ -92,48 +98,13 @@ impl Backstage {
     pub(super) fn finish(self) -> Result<(), RunError> {
         drop(self.replies);
         for decoder in self.decoders {
-            propagate(decoder.join());
+            decoder.join();
         }
         drop(self.finished);
-        propagate(self.recorder.join())?;
+        self.recorder.join().unwrap_or(Ok(()))?;
         match self.failures.abort_reason() {
             Some(reason) => Err(reason),
             None => Ok(()),
-        }
-    }
-}
-
-/// Starts a named thread, and has it watched.
-pub(super) fn thread<T: Send + 'static>(
-    name: &str,
-    vitals: Option<&Arc<Vitals>>,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<std::thread::JoinHandle<T>, RunError> {
-    let (own_name, vitals) = (name.to_owned(), vitals.cloned());
-    let watched = move || {
-        if let Some(vitals) = vitals {
-            vitals.enlist_this(&own_name);
-        }
-        body()
-    };
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(watched)
-        .map_err(RunError::Thread)
-}
-
-/// A panic of a thread is a bug, and is passed on.
-pub(super) fn propagate<T>(joined: std::thread::Result<T>) -> T {
-    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Ends the waiting for a thread that panics.
-pub(super) struct Alarm(pub(super) Signal);
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.break_down();
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::decode::failed;
 use crate::finished::Finished;
 use crate::live::Phase;
 use crate::prepare::{Item, Preparation};
+use load::crew::trip;
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Job, Opened, Order};
 use load::pace::{Pacing, Release, Thinking, Verdict, drain, pace};
@@ -22,6 +23,7 @@ use model::frame::Framing;
 use model::target::{Target, listed};
 use model::timings::Stage;
 use model::units::Nanos;
+use result::summary::NOT_SENT;
 use scenario::plan::{Amount, Plan};
 
 /// How many seconds' worth of requests must be ready before a run with a fixed rate begins.
@@ -48,7 +50,15 @@ impl Conductor<'_> {
         mut server_control: Option<ServerControl<'_>>,
     ) -> Result<(), RunError> {
         let framing = preparation.framing();
-        let warmup = preparation.warmup()?;
+        let crew = &self.control.crew;
+        let prepared = crew.until_stopped("warm-up", move || {
+            let items = preparation.warmup();
+            (preparation, items)
+        });
+        let Some((preparation, warmup)) = prepared.map_err(RunError::Thread)? else {
+            return Ok(());
+        };
+        let warmup = warmup?;
         let wanted = self.ready();
         let feed = preparation.start(wanted).map_err(RunError::Thread)?;
         let live = &self.control.live;
@@ -64,6 +74,7 @@ impl Conductor<'_> {
             live.enter(Phase::WarmUp);
             let mut items = warmup.into_iter();
             let all_at_once = std::iter::repeat(Due::At(Nanos::ZERO));
+            let all_at_once = all_at_once.take(items.len());
             self.phase(None, all_at_once, || items.next(), framing, &mut key)
                 .await;
         }
@@ -76,7 +87,12 @@ impl Conductor<'_> {
                 server_control.flush(self).await?;
             }
             if asks.server_metrics {
-                server = Some(server_control.before(self).await?);
+                let before = server_control.before(self).await;
+                server = match before {
+                    // Not asked to its end, because nothing will be measured.
+                    _ if self.control.signal.is_stopped() => None,
+                    before => Some(before?),
+                };
             }
         }
         if !self.control.signal.is_stopped() {
@@ -85,11 +101,13 @@ impl Conductor<'_> {
                 Amount::Duration(duration) => Some(duration),
             };
             live.measure(self.clock.now());
-            let watch = self.vitals.map(Vitals::watch).transpose();
+            let watch = self.vitals.map(|vitals| vitals.watch(crew)).transpose();
             let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.plan.due_times(self.trace);
-            self.phase(duration, due_times, || feed.next(), framing, &mut key)
+            let unsent = self
+                .phase(duration, due_times, || feed.next(), framing, &mut key)
                 .await;
+            live.unsent.store(unsent, Ordering::Release);
             if let Some(client) = watch.and_then(Watch::finish) {
                 let _ = self.control.live.client.set(client);
             }
@@ -139,6 +157,9 @@ impl Conductor<'_> {
         while settled() < wanted && !self.control.signal.is_stopped() {
             self.rest(Nanos(1_000_000)).await;
         }
+        if self.control.signal.is_stopped() {
+            return Ok(());
+        }
         let failed = self.opened.failed.load(Ordering::Acquire);
         if failed > 0 && failed == settled() {
             return Err(RunError::Connections {
@@ -150,7 +171,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Paces one phase and waits for its replies.
+    /// Paces one phase and waits for its replies. Gives how many requests were due when the run was stopped, and
+    /// are not on record.
     async fn phase(
         &self,
         duration: Option<Nanos>,
@@ -158,7 +180,7 @@ impl Conductor<'_> {
         next: impl FnMut() -> Option<Item>,
         framing: Framing,
         key: &mut u64,
-    ) {
+    ) -> u64 {
         let slots = self.plan.slots();
         let load = &self.plan.load;
         let thinking = match load.arrival {
@@ -181,7 +203,7 @@ impl Conductor<'_> {
             thinking,
         };
         let signal = &self.control.signal;
-        pace(
+        let unsent = pace(
             &self.clock,
             signal,
             &pacing,
@@ -204,6 +226,7 @@ impl Conductor<'_> {
             }
             drain(&self.clock, signal, || false).await;
         }
+        unsent
     }
 
     /// The worker for a request: in turn, but the same for the same conversation, whose connection it holds.
@@ -220,6 +243,7 @@ impl Conductor<'_> {
     }
 
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) {
+        trip("pace");
         let (prepared, request) = match item {
             Item::Ready {
                 prepared,
@@ -255,12 +279,9 @@ impl Conductor<'_> {
                 self.record(prepared.due(due, None), outcome);
             }
             (Verdict::NotSent { due }, request) => {
-                let outcome = request.err().unwrap_or_else(|| {
-                    failed(
-                        FailureClass::NotSent,
-                        "it was due, but the run ended before a slot came free or it could be sent",
-                    )
-                });
+                let outcome = request
+                    .err()
+                    .unwrap_or_else(|| failed(FailureClass::NotSent, NOT_SENT));
                 self.record(prepared.due(due, None), outcome);
             }
         }

@@ -25,6 +25,8 @@ const ATTEMPTS: u32 = 5;
 const AGAIN: Nanos = Nanos(200_000_000);
 /// How often to check whether an answer has arrived.
 const GLANCE: Nanos = Nanos(1_000_000);
+/// How long an answer is waited for once the run was stopped.
+const GRACE: Nanos = Nanos(1_000_000_000);
 
 /// Asks, with the backend's request.
 pub(super) struct ServerControl<'r> {
@@ -49,7 +51,7 @@ impl<'r> ServerControl<'r> {
         wanted.then(open).transpose()
     }
 
-    /// Makes every target clear its prefix cache.
+    /// Makes every target clear its prefix cache, unless the run is stopped.
     ///
     /// # Errors
     /// If one does not.
@@ -57,7 +59,10 @@ impl<'r> ServerControl<'r> {
         for target in 0..self.parts.targets.len() as u32 {
             let mut attempt = 1;
             while let Err(cause) = self.ask(conductor, Control::FlushCache, target).await? {
-                if attempt == ATTEMPTS || conductor.control.signal.is_stopped() {
+                if conductor.control.signal.is_stopped() {
+                    return Ok(());
+                }
+                if attempt == ATTEMPTS {
                     return Err(RunError::Flush {
                         target: self.parts.targets[target as usize].to_string(),
                         cause,
@@ -155,7 +160,15 @@ impl<'r> ServerControl<'r> {
                 answer: sender,
             })));
         }
+        let signal = &conductor.control.signal;
+        let mut patience = None;
         let answered = loop {
+            if signal.is_stopped() {
+                let until = *patience.get_or_insert(conductor.clock.now() + GRACE);
+                if signal.is_aborted() || conductor.clock.now() >= until {
+                    break Err("the run was stopped before it answered".to_owned());
+                }
+            }
             match answer.try_recv() {
                 Ok(answered) => break answered,
                 Err(oneshot::error::TryRecvError::Empty) => conductor.rest(GLANCE).await,

@@ -6,6 +6,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use result::finding::{Severity, Verdict};
 use result::summary::Summary;
+use session::run::RunError;
 use session::{Measured, Unjudged};
 
 /// The exit code of a reported run.
@@ -19,9 +20,17 @@ pub(super) fn conclude(
         summary,
         unjudged,
         kept,
+        folder,
         ..
     } = measured;
-    ended?;
+    match ended {
+        Err(RunError::Panicked(panicked)) => {
+            let folder = folder.path().display();
+            let words = format!("{panicked}. What was measured until then is in {folder}");
+            return Err(Failure::new(Exit::Bug, words));
+        }
+        ended => ended?,
+    }
     let code = assess(&summary, unjudged.as_ref(), interrupt, output)?;
     kept?;
     Ok(code)

@@ -1,0 +1,211 @@
+//! The threads of a run, and its one alarm: every thread that works for a run is started here, so none can be
+//! without it. A thread that panics ends the run, and leaves its name and its message; what the run measured until
+//! then is kept. The caller says what a thread does, and waits for it.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::RecvTimeoutError;
+
+use crate::pace::Signal;
+use crate::vitals::Vitals;
+
+/// How often a waiting caller looks whether the run was stopped.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Starts the threads of one run.
+#[derive(Clone)]
+pub struct Crew {
+    signal: Signal,
+    panicked: Arc<Mutex<Option<Panicked>>>,
+}
+
+/// A thread of a run panicked: a bug in this program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a bug in the runner ended the run: its thread `{thread}` panicked: {message}; please report it with the lines above"
+)]
+pub struct Panicked {
+    /// The thread's name.
+    pub thread: String,
+    /// The panic's message.
+    pub message: String,
+}
+
+/// A thread under way.
+pub struct Member<T>(JoinHandle<Option<T>>);
+
+impl Crew {
+    /// For the run that this signal stops.
+    pub fn new(signal: &Signal) -> Self {
+        Crew {
+            signal: signal.clone(),
+            panicked: Arc::default(),
+        }
+    }
+
+    /// What stops the run.
+    pub fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    /// Starts a named thread, and has it watched if the run is.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub fn start<T: Send + 'static>(
+        &self,
+        name: &str,
+        vitals: Option<&Arc<Vitals>>,
+        body: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<Member<T>> {
+        let (crew, own_name, vitals) = (self.clone(), name.to_owned(), vitals.cloned());
+        let watched = move || {
+            crew.guard(&own_name, || {
+                if let Some(vitals) = vitals {
+                    vitals.enlist_this(&own_name);
+                }
+                body()
+            })
+        };
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(watched)
+            .map(Member)
+    }
+
+    /// Does this on the calling thread, under this name. `None` if it panics, which ends the run.
+    pub fn guard<T>(&self, name: &str, body: impl FnOnce() -> T) -> Option<T> {
+        // What a panic leaves half done is not used again: the run ends.
+        match catch_unwind(AssertUnwindSafe(body)) {
+            Ok(done) => Some(done),
+            Err(panic) => {
+                self.fell(name, &*panic);
+                None
+            }
+        }
+    }
+
+    /// Does this on a thread of its own, and waits for it until the run is stopped: then it is left to itself.
+    /// `None` if the run was stopped, or it panicked.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub fn until_stopped<T: Send + 'static>(
+        &self,
+        name: &str,
+        body: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<Option<T>> {
+        let (tell, told) = crossbeam_channel::bounded(1);
+        let waited_for = self.start(name, None, move || {
+            // If nobody waits any more, nobody needs it.
+            let _ = tell.send(body());
+        })?;
+        loop {
+            match told.recv_timeout(GLANCE) {
+                Ok(done) => return Ok(Some(done)),
+                Err(RecvTimeoutError::Timeout) if self.signal.is_stopped() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    // It panicked; its end is awaited, because only then it is known why.
+                    waited_for.join();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// A thread of the run panicked: ends the run.
+    pub fn fell(&self, name: &str, panic: &(dyn Any + Send)) {
+        let message = (panic.downcast_ref::<&str>().copied())
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("it left no message");
+        self.panicked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(|| Panicked {
+                thread: name.to_owned(),
+                message: message.to_owned(),
+            });
+        self.signal.break_down();
+    }
+
+    /// The first thread that panicked, if one did.
+    pub fn panicked(&self) -> Option<Panicked> {
+        let panicked = self.panicked.lock().unwrap_or_else(PoisonError::into_inner);
+        panicked.clone()
+    }
+}
+
+impl<T> Member<T> {
+    /// Waits for its end. `None` if it panicked.
+    pub fn join(self) -> Option<T> {
+        // The panic itself was caught, so joining cannot fail.
+        self.0.join().ok().flatten()
+    }
+
+    /// The thread, to wake it.
+    pub fn thread(&self) -> &std::thread::Thread {
+        self.0.thread()
+    }
+}
+
+/// Panics where the variable `PANIC_AT` names this place, so that tests of the whole program can see what follows:
+/// `PANIC_AT=record:3` panics when the recorder comes by for the third time. Builds for users do not have it.
+#[inline]
+pub fn trip(place: &str) {
+    #[cfg(debug_assertions)]
+    {
+        use std::sync::OnceLock;
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static WIRE: OnceLock<Option<(String, AtomicU64)>> = OnceLock::new();
+        let wire = WIRE.get_or_init(|| {
+            let said = std::env::var("PANIC_AT").ok()?;
+            let (place, times) = said.split_once(':')?;
+            Some((place.to_owned(), AtomicU64::new(times.parse().ok()?)))
+        });
+        if let Some((wired, left)) = wire
+            && wired == place
+            && left.fetch_sub(1, Ordering::Relaxed) == 1
+        {
+            panic!("the test tripped `{place}`");
+        }
+    }
+    #[cfg(not(debug_assertions))]
+    let _ = place;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_the_run_and_is_kept() {
+        let crew = Crew::new(&Signal::for_thread());
+        let sound = crew.start("sound", None, || 1).unwrap();
+        assert_eq!((sound.join(), crew.panicked()), (Some(1), None));
+        let fallen = crew.start("fallen", None, || panic!("no {}", 1)).unwrap();
+        assert_eq!(fallen.join(), None::<()>);
+        assert!(crew.signal().is_aborted());
+        crew.guard("later", || panic!("another"));
+        let kept = crew.panicked().unwrap();
+        assert_eq!((&*kept.thread, &*kept.message), ("fallen", "no 1"));
+    }
+
+    #[test]
+    fn a_stop_ends_the_waiting() {
+        let crew = Crew::new(&Signal::for_thread());
+        assert_eq!(crew.until_stopped("quick", || 1).unwrap(), Some(1));
+        let (hold, held) = crossbeam_channel::bounded::<()>(0);
+        crew.signal().stop();
+        let left = crew.until_stopped("slow", move || held.recv()).unwrap();
+        assert_eq!(left, None);
+        drop(hold);
+        let fallen = crew.until_stopped("fallen", || panic!("no")).unwrap();
+        assert_eq!(fallen, None::<()>);
+    }
+}

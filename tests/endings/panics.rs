@@ -1,0 +1,122 @@
+//! A panic of any thread of a run: the run ends with what it measured, and says that it is a bug and where it lies.
+//! Builds without debug assertions have no trip wire, so these tests are not part of them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use tempfile::TempDir;
+
+use super::{RUNS, exchanges, line};
+use crate::support::process::{Ended, Mock, Process, only_run, run, runner};
+
+/// Ten seconds, if nothing ends them.
+const LONG: &str = "--num-prompts 1000";
+
+/// Some seconds of load, and a thread that panics at this place.
+fn tripped(place: &str, folder: &TempDir, mock: &Mock, flags: &str) -> Process {
+    let flags = format!("--request-rate 100 --random-output-len 5 {flags}");
+    let mut command = line(runner(), mock, folder.path(), &flags);
+    Process::start(command.env("PANIC_AT", place))
+}
+
+fn is_told(ended: &Ended, thread: &str, place: &str) {
+    assert_eq!(ended.code, Some(1), "{place}: {ended:#?}");
+    for part in [
+        "error: a bug in the runner ended the run: its thread `",
+        &format!("its thread `{thread}"),
+        &format!("the test tripped `{place}`"),
+        "please report it",
+    ] {
+        assert!(ended.stderr.contains(part), "{place}: {part}: {ended:#?}");
+    }
+}
+
+/// What is on record can be reported, and says why the run ended.
+fn is_kept(folder: &TempDir, ended: &Ended, place: &str) {
+    let own = only_run(&folder.path().join(RUNS)).unwrap();
+    let name = own.file_name().unwrap().to_string_lossy().into_owned();
+    let at = format!("What was measured until then is in {RUNS}/{name}");
+    assert!(ended.stderr.contains(&at), "{place}: {ended:#?}");
+    let status = std::fs::read_to_string(own.join("status.json")).unwrap();
+    assert!(status.contains("a bug in the runner"), "{place}: {status}");
+    let report = run(runner().arg("report").arg(&own));
+    assert_eq!(report.code, Some(0), "{place}: {report:#?}");
+    assert!(
+        report.stderr.contains("a bug in the runner"),
+        "{place}: {report:#?}"
+    );
+    assert_eq!(report.stdout, ended.stdout, "{place}");
+}
+
+#[test]
+fn a_panic_of_any_thread_ends_the_run_with_what_was_measured() {
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
+    for (place, times, thread) in [
+        ("read", 20, "read-"),
+        ("decode", 20, "decode-"),
+        // What was not flushed when the recorder panics is lost: it flushes every second.
+        ("record", 300, "record"),
+        ("pace", 20, "pace"),
+        ("vitals", 30, "vitals"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let ended = tripped(&format!("{place}:{times}"), &folder, &mock, LONG).end();
+        is_told(&ended, thread, place);
+        is_kept(&folder, &ended, place);
+        assert!(!exchanges(folder.path()).is_empty(), "{place}");
+    }
+}
+
+#[test]
+fn a_panic_before_the_first_request_ends_the_run() {
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
+    for (place, times, thread) in [
+        ("sample", 2, "sample"),
+        ("prepare", 20, "prepare"),
+        ("progress", 1, "progress"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let ended = tripped(&format!("{place}:{times}"), &folder, &mock, LONG).end();
+        is_told(&ended, thread, place);
+        is_kept(&folder, &ended, place);
+    }
+    let folder = TempDir::new().unwrap();
+    let ended = tripped("open:1", &folder, &mock, LONG).end();
+    is_told(&ended, "open", "open");
+    assert!(only_run(&folder.path().join(RUNS)).is_none(), "{ended:#?}");
+}
+
+#[test]
+fn a_panic_after_the_load_leaves_its_records() {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
+    let folder = TempDir::new().unwrap();
+    let ended = tripped("assess:1", &folder, &mock, "--num-prompts 20").end();
+    is_told(&ended, "assess", "assess");
+    assert_eq!(exchanges(folder.path()).len(), 20);
+    let successes = format!("{:<40} 20\n", "Successful requests:");
+    assert!(ended.stdout.contains(&successes), "{ended:#?}");
+}
+
+#[test]
+fn a_panic_of_the_metrics_page_ends_the_run() {
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
+    let folder = TempDir::new().unwrap();
+    let mut process = tripped(
+        "metrics:1",
+        &folder,
+        &mock,
+        &format!("{LONG} --metrics-listen 127.0.0.1:0"),
+    );
+    process.until("it measures", |_| {
+        crate::support::process::has_records(&folder.path().join(RUNS))
+    });
+    let stderr = process.stderr();
+    let (_, rest) = stderr.split_once("metrics: http://").unwrap();
+    let (address, _) = rest.split_once("/metrics").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
+    let _ = stream.read_to_end(&mut Vec::new());
+    let ended = process.end();
+    is_told(&ended, "metrics", "metrics");
+    is_kept(&folder, &ended, "metrics");
+}

@@ -1,0 +1,187 @@
+//! An interrupt in every phase of a run: it ends soon, however much is planned and whatever it waits for.
+
+use std::io::Read;
+use std::net::TcpListener;
+
+use tempfile::TempDir;
+
+use super::{RUNS, count, exchanges, line, report};
+use crate::support::process::{
+    Ended, Mock, Process, has_records, only_run, runner, runner_behind, words,
+};
+use model::exchange::FailureClass as Class;
+
+/// Accepts connections, reads, and never answers. It goes away with the test's process.
+fn silent() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || stream.read_to_end(&mut Vec::new()));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn stopped(process: &Process, signal: &str) {
+    process.signal(signal);
+}
+
+fn tells_of_an_interrupt(ended: &Ended) {
+    assert!(
+        ended
+            .stdout
+            .contains("suspect interrupted: the run was stopped"),
+        "{ended:#?}"
+    );
+}
+
+/// Ten million requests are due at once, and a handful of them can be in flight.
+#[test]
+fn millions_that_were_due_are_counted_and_not_recorded() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "1ms", "--itl", "1ms"]),
+    );
+    let flags = "--num-prompts 10000000 --random-output-len 2 --max-concurrency 4";
+    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&folder.path().join(RUNS))
+    });
+    stopped(&process, "INT");
+    let ended = process.end().with_code(130);
+    tells_of_an_interrupt(&ended);
+    let exchanges = exchanges(folder.path());
+    let answered = count(&exchanges, None);
+    let not_sent = count(&exchanges, Some(Class::NotSent));
+    assert!(answered > 0 && not_sent <= 1, "{answered} {not_sent}");
+    let all = format!(
+        "{:<40} {}\n",
+        "Failed requests (not-sent):",
+        10_000_000 - answered
+    );
+    assert!(ended.stdout.contains(&all), "{all}: {ended:#?}");
+    let status = only_run(&folder.path().join(RUNS))
+        .unwrap()
+        .join("status.json");
+    let status = std::fs::read_to_string(status).unwrap();
+    let unsent = format!("\"unsent\": {}", 10_000_000 - answered - not_sent);
+    assert!(status.contains(&unsent), "{status}");
+    assert_eq!(report(folder.path()).stdout, ended.stdout);
+}
+
+#[test]
+fn a_hangup_is_an_interrupt() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "5ms", "--itl", "1ms"]),
+    );
+    let flags = "--num-prompts 100000 --random-output-len 5 --request-rate 100";
+    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&folder.path().join(RUNS))
+    });
+    stopped(&process, "HUP");
+    let ended = process.end().with_code(130);
+    tells_of_an_interrupt(&ended);
+    let own = only_run(&folder.path().join(RUNS)).unwrap();
+    let status = std::fs::read_to_string(own.join("status.json")).unwrap();
+    assert!(status.contains("\"interrupted\": true"), "{status}");
+}
+
+/// As behind `nohup`.
+#[test]
+fn a_hangup_that_is_ignored_stays_ignored() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "5ms", "--itl", "1ms"]),
+    );
+    let flags = "--num-prompts 300 --random-output-len 5 --request-rate 200";
+    let behind = runner_behind("trap '' HUP; exec \"$@\"");
+    let mut process = Process::start(&mut line(behind, &mock, folder.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&folder.path().join(RUNS))
+    });
+    stopped(&process, "HUP");
+    process.end().with_code(0);
+    assert_eq!(count(&exchanges(folder.path()), None), 300);
+}
+
+#[test]
+fn thinking_users_do_not_hold_a_run_up() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "1ms", "--itl", "1ms"]),
+    );
+    let flags = "--num-prompts 100 --random-output-len 2 --concurrency 3 --think-time 10m";
+    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&folder.path().join(RUNS))
+    });
+    stopped(&process, "TERM");
+    process.end().with_code(130);
+    let exchanges = exchanges(folder.path());
+    assert_eq!((exchanges.len(), count(&exchanges, None)), (3, 3));
+}
+
+/// Whatever is waited for before the first request: a server that is not ready, one that says nothing when it is asked
+/// which models it serves, and one that never flushes its cache.
+#[test]
+fn waiting_for_a_server_ends_with_an_interrupt() {
+    let nobody = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    for (url, flags, seen) in [
+        (nobody, "--ready-check-timeout-sec 600", "waiting for http"),
+        (silent(), "", ""),
+        (silent(), "--ready-check-timeout-sec 600", ""),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let mut command = runner();
+        command
+            .args(words(
+                "--backend vllm --dataset-name random --num-prompts 10",
+            ))
+            .args(words(flags))
+            .args(["--base-url", &url])
+            .current_dir(folder.path());
+        let mut process = Process::start(&mut command);
+        match seen {
+            "" => std::thread::sleep(std::time::Duration::from_secs(3)),
+            seen => process.until("it waits", |process| process.stderr().contains(seen)),
+        }
+        stopped(&process, "INT");
+        let ended = process.end();
+        assert_eq!(ended.code, Some(130), "{url} {flags}: {ended:#?}");
+    }
+}
+
+/// The first interrupt lets the warm-up's requests end, the second gives them up; then nothing is measured.
+#[test]
+fn a_warm_up_is_given_up() {
+    let (folder, mock) = (
+        TempDir::new().unwrap(),
+        Mock::start(&["--ttft", "1ms", "--itl", "10m"]),
+    );
+    let flags = "--backend vllm --dataset-name random --random-input-len 8 --num-prompts 100 \
+                 --random-output-len 5 --concurrency 2 --warmup-requests 50";
+    let mut command = runner();
+    command.args(words(flags)).args(["--base-url", &mock.url]);
+    let mut process = Process::start(command.current_dir(folder.path()));
+    process.until("two are in flight", |_| {
+        let metrics = mock.metrics();
+        let mut running = metrics
+            .lines()
+            .filter(|line| line.starts_with("vllm:num_requests_running"));
+        running.any(|line| line.ends_with(" 2.0") || line.ends_with(" 2"))
+    });
+    stopped(&process, "INT");
+    process.until("the first one is heard", |process| {
+        process.stderr().contains("interrupt again to stop at once")
+    });
+    stopped(&process, "INT");
+    let ended = process.end();
+    assert_eq!(ended.code, Some(130), "{ended:#?}");
+}

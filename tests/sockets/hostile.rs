@@ -1,0 +1,222 @@
+//! Servers that no library writes, on real sockets: each is a failure of its class, never a wait without end, and never
+//! the answer to another request.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
+
+use model::exchange::{FailureClass as Class, Outcome};
+use tempfile::TempDir;
+
+use crate::endings::{class, count, exchanges};
+use crate::support::process::{run, runner, words};
+use crate::support::raw::{CHUNKED, DONE, LAST_CHUNK, chunk, text};
+
+/// A server whose every connection is treated like this, on threads that end with the test's process.
+fn server(treat: fn(TcpStream)) -> String {
+    let models: fn(TcpStream) = models;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let stream = stream.unwrap();
+            // The first one asks which models there are.
+            let treat = if number == 0 { models } else { treat };
+            std::thread::spawn(move || treat(stream));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn models(mut stream: TcpStream) {
+    let models = "{\"data\": [{\"id\": \"mock\"}]}";
+    while hear(&mut stream) {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
+            models.len()
+        );
+        let _ = stream.write_all((head + models).as_bytes());
+    }
+}
+
+/// Reads one request to its end.
+fn hear(stream: &mut TcpStream) -> bool {
+    let mut heard = Vec::new();
+    let mut some = [0; 4096];
+    loop {
+        match stream.read(&mut some) {
+            Ok(read @ 1..) => heard.extend_from_slice(&some[..read]),
+            _ => return false,
+        }
+        let Some(end) = heard.windows(4).position(|four| four == b"\r\n\r\n") else {
+            continue;
+        };
+        let head = String::from_utf8_lossy(&heard[..end]).to_ascii_lowercase();
+        let length = (head.lines())
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .map_or(0, |length| length.trim().parse::<usize>().unwrap());
+        if heard.len() >= end + 4 + length {
+            return true;
+        }
+    }
+}
+
+fn answer() -> Vec<u8> {
+    let content = [text("a"), text("b"), DONE.to_owned()].concat();
+    [CHUNKED.as_bytes(), &chunk(content), LAST_CHUNK.as_bytes()].concat()
+}
+
+/// Four requests, one after the other.
+fn asked(url: &str, flags: &str) -> Vec<model::exchange::Exchange> {
+    let folder = TempDir::new().unwrap();
+    let mut command = runner();
+    let line = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 4 \
+                --concurrency 1 --token-gap-timeout 700ms";
+    command
+        .args(words(line))
+        .args(words(flags))
+        .args(["--base-url", url])
+        .current_dir(folder.path());
+    let ended = run(&mut command);
+    assert!(matches!(ended.code, Some(0 | 5)), "{ended:#?}");
+    exchanges(folder.path())
+}
+
+#[test]
+fn each_is_a_failure_of_its_class() {
+    type Treat = fn(TcpStream);
+    let cases: [(&str, Treat, Class, &str); 6] = [
+        (
+            "it hears and says nothing",
+            |mut stream| while hear(&mut stream) {},
+            Class::FirstTokenTimeout,
+            "nothing of the answer arrived within 700ms",
+        ),
+        (
+            "it closes its side without a reply",
+            |mut stream| {
+                hear(&mut stream);
+                let _ = stream.shutdown(Shutdown::Write);
+                std::thread::sleep(Duration::from_secs(60));
+            },
+            Class::Send,
+            "closed before a reply arrived",
+        ),
+        (
+            "it closes its side within a reply",
+            |mut stream| {
+                hear(&mut stream);
+                let _ = stream.write_all(&answer()[..CHUNKED.len() + 40]);
+                let _ = stream.shutdown(Shutdown::Write);
+                std::thread::sleep(Duration::from_secs(60));
+            },
+            Class::CutOff,
+            "before the reply's last chunk",
+        ),
+        (
+            "its head has no end",
+            |mut stream| {
+                hear(&mut stream);
+                while stream
+                    .write_all(b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")
+                    .is_ok()
+                {}
+            },
+            Class::Send,
+            "",
+        ),
+        (
+            "its head comes byte by byte, and has no end",
+            |mut stream| {
+                hear(&mut stream);
+                while stream.write_all(b"H").is_ok() {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            },
+            Class::Send,
+            "",
+        ),
+        (
+            "interim replies have no end",
+            |mut stream| {
+                hear(&mut stream);
+                while stream.write_all(b"HTTP/1.1 102 Processing\r\n\r\n").is_ok() {}
+            },
+            Class::Send,
+            "more than 16 interim replies",
+        ),
+    ];
+    for (about, treat, wanted, said) in cases {
+        let exchanges = asked(&server(treat), "--first-token-timeout 700ms");
+        assert_eq!(exchanges.len(), 4, "{about}");
+        for exchange in &exchanges {
+            let Outcome::Failed { message, .. } = &exchange.outcome else {
+                panic!("{about}: it is a failure")
+            };
+            assert_eq!(class(exchange), Some(wanted), "{about}: {message}");
+            assert!(message.contains(said), "{about}: {message}");
+        }
+    }
+}
+
+/// A request of some megabytes to a server that accepts connections and never reads.
+#[test]
+fn a_server_that_never_reads_is_given_up() {
+    for (flags, wanted) in [
+        ("--first-token-timeout 700ms", Class::FirstTokenTimeout),
+        ("--request-timeout 1s", Class::RequestTimeout),
+    ] {
+        let url = server(|stream| {
+            std::thread::sleep(Duration::from_secs(100));
+            drop(stream);
+        });
+        let flags = format!("{flags} --random-input-len 2000000");
+        let exchanges = asked(&url, &flags);
+        assert_eq!(exchanges.len(), 4);
+        for exchange in &exchanges {
+            assert_eq!(class(exchange), Some(wanted), "{:?}", exchange.outcome);
+            assert!(exchange.sent.is_some() && exchange.headers.is_none());
+        }
+    }
+}
+
+/// What comes after the end of a reply, at once or later, is not the reply to the next request.
+#[test]
+fn bytes_between_replies_answer_nothing() {
+    let garbage = |mut stream: TcpStream| {
+        while hear(&mut stream) {
+            let more = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            let _ = stream.write_all(&[&answer(), &more[..]].concat());
+        }
+    };
+    let later = |mut stream: TcpStream| {
+        while hear(&mut stream) {
+            let _ = stream.write_all(&answer());
+            std::thread::sleep(Duration::from_millis(50));
+            let _ = stream.write_all(b"HTTP/1.1 408 Too late\r\ncontent-length: 0\r\n\r\n");
+        }
+    };
+    // Two requests a second: the next one leaves long after what nobody asked for.
+    for (treat, pace) in [
+        (garbage as fn(TcpStream), ""),
+        (later, "--think-time 500ms"),
+    ] {
+        let exchanges = asked(&server(treat), pace);
+        assert_eq!(count(&exchanges, None), 4, "{exchanges:?}");
+        assert!(exchanges.iter().all(|exchange| exchange.output == "ab"));
+    }
+}
+
+/// A server that speaks first has not answered what it was not asked.
+#[test]
+fn a_server_that_speaks_first_is_not_asked() {
+    let url = server(|mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        while hear(&mut stream) {
+            let _ = stream.write_all(&answer());
+        }
+    });
+    for exchange in asked(&url, "--think-time 300ms") {
+        assert_ne!(class(&exchange), None, "{exchange:?}");
+    }
+}
