@@ -1,5 +1,6 @@
 //! However a run ends, what was measured is on disk: real processes, interrupted, killed, starved.
 
+mod limits;
 #[cfg(debug_assertions)]
 mod panics;
 mod stops;

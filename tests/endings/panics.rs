@@ -97,6 +97,22 @@ fn a_panic_after_the_load_leaves_its_records() {
     assert!(ended.stdout.contains(&successes), "{ended:#?}");
 }
 
+/// Wherever the program panics, and even where no run is left to end.
+#[test]
+fn a_panic_at_the_very_end_is_a_bug_too() {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
+    let folder = TempDir::new().unwrap();
+    let ended = tripped("summarise:1", &folder, &mock, "--num-prompts 20").end();
+    assert_eq!(ended.code, Some(1), "{ended:#?}");
+    let own = only_run(&folder.path().join(RUNS)).unwrap();
+    let name = own.file_name().unwrap().to_string_lossy().into_owned();
+    let told = format!(
+        "error: a bug in the runner ended it; please report it with the lines above. What was measured until then is in {RUNS}/{name}"
+    );
+    assert!(ended.stderr.contains(&told), "{ended:#?}");
+    assert_eq!(exchanges(folder.path()).len(), 20);
+}
+
 #[test]
 fn a_panic_of_the_metrics_page_ends_the_run() {
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);

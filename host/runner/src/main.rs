@@ -1,13 +1,16 @@
-//! The binary: parse, execute, print the error, exit.
+//! The binary: parse, execute, print the error, exit. A panic is a bug, and its exit code says so.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
+use runner::cli::failure::Failure;
+
 fn main() -> ExitCode {
     model::clock::since_process_began();
     let cli = runner::cli::Cli::read();
-    match cli.exec() {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
+    match std::panic::catch_unwind(|| cli.exec()) {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => failure.report(),
+        Err(_) => Failure::bug("").report(),
     }
 }

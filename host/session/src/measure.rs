@@ -379,6 +379,7 @@ impl Assessed {
     /// # Errors
     /// Where records cannot be read.
     pub fn summarise(self) -> Result<Measured, FolderError> {
+        trip("summarise");
         let summary = self.folder.summarize(&self.facts)?;
         let kept = self.kept.and(self.folder.write_summary(&summary));
         Ok(Measured {

@@ -1,18 +1,16 @@
 //! Preparation: samples become requests ahead of time, so that the bytes of a request are ready before
 //! it is due. One thread asks the dataset for samples, a second has the backend write their requests.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Sender};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 
 use crate::decode::{FailureLimit, failed};
 use crate::run::{Parts, RunError};
-use load::crew::{Crew, Member, trip};
-use load::pace::Signal;
+use load::crew::{Crew, trip};
 use load::transport::Request;
 use model::connection::Version;
 use model::exchange::{FailureClass, Outcome, Phase, Prepared, SampleFacts, Turn};
@@ -26,8 +24,11 @@ use plugins::dataset::Samples;
 use scenario::plan::Plan;
 
 mod arrivals;
+mod feed;
 
 pub use arrivals::arrivals;
+pub use feed::Feed;
+use feed::{Completing, Stock};
 
 /// The most samples to ask the dataset for in one call, and the number in the first call.
 const BATCH: u32 = 64;
@@ -36,17 +37,10 @@ const FIRST_BATCH: u32 = 8;
 const BATCH_BYTES: usize = 4 << 20;
 /// Batches of samples that may wait for the backend.
 const SAMPLED_AHEAD: usize = 4;
-/// The most bytes of requests held ready.
-const AHEAD_BYTES: usize = 1 << 30;
 /// Requests held ready in addition to those that must be.
 const AHEAD: u64 = 4096;
 /// The approximate size of a request apart from its body.
 const REQUEST_BYTES: usize = 1 << 10;
-/// How often a waiting pacer looks whether the run was stopped.
-const GLANCE: Duration = Duration::from_millis(20);
-/// How long a plugin's call under way is waited for after the run was stopped; then it is left to itself.
-const GRACE: Duration = Duration::from_secs(1);
-
 /// A request in waiting.
 pub enum Item {
     /// Ready to be sent.
@@ -85,31 +79,6 @@ struct Writer {
     version: Version,
     secrets: Secrets,
     failures: FailureLimit,
-}
-
-/// Requests in waiting, in order.
-pub struct Feed {
-    items: Receiver<Item>,
-    stock: Arc<Stock>,
-    thread: Option<Member<()>>,
-    signal: Signal,
-}
-
-/// How much lies ready.
-#[derive(Default)]
-struct Stock {
-    /// Most requests that may lie ready.
-    most: usize,
-    state: Mutex<StockState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct StockState {
-    bytes: usize,
-    items: usize,
-    complete: bool,
-    unwanted: bool,
 }
 
 impl Preparation {
@@ -177,10 +146,8 @@ impl Preparation {
     /// If no thread can be started.
     pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
         let (sender, items) = crossbeam_channel::unbounded();
-        let stock = Arc::new(Stock {
-            most: usize::try_from(wanted.saturating_add(AHEAD)).unwrap_or(usize::MAX),
-            ..Stock::default()
-        });
+        let most = usize::try_from(wanted.saturating_add(AHEAD)).unwrap_or(usize::MAX);
+        let stock = Arc::new(Stock::of(most));
         let completing = Completing(Arc::clone(&stock));
         let crew = self.crew.clone();
         let thread = crew.start("prepare", None, move || {
@@ -405,113 +372,6 @@ impl Item {
         match self {
             Item::Ready { prepared, .. } | Item::Faulty { prepared, .. } => prepared,
         }
-    }
-}
-
-impl Feed {
-    /// The next request; waits if preparation is behind, until the run is stopped. `None` when there are no more.
-    pub fn next(&self) -> Option<Item> {
-        loop {
-            match self.items.recv_timeout(GLANCE) {
-                Ok(item) => {
-                    self.stock.take(item.bytes());
-                    return Some(item);
-                }
-                Err(RecvTimeoutError::Timeout) if !self.signal.is_stopped() => {}
-                Err(_) => return None,
-            }
-        }
-    }
-
-    /// Waits until this many requests are ready, or as many as may be, or all there are.
-    /// `each` is called now and then with the number that are ready.
-    pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
-        let mut state = self.stock.lock();
-        while !state.complete
-            && (state.items as u64) < wanted
-            && state.bytes < AHEAD_BYTES
-            && each(state.items)
-        {
-            state = self.stock.wait(state, GLANCE);
-        }
-    }
-}
-
-impl Drop for Feed {
-    fn drop(&mut self) {
-        let mut state = self.stock.lock();
-        state.unwanted = true;
-        self.stock.changed.notify_all();
-        let mut waited = Duration::ZERO;
-        while !state.complete && waited < GRACE {
-            state = self.stock.wait(state, GLANCE);
-            waited += if self.signal.is_stopped() {
-                GLANCE
-            } else {
-                Duration::ZERO
-            };
-        }
-        let complete = state.complete;
-        drop(state);
-        if let Some(thread) = self.thread.take().filter(|_| complete) {
-            thread.join();
-        }
-    }
-}
-
-/// Says that there will be no more, whatever ends the preparation.
-struct Completing(Arc<Stock>);
-
-impl Drop for Completing {
-    fn drop(&mut self) {
-        self.0.complete();
-    }
-}
-
-impl Stock {
-    /// Waits for a change, at most this long.
-    fn wait<'s>(
-        &'s self,
-        state: MutexGuard<'s, StockState>,
-        most: Duration,
-    ) -> MutexGuard<'s, StockState> {
-        self.changed
-            .wait_timeout(state, most)
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StockState> {
-        self.state
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Waits for room, then adds an item. False if nothing needs it any more.
-    fn add(&self, bytes: usize) -> bool {
-        let mut state = self.lock();
-        while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
-        state.bytes += bytes;
-        state.items += 1;
-        self.changed.notify_all();
-        !state.unwanted
-    }
-
-    fn take(&self, bytes: usize) {
-        let mut state = self.lock();
-        state.bytes -= bytes;
-        state.items -= 1;
-        self.changed.notify_all();
-    }
-
-    fn complete(&self) {
-        self.lock().complete = true;
-        self.changed.notify_all();
     }
 }
 

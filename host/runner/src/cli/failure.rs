@@ -67,6 +67,12 @@ impl Failure {
         }
     }
 
+    /// A panic, whose own lines are on stderr already; and what else there is to say.
+    pub fn bug(further: &str) -> Self {
+        let words = "a bug in the runner ended it; please report it with the lines above";
+        Failure::new(Exit::Bug, format!("{words}{further}"))
+    }
+
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.exit)

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::num::NonZeroU32;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -20,13 +21,15 @@ use super::interrupt::Interrupt;
 use super::repeat;
 use super::sources::sources;
 use super::watch::{Watch, Watching};
+use load::transport::Dial;
 use report::environment::Environment;
 use report::folder::RunFolder;
 use report::repeat::Repeat;
 use report::{json, text};
 use result::summary::Summary;
 use scenario::plan::Plan;
-use session::{Ending, Note, Record, Resolved, Threads, resolve};
+use session::measure::Begun;
+use session::{Ending, Measured, Note, Record, Resolved, Threads, resolve};
 
 /// How often to print that a server is not ready yet.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
@@ -177,6 +180,25 @@ pub(super) fn measure(
     };
     let run = checked.begin(record, Threads)?;
     interrupt.watch(run.signal());
+    let folder = run.folder().path().to_owned();
+    let followed = AssertUnwindSafe(|| follow(run, &connect, watching, interrupt));
+    let measured = std::panic::catch_unwind(followed).unwrap_or_else(|_| {
+        let kept = format!(". What was measured until then is in {}", folder.display());
+        Err(Failure::bug(&kept))
+    })?;
+    round.summary = Some(measured.summary.clone());
+    print(&measured.summary, output, lines, &measured.folder)?;
+    interrupt.done();
+    conclude(measured, interrupt, output)
+}
+
+/// Makes the load, and all that follows it.
+fn follow(
+    run: Begun<Threads>,
+    connect: &Dial,
+    watching: &Watching,
+    interrupt: &Interrupt,
+) -> Result<Measured, Failure> {
     let onlooker = watching.look_at(
         run.folder().path(),
         run.plan(),
@@ -184,7 +206,7 @@ pub(super) fn measure(
         run.crew(),
         interrupt,
     );
-    let loaded = run.load_now(&connect);
+    let loaded = run.load_now(connect);
     drop(onlooker);
     interrupt.assessing();
     let kept = loaded.keep(&Ending {
@@ -194,11 +216,7 @@ pub(super) fn measure(
     let assessed = kept
         .measured()?
         .assess_until(|| interrupt.ends_assessment());
-    let measured = assessed?.summarise()?;
-    round.summary = Some(measured.summary.clone());
-    print(&measured.summary, output, lines, &measured.folder)?;
-    interrupt.done();
-    conclude(measured, interrupt, output)
+    Ok(assessed?.summarise()?)
 }
 
 /// Prints what happens while targets are checked. Repeats now and then that a server is not ready.

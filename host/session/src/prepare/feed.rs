@@ -1,0 +1,158 @@
+//! What lies between preparation and the pacer: requests that are ready, as many as may be, in order. Preparation waits
+//! where there are enough of them, the pacer where there are none; neither waits for the other once the run is stopped.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+use super::Item;
+use load::crew::Member;
+use load::pace::Signal;
+
+/// The most bytes of requests held ready.
+const AHEAD_BYTES: usize = 1 << 30;
+/// How often a waiting pacer looks whether the run was stopped.
+const GLANCE: Duration = Duration::from_millis(20);
+/// How long a plugin's call under way is waited for after the run was stopped; then it is left to itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Requests in waiting, in order.
+pub struct Feed {
+    pub(super) items: Receiver<Item>,
+    pub(super) stock: Arc<Stock>,
+    pub(super) thread: Option<Member<()>>,
+    pub(super) signal: Signal,
+}
+
+/// How much lies ready.
+#[derive(Default)]
+pub(super) struct Stock {
+    /// Most requests that may lie ready.
+    most: usize,
+    state: Mutex<StockState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct StockState {
+    bytes: usize,
+    items: usize,
+    complete: bool,
+    unwanted: bool,
+}
+
+impl Feed {
+    /// The next request; waits if preparation is behind, until the run is stopped. `None` when there are no more.
+    pub fn next(&self) -> Option<Item> {
+        loop {
+            match self.items.recv_timeout(GLANCE) {
+                Ok(item) => {
+                    self.stock.take(item.bytes());
+                    return Some(item);
+                }
+                Err(RecvTimeoutError::Timeout) if !self.signal.is_stopped() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Waits until this many requests are ready, or as many as may be, or all there are.
+    /// `each` is called now and then with the number that are ready.
+    pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
+        let mut state = self.stock.lock();
+        while !state.complete
+            && (state.items as u64) < wanted
+            && state.bytes < AHEAD_BYTES
+            && each(state.items)
+        {
+            state = self.stock.wait(state, GLANCE);
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        let mut state = self.stock.lock();
+        state.unwanted = true;
+        self.stock.changed.notify_all();
+        let mut waited = Duration::ZERO;
+        while !state.complete && waited < GRACE {
+            state = self.stock.wait(state, GLANCE);
+            waited += if self.signal.is_stopped() {
+                GLANCE
+            } else {
+                Duration::ZERO
+            };
+        }
+        let complete = state.complete;
+        drop(state);
+        if let Some(thread) = self.thread.take().filter(|_| complete) {
+            thread.join();
+        }
+    }
+}
+
+/// Says that there will be no more, whatever ends the preparation.
+pub(super) struct Completing(pub(super) Arc<Stock>);
+
+impl Drop for Completing {
+    fn drop(&mut self) {
+        self.0.complete();
+    }
+}
+
+impl Stock {
+    /// Of this many requests at most.
+    pub(super) fn of(most: usize) -> Self {
+        Stock {
+            most,
+            ..Stock::default()
+        }
+    }
+
+    /// Waits for a change, at most this long.
+    fn wait<'s>(
+        &'s self,
+        state: MutexGuard<'s, StockState>,
+        most: Duration,
+    ) -> MutexGuard<'s, StockState> {
+        self.changed
+            .wait_timeout(state, most)
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StockState> {
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Waits for room, then adds an item. False if nothing needs it any more.
+    pub(super) fn add(&self, bytes: usize) -> bool {
+        let mut state = self.lock();
+        while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        state.bytes += bytes;
+        state.items += 1;
+        self.changed.notify_all();
+        !state.unwanted
+    }
+
+    fn take(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.bytes -= bytes;
+        state.items -= 1;
+        self.changed.notify_all();
+    }
+
+    fn complete(&self) {
+        self.lock().complete = true;
+        self.changed.notify_all();
+    }
+}
