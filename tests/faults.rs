@@ -6,5 +6,6 @@ mod check;
 mod cuts;
 mod engine;
 mod kills;
+mod limits;
 mod signals;
 mod wire;

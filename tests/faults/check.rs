@@ -123,7 +123,7 @@ pub fn no_panic(about: &str, ended: &Ended) {
 
 /// Next to the runs lies nothing, and no process works there any more.
 #[track_caller]
-fn nothing_stays_behind(about: &str, place: &Path) {
+pub fn nothing_stays_behind(about: &str, place: &Path) {
     let stray: Vec<String> = names(place)
         .into_iter()
         .filter(|name| name != RUNS && name != GIVEN)

@@ -12,6 +12,7 @@ pub mod flags;
 pub mod guide;
 pub mod interrupt;
 pub mod mock;
+mod needs;
 pub mod plugin;
 pub mod progress;
 pub mod published;
@@ -97,6 +98,13 @@ impl Cli {
     /// # Errors
     /// What went wrong, with its exit code.
     pub fn exec(self) -> Result<ExitCode, Failure> {
+        if let None
+        | Some(
+            Command::Run(_) | Command::Demo(_) | Command::Plugin(_) | Command::Scenario(_),
+        ) = &self.command
+        {
+            needs::check()?;
+        }
         match self.command {
             None => run::exec(&self.run),
             Some(Command::Run(args)) => run::exec(&args),

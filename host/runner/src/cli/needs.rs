@@ -1,0 +1,74 @@
+//! What every command that loads plugins needs of the system, asked for before anything begins: some threads and some
+//! file descriptors. Where they are missing later, parts that cannot do without them would panic.
+
+use std::fs::File;
+use std::io;
+use std::sync::mpsc;
+
+use super::failure::{Exit, Failure};
+
+/// Threads that loading, compiling and listening for signals start; a run starts its own, and reports if it cannot.
+const THREADS: usize = 16;
+/// File descriptors that the same and a few connections open.
+const DESCRIPTORS: usize = 16;
+
+/// Makes sure that both are to be had.
+///
+/// # Errors
+/// If the system refuses some of them.
+pub(super) fn check() -> Result<(), Failure> {
+    descriptors().map_err(|cause| {
+        lacking(format!(
+            "cannot open {DESCRIPTORS} files: {cause}; allow more file descriptors (ulimit -n)"
+        ))
+    })?;
+    threads().map_err(|cause| {
+        lacking(format!(
+            "cannot start {THREADS} threads: {cause}; allow more processes (ulimit -u, or the container's limit on PIDs) or more memory (ulimit -v)"
+        ))
+    })
+}
+
+fn lacking(words: String) -> Failure {
+    Failure::new(Exit::Bug, words)
+}
+
+fn descriptors() -> io::Result<()> {
+    let open = |_| File::open("/dev/null");
+    (0..DESCRIPTORS)
+        .map(open)
+        .collect::<io::Result<Vec<File>>>()?;
+    Ok(())
+}
+
+/// Starts them all at the same time, each waiting for the end of the others' start.
+fn threads() -> io::Result<()> {
+    let mut started = Vec::new();
+    let mut refused = Ok(());
+    for _ in 0..THREADS {
+        let (hold, held) = mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().spawn(move || {
+            let _ = held.recv();
+        });
+        match thread {
+            Ok(thread) => started.push((hold, thread)),
+            Err(cause) => {
+                refused = Err(cause);
+                break;
+            }
+        }
+    }
+    for (hold, thread) in started {
+        drop(hold);
+        let _ = thread.join();
+    }
+    refused
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn they_are_to_be_had_here() {
+        super::check().unwrap();
+    }
+}

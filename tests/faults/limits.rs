@@ -1,0 +1,121 @@
+//! Too few threads, file descriptors, memory: every limit, from one at which nothing works to one that is no limit.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::check::{How, at_once, check, no_panic, nothing_stays_behind};
+use crate::endings::{RUNS, line};
+use crate::support::process::{Ended, Mock, only_run, run, runner, runner_behind};
+
+const LOAD: &str = "--num-prompts 5 --random-output-len 4";
+
+/// Whatever the limit, the run either ends as any other, or says what it lacks. Returns whether it ended well.
+fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
+    no_panic(about, ended);
+    if ended.code == Some(0) {
+        let after = check(about, place, ended, How::Finished, None);
+        assert_eq!(after.exchanges.len(), 5, "{about}");
+        return after.summary.requests.failed == 0;
+    }
+    nothing_stays_behind(about, place);
+    // An allocation that fails ends the program with its own words.
+    let aborted = ended.code.is_none() && ended.stderr.contains("memory allocation of");
+    let said =
+        ended.code.is_some_and(|code| (1..=5).contains(&code)) && ended.stderr.contains("error: ");
+    // The system's loader comes before the program.
+    let not_loaded = ended.code == Some(127);
+    assert!(aborted || said || not_loaded, "{about}: {ended:#?}");
+    if let Some(folder) =
+        only_run(&place.join(RUNS)).filter(|folder| folder.join("status.json").exists())
+    {
+        let report = run(runner().arg("report").arg(folder)).with_code(0);
+        assert!(
+            report.stderr.contains("ended early"),
+            "{about}: {report:#?}"
+        );
+    }
+    false
+}
+
+/// Goes through the limits, and makes sure that the least one fails and the largest does not.
+fn every_limit(what: &str, limits: &[u64], shell: impl Fn(u64) -> String + Sync) {
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
+    let ended_well = std::sync::Mutex::new(Vec::new());
+    at_once(limits, 2, |limit| {
+        let place = TempDir::new().unwrap();
+        let command = runner_behind(&format!("{} && exec \"$@\"", shell(*limit)));
+        let ended = run(&mut line(command, &mock, place.path(), LOAD));
+        let about = format!("{what} limited to {limit}");
+        let well = ends_in_words(&about, place.path(), &ended);
+        ended_well.lock().unwrap().push((*limit, well));
+    });
+    let mut ended_well = ended_well.into_inner().unwrap();
+    ended_well.sort_unstable();
+    assert!(!ended_well.first().unwrap().1, "{what}: {ended_well:?}");
+    assert!(ended_well.last().unwrap().1, "{what}: {ended_well:?}");
+}
+
+#[test]
+fn too_few_descriptors_are_told() {
+    let limits: Vec<u64> = (4..32).chain([64]).collect();
+    every_limit("descriptors", &limits, |limit| format!("ulimit -n {limit}"));
+}
+
+#[test]
+fn too_little_memory_is_told() {
+    let mib = [
+        100,
+        200,
+        400,
+        800,
+        1_600,
+        3_200,
+        6_400,
+        9_000,
+        12_800,
+        1 << 20,
+    ];
+    every_limit("MiB of address space", &mib, |mib| {
+        format!("ulimit -v {}", mib << 10)
+    });
+}
+
+/// A group of processes whose number is limited, as a container's is. Removed when dropped.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(name: &str, most: u64) -> Option<Self> {
+        let parents = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
+        let parent = parents
+            .into_iter()
+            .find(|parent| Path::new(parent).join("cgroup.procs").exists())?;
+        let group = Group(Path::new(parent).join(format!("{name}-{}-{most}", std::process::id())));
+        std::fs::create_dir(&group.0).ok()?;
+        std::fs::write(group.0.join("pids.max"), most.to_string()).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn too_few_threads_are_told() {
+    let limits: Vec<u64> = (1..30).chain([100]).collect();
+    let groups: Option<Vec<Group>> = limits
+        .iter()
+        .map(|most| Group::new("runner-test", *most))
+        .collect();
+    let Some(groups) = groups else {
+        eprintln!("skipped: this user cannot limit the number of processes of a control group");
+        return;
+    };
+    every_limit("threads", &limits, |limit| {
+        let at = limits.iter().position(|other| *other == limit).unwrap();
+        format!("echo $$ > {}/cgroup.procs", groups[at].0.display())
+    });
+}
