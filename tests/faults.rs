@@ -4,6 +4,7 @@
 
 mod check;
 mod cuts;
+mod disk;
 mod engine;
 mod kills;
 mod limits;

@@ -149,7 +149,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// What the folder holds, as the library reads it.
 #[track_caller]
-fn readable(about: &str, folder: &Path) -> After {
+pub fn readable(about: &str, folder: &Path) -> After {
     let opened = RunFolder::at(folder);
     let exchanges = opened
         .exchanges()
@@ -267,7 +267,7 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
 /// The engine says the same: each answer that it gave whole is on record as one, with as many tokens (one is a byte
 /// of text), and each of its refusals with its status.
 #[track_caller]
-fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
+pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));
     let got = sorted(exchanges.iter().filter(|e| e.is_ok()).map(text));
     if how == How::Killed {

@@ -14,16 +14,6 @@ use crate::support::raw::{Raw, wait};
 /// What asks a run to end.
 const SIGNALS: [&str; 2] = ["INT", "TERM"];
 
-/// Requests that the engine is working on.
-fn running(mock: &Mock) -> u64 {
-    let metrics = mock.metrics();
-    let line = metrics
-        .lines()
-        .find(|line| line.starts_with("vllm:num_requests_running"));
-    let number = line.and_then(|line| line.rsplit(' ').next());
-    number.map_or(0, |number| number.parse::<f64>().unwrap() as u64)
-}
-
 /// Where the run stands when the signals come.
 #[derive(Clone, Copy, Debug)]
 enum At {
@@ -65,7 +55,7 @@ fn a_signal_in_any_phase_keeps_what_was_measured() {
             let flags = format!("--random-output-len 5 {warmup} {load}");
             let mut process = Process::start(&mut asking(place.path(), &mock.url, &flags));
             process.until(&about, |_| match at {
-                At::InFlight(number) => running(&mock) == *number,
+                At::InFlight(number) => mock.metric("vllm:num_requests_running") == *number as f64,
                 At::Measuring => has_records(&place.path().join(RUNS)),
             });
             process.signal(signal);

@@ -310,6 +310,14 @@ impl Mock {
         self.process.signal("KILL");
     }
 
+    /// One of its metrics, whatever its labels.
+    pub fn metric(&self, name: &str) -> f64 {
+        let metrics = self.metrics();
+        let line = metrics.lines().find(|line| line.starts_with(name));
+        let number = line.and_then(|line| line.rsplit(' ').next());
+        number.map_or(0.0, |number| number.parse().unwrap())
+    }
+
     /// Its metrics.
     pub fn metrics(&self) -> String {
         use std::io::Write;

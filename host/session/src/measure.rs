@@ -157,7 +157,10 @@ impl Checked {
             Some(repeat) => folder.write_repeat(repeat),
             None => Ok(()),
         });
-        written.map_err(BeginError::Write)?;
+        written.map_err(|error| {
+            folder.discard_unbegun();
+            BeginError::Write(error)
+        })?;
         let signal = executor.signal();
         let control = Control {
             crew: Crew::new(&signal),

@@ -1,0 +1,224 @@
+//! Disks that are full, read-only or slow, and a folder that is removed while the run writes into it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use mock::{End, Truth};
+use tempfile::TempDir;
+
+use super::check::{
+    How, agrees, at_once, check, no_panic, nothing_stays_behind, readable, refused,
+};
+use crate::endings::{RUNS, line};
+use crate::support::process::{
+    Ended, Mock, Process, has_records, only_run, run, runner, runner_behind,
+};
+
+const SPEED: [&str; 4] = ["--ttft", "2ms", "--itl", "1ms"];
+
+/// Whether this user may mount something that only its own processes see.
+fn may_mount() -> bool {
+    let mut mount = Command::new("unshare");
+    mount.args(["-m", "sh", "-c", "mount -t tmpfs none /mnt"]);
+    let may = mount
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !may {
+        eprintln!("skipped: this user cannot mount a file system of its own");
+    }
+    may
+}
+
+/// The binary with a small file system for its runs, which are copied to another folder at its end.
+fn on_disk(options: &str, keep: &Path) -> Command {
+    let shell = format!(
+        "mkdir {RUNS} && exec unshare -m sh -c 'mount -t tmpfs -o {options} none {RUNS} && {{ \"$@\"; code=$?; \
+         cp -r {RUNS} {keep}; exit $code; }}' sh \"$@\"",
+        keep = keep.display()
+    );
+    runner_behind(&shell)
+}
+
+/// What a run that found no room left: readable as far as it goes, and no more than the engine answered.
+fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
+    assert_eq!(ended.code, Some(3), "{about}: {ended:#?}");
+    no_panic(about, ended);
+    assert!(
+        ended.stderr.contains("No space left on device"),
+        "{about}: {ended:#?}"
+    );
+    nothing_stays_behind(about, place);
+    let Some(folder) = only_run(&keep.join(RUNS)) else {
+        assert_eq!(
+            log.len(),
+            0,
+            "{about}: it begins nothing that it cannot keep"
+        );
+        return;
+    };
+    let after = readable(about, &folder);
+    agrees(about, &after.exchanges, log, How::Killed);
+    let successes = format!("{:<40} {}\n", "Successful requests:", after.exchanges.len());
+    assert!(ended.stdout.contains(&successes), "{about}: {ended:#?}");
+}
+
+#[test]
+fn a_disk_that_is_full_at_any_file_keeps_what_fits() {
+    if !may_mount() {
+        return;
+    }
+    // A page at a time: from no room for the plan to room for all but the summary.
+    let pages: Vec<usize> = (1..12).collect();
+    let fitted = std::sync::Mutex::new(0);
+    at_once(&pages, 3, |pages| {
+        let about = format!("{pages} pages");
+        let (place, keep) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let mock = Mock::logging(&SPEED);
+        let command = on_disk(&format!("size={}k", 4 * pages), keep.path());
+        let flags = "--concurrency 50 --num-prompts 100 --random-output-len 4";
+        let ended = run(&mut line(command, &mock, place.path(), flags));
+        let log = mock.end();
+        match ended.code {
+            Some(0) => {
+                std::fs::remove_dir(place.path().join(RUNS)).unwrap();
+                check(&about, keep.path(), &ended, How::Finished, Some(&log));
+                *fitted.lock().unwrap() += 1;
+            }
+            _ => full(&about, &ended, place.path(), keep.path(), &log),
+        }
+    });
+    assert!(
+        fitted.into_inner().unwrap() < pages.len() / 2,
+        "most are full"
+    );
+}
+
+#[test]
+fn a_disk_that_is_read_only_is_told_before_a_request_is_made() {
+    if !may_mount() {
+        return;
+    }
+    let (place, keep, mock) = (
+        TempDir::new().unwrap(),
+        TempDir::new().unwrap(),
+        Mock::logging(&SPEED),
+    );
+    let command = on_disk("ro", keep.path());
+    let ended = run(&mut line(command, &mock, place.path(), "--num-prompts 5"));
+    refused(
+        "read-only",
+        place.path(),
+        &ended,
+        3,
+        "Read-only file system",
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("give a writable folder with --output-dir"),
+        "{ended:#?}"
+    );
+    assert_eq!(mock.end(), []);
+}
+
+/// Other ways in which no folder can be made.
+#[test]
+fn a_place_that_is_no_folder_is_told_before_a_request_is_made() {
+    let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
+    for output in ["/dev/null", "/dev/null/runs", "/proc/runs"] {
+        let flags = format!("--num-prompts 5 --output-dir {output}");
+        let ended = run(&mut line(runner(), &mock, place.path(), &flags));
+        refused(output, place.path(), &ended, 3, "--output-dir");
+    }
+    assert_eq!(mock.end(), []);
+}
+
+#[test]
+fn a_folder_that_is_removed_during_the_run_is_told_and_not_made_again() {
+    let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
+    let flags = "--request-rate 50 --num-prompts 100 --random-output-len 4";
+    let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&place.path().join(RUNS))
+    });
+    std::fs::remove_dir_all(place.path().join(RUNS)).unwrap();
+    let ended = process.end();
+    let log = mock.end();
+    refused(
+        "removed",
+        place.path(),
+        &ended,
+        3,
+        "records.jsonl.zst`: No such file or directory",
+    );
+    assert_eq!(
+        log.iter().filter(|truth| truth.end == End::Whole).count(),
+        100,
+        "the load goes on"
+    );
+}
+
+/// A control group whose threads can be stopped, each for itself. Removed when dropped, with its threads going on.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn new() -> Option<Self> {
+        let group = format!("/sys/fs/cgroup/freezer/runner-test-{}", std::process::id());
+        std::fs::create_dir(&group).ok()?;
+        Some(Freezer(group.into()))
+    }
+
+    fn freeze(&self, thread: &str) {
+        std::fs::write(self.0.join("tasks"), thread).unwrap();
+        std::fs::write(self.0.join("freezer.state"), "FROZEN").unwrap();
+    }
+
+    fn thaw(&self) {
+        std::fs::write(self.0.join("freezer.state"), "THAWED").unwrap();
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.thaw();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// The thread of a process with this name.
+fn thread(process: &Process, name: &str) -> String {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", process.id())).unwrap();
+    let mut threads = threads.map(|thread| thread.unwrap().path());
+    let named = |path: &PathBuf| {
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|is| is.trim() == name)
+    };
+    let thread = threads
+        .find(named)
+        .unwrap_or_else(|| panic!("no thread `{name}`"));
+    thread.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// A write that blocks stops the thread that writes: so that thread is stopped, for as long as others go on.
+#[test]
+fn a_disk_that_is_slow_delays_records_and_nothing_else() {
+    let Some(freezer) = Freezer::new() else {
+        eprintln!("skipped: this user cannot stop a single thread of a process");
+        return;
+    };
+    let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
+    let flags = "--request-rate 100 --num-prompts 400 --random-output-len 4";
+    let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
+    process.until("records are flushed", |_| {
+        has_records(&place.path().join(RUNS))
+    });
+    freezer.freeze(&thread(&process, "record"));
+    let tokens = || mock.metric("vllm:generation_tokens_total");
+    let before = tokens();
+    process.until("the load goes on", |_| tokens() >= before + 4.0 * 150.0);
+    freezer.thaw();
+    let ended = process.end();
+    let log = mock.end();
+    let after = check("slow", place.path(), &ended, How::Finished, Some(&log));
+    assert_eq!(after.summary.requests.successful, 400);
+}
