@@ -8,5 +8,6 @@ mod disk;
 mod engine;
 mod kills;
 mod limits;
+mod network;
 mod signals;
 mod wire;

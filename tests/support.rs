@@ -5,6 +5,7 @@ pub mod browser;
 pub mod made_up;
 pub mod memory;
 pub mod process;
+pub mod proxy;
 pub mod raw;
 pub mod sharegpt;
 pub mod trial;

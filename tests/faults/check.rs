@@ -280,7 +280,7 @@ pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let heard = sorted(exchanges.iter().filter_map(|e| e.status).filter(refused));
     assert_eq!(heard, said, "{about}: refusals by status");
     if how == How::Finished || how == How::NothingAnswered {
-        let written = exchanges.iter().filter(|e| e.written.is_some()).count();
+        let sent = exchanges.iter().filter(|e| e.sent.is_some()).count();
         // An engine that ends logs nothing of what it did not finish.
         let lost = |e: &&Exchange| {
             let class = failure(e).map(|(class, _)| class);
@@ -289,8 +289,8 @@ pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
         let lost = exchanges.iter().filter(lost).count();
         let logged = log.len();
         assert!(
-            logged <= written && written <= logged + lost,
-            "{about}: {written} requests, {logged} in the log, {lost} lost"
+            logged <= sent && sent <= logged + lost,
+            "{about}: {sent} requests, {logged} in the log, {lost} lost"
         );
     }
 }

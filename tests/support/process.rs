@@ -264,11 +264,25 @@ impl Mock {
 
     /// The same on a port that an earlier one had.
     pub fn logging_at(port: &str, flags: &[&str]) -> Self {
+        Mock::logging_as(runner(), port, flags)
+    }
+
+    /// The same behind a line of shell that ends in `"$@"`.
+    pub fn logging_behind(shell: &str, flags: &[&str]) -> Self {
+        Mock::logging_as(runner_behind(shell), "0", flags)
+    }
+
+    fn logging_as(command: Command, port: &str, flags: &[&str]) -> Self {
         let folder = TempDir::new().unwrap();
         let log = folder.path().join(LOG).display().to_string();
-        let mut mock = Mock::start_at(port, &[flags, &["--truth", &log]].concat());
+        let mut mock = Mock::start_as(command, port, &[flags, &["--truth", &log]].concat());
         mock.log = Some(folder);
         mock
+    }
+
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Ends it, and returns its log: what it did with each request, in the order in which they ended.
@@ -292,7 +306,11 @@ impl Mock {
     }
 
     fn start_at(port: &str, flags: &[&str]) -> Self {
-        let mut process = Process::start(runner().args(["mock", "--port", port]).args(flags));
+        Mock::start_as(runner(), port, flags)
+    }
+
+    fn start_as(mut command: Command, port: &str, flags: &[&str]) -> Self {
+        let mut process = Process::start(command.args(["mock", "--port", port]).args(flags));
         process.until("the mock engine listens", |process| {
             text(&process.stdout).contains('\n')
         });

@@ -1,0 +1,179 @@
+//! A network between a client and a server, over real sockets: it takes its time, holds segments back as lost ones are,
+//! and cuts the bytes elsewhere than they were written. What it carries stays the same.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use model::random::mix;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// What it does, in each direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Network {
+    /// How long every byte is under way.
+    pub delay: Duration,
+    /// How much longer a segment can take; those behind it wait for it, as a transport in order makes them.
+    pub jitter: Duration,
+    /// One segment in this many is lost, and comes later by [`RESENT`]; 0 for none.
+    pub loses_one_in: u64,
+    /// Bytes in a segment at most.
+    pub segment: usize,
+    /// Bytes from the server after which a connection carries no more, and stays open; absent for any number. The first
+    /// connection, on which a server is asked for its models, is not affected.
+    pub silent_after: Option<usize>,
+}
+
+/// How much later a lost segment comes: Linux's shortest time until a segment is sent again.
+pub const RESENT: Duration = Duration::from_millis(200);
+
+impl Network {
+    /// One that changes nothing.
+    pub const PLAIN: Network = Network {
+        delay: Duration::ZERO,
+        jitter: Duration::ZERO,
+        loses_one_in: 0,
+        segment: 1 << 16,
+        silent_after: None,
+    };
+}
+
+/// The network between, until it is dropped.
+pub struct Proxy {
+    /// The base URL that leads through it.
+    pub url: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// Puts it before the server with this base URL.
+    pub fn before(server: &str, network_of_others: Network) -> Self {
+        let server: SocketAddr = server.trim_start_matches("http://").parse().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                tell.send(listener.local_addr().unwrap()).unwrap();
+                let segments = Arc::new(AtomicU64::new(0));
+                let accept = async {
+                    let mut network = Network {
+                        silent_after: None,
+                        ..network_of_others
+                    };
+                    loop {
+                        let (client, _) = listener.accept().await.unwrap();
+                        tokio::spawn(connect(client, server, network, Arc::clone(&segments)));
+                        network = network_of_others;
+                    }
+                };
+                tokio::select! {
+                    () = accept => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Proxy {
+            url: format!("http://{}", told.recv().unwrap()),
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn connect(
+    client: TcpStream,
+    server: SocketAddr,
+    network: Network,
+    segments: Arc<AtomicU64>,
+) {
+    let Ok(server) = TcpStream::connect(server).await else {
+        return;
+    };
+    client.set_nodelay(true).unwrap();
+    server.set_nodelay(true).unwrap();
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let asking = Network {
+        silent_after: None,
+        ..network
+    };
+    let ask = carry(from_client, to_server, asking, &segments);
+    let answer = carry(from_server, to_client, network, &segments);
+    // Either side's end is both sides' end, once everything before it has been carried.
+    tokio::select! {
+        () = ask => {}
+        () = answer => {}
+    }
+}
+
+/// Carries one direction: what is under way lies in a queue with the instant at which it arrives.
+async fn carry(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    network: Network,
+    segments: &AtomicU64,
+) {
+    let mut under_way = VecDeque::<(Instant, Vec<u8>)>::new();
+    let mut ended = false;
+    let mut left = network.silent_after.unwrap_or(usize::MAX);
+    let mut buffer = vec![0; network.segment];
+    loop {
+        let next = under_way.front().map(|(at, _)| *at);
+        if ended && next.is_none() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
+                let (_, bytes) = under_way.pop_front().unwrap();
+                let through = &bytes[..bytes.len().min(left)];
+                left -= through.len();
+                if to.write_all(through).await.is_err() {
+                    return;
+                }
+            }
+            read = from.read(&mut buffer), if !ended => match read {
+                Ok(read @ 1..) => {
+                    let last = under_way.back().map(|(at, _)| *at);
+                    let arrives = Instant::now() + network.takes(segments.fetch_add(1, Ordering::Relaxed));
+                    under_way.push_back((last.map_or(arrives, |last| arrives.max(last)), buffer[..read].to_vec()));
+                }
+                // A connection that went silent does not even end.
+                _ if left == 0 => std::future::pending().await,
+                _ => ended = true,
+            },
+        }
+    }
+}
+
+impl Network {
+    /// How long this segment is under way: the same for the same number.
+    fn takes(&self, number: u64) -> Duration {
+        let drawn = mix(number);
+        let share = (drawn >> 32) as f64 / f64::from(u32::MAX);
+        let lost = self.loses_one_in > 0 && (drawn & 0xffff_ffff) % self.loses_one_in == 0;
+        let late = if lost { RESENT } else { Duration::ZERO };
+        self.delay + self.jitter.mul_f64(share) + late
+    }
+}
