@@ -3,6 +3,7 @@
 //! and that nothing else changed. Plugins are not here: `hostile_guests` has a guest for each of their faults.
 
 mod check;
+mod clock;
 mod cuts;
 mod disk;
 mod engine;
