@@ -3,13 +3,13 @@
 //! ([`backlog`](load::backlog)).
 //!
 //! [`inbox`] is where readers leave what they read, [`answer`] what has been made of it, [`spool`] where answers go if
-//! memory is short, [`crew`] the threads, and [`failures`] how much is tolerated.
+//! memory is short, [`threads`] who does it, and [`failures`] how much is tolerated.
 
 mod answer;
-pub mod crew;
 mod failures;
 pub mod inbox;
 mod spool;
+pub mod threads;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};

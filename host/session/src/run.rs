@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::decode::FailureLimit;
-use crate::decode::crew::most;
+use crate::decode::threads::most;
 use crate::prepare::Preparation;
 use load::crew::{Crew, Panicked};
 use load::drive::worker_handle::WorkerHandle;

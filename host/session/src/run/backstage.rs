@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Control, Parts, RunError};
-use crate::decode::crew::crew as decode_crew;
 use crate::decode::inbox::Inboxes;
+use crate::decode::threads::threads as decode_threads;
 use crate::decode::{FailureLimit, Shared};
 use crate::finished::Finished;
 use load::backlog::{BOUND, Backlog};
@@ -75,7 +75,7 @@ impl Backstage {
             &backlog,
             folder,
         );
-        let members = decode_crew(threads, &parts.backend, &shared, clock, &queue, &finished)?;
+        let members = decode_threads(threads, &parts.backend, &shared, clock, &queue, &finished)?;
         let mut decoders = Vec::new();
         for (number, member) in members.into_iter().enumerate() {
             let decoding = crew.start(&format!("decode-{number}"), vitals, move || {

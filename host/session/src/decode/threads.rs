@@ -25,7 +25,7 @@ const LATE: Nanos = Nanos(20_000_000);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// One decode thread.
-pub struct Member {
+pub struct DecodeThread {
     shared: Arc<Shared>,
     backend: Backend,
     decoder: Option<Decoder>,
@@ -47,24 +47,24 @@ pub fn most(cores: usize) -> usize {
 ///
 /// # Errors
 /// If the plugin refuses its configuration, or traps.
-pub fn crew(
-    members: usize,
+pub fn threads(
+    number: usize,
     backend: &Backend,
     shared: &Arc<Shared>,
     clock: Clock,
     queue: &Receiver<Arc<Inbox>>,
     finished: &Finished,
-) -> Result<Vec<Member>, PluginError> {
-    let mut crew: Vec<Member> = Vec::new();
-    for _ in 0..members {
+) -> Result<Vec<DecodeThread>, PluginError> {
+    let mut threads: Vec<DecodeThread> = Vec::new();
+    for _ in 0..number {
         let mut called = None;
-        if let Some(last) = crew.last_mut() {
+        if let Some(last) = threads.last_mut() {
             // A thread holds no more than the call of the next one: when the first ends, so do all, in turn.
             let (call, calls) = bounded(1);
             last.next = Some(call);
             called = Some(calls);
         }
-        crew.push(Member {
+        threads.push(DecodeThread {
             shared: Arc::clone(shared),
             backend: backend.clone(),
             decoder: None,
@@ -75,13 +75,13 @@ pub fn crew(
             next: None,
         });
     }
-    if let Some(first) = crew.first_mut() {
+    if let Some(first) = threads.first_mut() {
         first.decoder()?;
     }
-    Ok(crew)
+    Ok(threads)
 }
 
-impl Member {
+impl DecodeThread {
     /// Its decoder. An instance takes memory, so there is none before it is needed.
     fn decoder(&mut self) -> Result<&mut Decoder, PluginError> {
         let decoder = match self.decoder.take() {
