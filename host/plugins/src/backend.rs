@@ -1,5 +1,6 @@
 //! Calling a backend: one [`Dialect`] per thread, each with its own instance.
 
+mod path;
 mod world;
 
 use wasmtime::Store;
@@ -290,11 +291,7 @@ impl Dialect {
                 "the path `{}` must begin with one `/`",
                 path.escape_debug()
             ))
-        } else if path.split(['/', '?']).any(is_parent)
-            || path
-                .bytes()
-                .any(|b| b <= b' ' || b >= 0x7f || b == b'\\' || b == b'#')
-        {
+        } else if !path::is_plain(path) {
             Some(format!(
                 "the path `{}` contains `..` or characters that are not allowed in a path",
                 path.escape_debug()
@@ -328,9 +325,4 @@ impl Dialect {
             None => Ok(()),
         }
     }
-}
-
-/// Whether a path segment leads upwards; servers treat an encoded dot as a dot.
-fn is_parent(segment: &str) -> bool {
-    segment.to_ascii_lowercase().replace("%2e", ".") == ".."
 }

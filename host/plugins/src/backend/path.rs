@@ -1,0 +1,137 @@
+//! Which paths a backend may ask for: those that every server and every proxy between reads alike, so that a request
+//! stays below the target's URL.
+
+/// The longest path.
+const LONGEST: usize = 8 << 10;
+
+/// Whether a path begins with one `/`, leads nowhere but down, and says nothing in a second way.
+///
+/// Servers differ in when they decode escapes, in what they take for a separator, and in what they cut off a segment
+/// at a semicolon. So an escape must not hide a separator, another escape or a control character, and dots must not lead
+/// upwards however they are written.
+pub(super) fn is_plain(path: &str) -> bool {
+    let visible = path
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !b"\\#".contains(&byte));
+    let (below, query) = path.split_once('?').unwrap_or((path, ""));
+    let Some(segments) = below.strip_prefix('/') else {
+        return false;
+    };
+    let mut segments = segments.split('/').peekable();
+    let mut whole = visible && path.len() <= LONGEST;
+    while let Some(segment) = segments.next() {
+        // Only the last segment may be empty: that is a slash at the end.
+        let empty = segment.is_empty() && segments.peek().is_some();
+        whole &= !empty && decoded(segment).is_some_and(|segment| !leads_astray(&segment));
+    }
+    whole && decoded(query).is_some() && !query.split(['/', '?']).any(|part| part == "..")
+}
+
+/// Whether a segment means the folder itself or the one above, with or without a parameter after a semicolon.
+fn leads_astray(segment: &[u8]) -> bool {
+    let name = segment
+        .split(|byte| *byte == b';')
+        .next()
+        .unwrap_or_default();
+    name == b"." || name == b".." || (name.is_empty() && !segment.is_empty())
+}
+
+/// The bytes that escapes stand for; absent where one is broken or stands for what must not be hidden.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let digits = [bytes.next()?, bytes.next()?];
+        let digits = std::str::from_utf8(&digits)
+            .ok()
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        let byte = u8::from_str_radix(digits, 16).ok()?;
+        if byte.is_ascii_control() || b"/\\%;?#".contains(&byte) {
+            return None;
+        }
+        decoded.push(byte);
+    }
+    Some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_paths_are_plain() {
+        for path in [
+            "/",
+            "/v1/completions",
+            "/v1/chat/completions/",
+            "/generate?stream=true&x=a%20b",
+            "/v2/models/llama-3.1_8b/versions/1/infer",
+            "/openai/deployments/gpt%204/chat/completions?api-version=2024-06-01",
+            "/model/anthropic.claude-3:0/converse-stream",
+            "/a..b/...c/.well-known/x..",
+            "/models/m;v=2",
+            "/caf%C3%A9",
+            "/find?redirect=/a/b?c",
+        ] {
+            assert!(is_plain(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_servers_read_in_two_ways_is_not() {
+        for path in [
+            "",
+            "v1",
+            "http://host/",
+            "//host/x",
+            "/v1//x",
+            "/..",
+            "/../admin",
+            "/v1/../admin",
+            "/v1/..",
+            "/./x",
+            "/v1/.",
+            "/%2e%2e/admin",
+            "/.%2E/admin",
+            "/%2e/x",
+            "/..%2fadmin",
+            "/..%2Fadmin",
+            "/a%2fb",
+            "/..%5cadmin",
+            "/..\\admin",
+            "/%252e%252e/admin",
+            "/..;/admin",
+            "/..;a=b/admin",
+            "/%2e%2e;x/admin",
+            "/..%3b/admin",
+            "/;/admin",
+            "/;x=1/admin",
+            "/a%00b",
+            "/a%0d%0aX-Admin:1",
+            "/a%7fb",
+            "/a\r\nX-Admin: 1",
+            "/a b",
+            "/a\tb",
+            "/a\0b",
+            "/a#b",
+            "/a%23b",
+            "/a%3fb",
+            "/%",
+            "/%2",
+            "/%zz",
+            "/%+2",
+            "/a?b=%0a",
+            "/a?b=%",
+            "/a?../../x",
+            "/a?b#c",
+            "/é",
+        ] {
+            assert!(!is_plain(path), "{path:?}");
+        }
+        assert!(!is_plain(&format!("/{}", "a".repeat(LONGEST))));
+    }
+}
