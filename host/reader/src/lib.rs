@@ -4,6 +4,11 @@
 //! This crate owns the reading, the located values that it gives ([`Located`]), and the problems. It leaves which keys
 //! exist and which values make sense to its callers: `scenario` for scenarios, `mock` for scripts.
 #![forbid(unsafe_code)]
+// A number that somebody wrote must not change on its way.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
+)]
 
 mod config;
 mod located;
@@ -12,6 +17,7 @@ mod reader;
 mod reading;
 mod size;
 mod table;
+mod text;
 pub mod toml_text;
 mod value;
 pub mod words;
@@ -23,3 +29,4 @@ pub use reader::Reader;
 pub use reading::Reading;
 pub use size::Size;
 pub use table::{parse_assignment, parse_table};
+pub use text::{MOST_BYTES, read_text, read_text_from};

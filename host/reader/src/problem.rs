@@ -60,6 +60,12 @@ impl Problem {
         self.places.first().map(|(place, _)| place)
     }
 
+    /// Whether its place is drawn with the lines around it: not where they may hold a secret, are very long, or hold
+    /// characters that a terminal obeys.
+    fn is_drawn(&self) -> bool {
+        !self.secret && !self.places.iter().any(|(place, _)| is_hard_to_draw(place))
+    }
+
     /// The places in the text of the first place: only one text can be shown.
     fn shown(&self) -> impl Iterator<Item = &(Place, String)> {
         let text = self.places.iter().find_map(|(place, _)| place.source());
@@ -72,16 +78,41 @@ impl Problem {
     }
 }
 
-/// Text from a file or a plugin is escaped, so that it can only appear as text on one line.
-fn one_line(text: String) -> String {
+/// The longest message, and the longest line that is drawn with a problem in it, in bytes.
+const LONGEST: usize = 1_000;
+
+/// Whether the lines around a place are very long together, or not only text.
+fn is_hard_to_draw(place: &Place) -> bool {
+    let (Some(source), Some(span)) = (place.source(), place.span()) else {
+        return false;
+    };
+    let text = source.inner();
+    let begin = text.floor_char_boundary(span.offset());
+    let end = text.ceil_char_boundary(span.offset().saturating_add(span.len()));
+    // A line above and one below are drawn too.
+    let above = text[..begin].rmatch_indices('\n').nth(1);
+    let below = text[end..].match_indices('\n').nth(1);
+    let begin = above.map_or(0, |(at, _)| at + 1);
+    let end = below.map_or(text.len(), |(at, _)| end + at);
+    let obeyed = |c: char| c.is_control() && !"\t\r\n".contains(c);
+    end - begin > 4 * LONGEST || text[begin..end].contains(obeyed)
+}
+
+/// Text from a file or a plugin is escaped, so that it can only appear as text on one line, and is cut where it is very
+/// long.
+fn one_line(mut text: String) -> String {
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
+    }
     text.replace(char::is_control, " ")
 }
 
-/// What was expected and what was found. The diagnostic shows places and advice, except for a
-/// secret, whose place would otherwise be lost.
+/// What was expected and what was found. The diagnostic shows places and advice, except where it draws no place,
+/// which would otherwise be lost.
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = self.place().filter(|_| self.secret) {
+        if let Some(place) = self.place().filter(|_| !self.is_drawn()) {
             write!(out, "{place}: ")?;
         }
         out.write_str(&self.message)
@@ -98,7 +129,7 @@ impl Diagnostic for Problem {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        if self.secret {
+        if !self.is_drawn() {
             return None;
         }
         let source = self.places.iter().find_map(|(place, _)| place.source())?;
@@ -106,7 +137,7 @@ impl Diagnostic for Problem {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        if self.secret {
+        if !self.is_drawn() {
             return None;
         }
         let labels = self.shown().filter_map(|(place, label)| {
@@ -116,6 +147,9 @@ impl Diagnostic for Problem {
         Some(Box::new(labels))
     }
 }
+
+/// The most mistakes that are told one by one.
+const MOST: usize = 100;
 
 /// Everything that is wrong with a scenario, in the order of its text.
 ///
@@ -127,13 +161,18 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// All of these; those without a place come last.
+    /// All of these, or the first of very many; those without a place come last.
     pub fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| {
             let place = problem.place();
             let offset = place.and_then(Place::span).map(|span| span.offset());
             (place.is_none(), offset.is_none(), offset)
         });
+        if problems.len() > MOST {
+            problems.truncate(MOST);
+            let words = format!("there are more mistakes; these are the first {MOST}");
+            problems.push(Problem::new(words));
+        }
         ScenarioError { problems }
     }
 
@@ -179,5 +218,98 @@ impl Diagnostic for ScenarioError {
                 .iter()
                 .map(|problem| problem as &dyn Diagnostic),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Reader, parse_table};
+
+    fn problems(text: &str) -> Vec<Problem> {
+        let read = |t: &mut Reader<'_, '_>, _: &_| drop(t.integer("known"));
+        let (_, problems) = parse_table("file.toml", text, &[], read);
+        ScenarioError::new(problems).problems
+    }
+
+    /// What is printed of a text's mistakes, as `--help` readers see it.
+    fn shown(text: &str) -> String {
+        let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
+        let mut shown = String::new();
+        for problem in problems(text) {
+            handler.render_report(&mut shown, &problem).unwrap();
+        }
+        shown
+    }
+
+    #[test]
+    fn what_a_text_holds_is_drawn_only_where_it_is_short_and_plain() {
+        assert!(shown("unknown = 1\n").contains("unknown = 1"));
+        let long = format!("known = \"{}\"\n", "x".repeat(1 << 19));
+        for text in [
+            long.clone(),
+            format!("# {}\nunknown = 1\n", "x".repeat(1 << 19)),
+            format!("{} = 1\n", "x".repeat(1 << 19)),
+            format!("{}a = 1\n", "a.".repeat(1 << 18)),
+            format!("[{}a]\n", "a.".repeat(1 << 18)),
+            format!("x = {}\n", "[".repeat(1 << 19)),
+            format!("x = {}1\n", "{a=".repeat(1 << 17)),
+        ] {
+            let shown = shown(&text);
+            assert!(shown.contains("file.toml:"), "{:.300}", shown);
+            assert!(shown.len() < 4_000, "{} bytes", shown.len());
+        }
+        for text in [
+            "known = \"\x1b[2J\"\n",
+            "# \x1b]0;x\x07\n",
+            "a\0 = 1\n",
+            "known = 1 \u{9b}2J",
+        ] {
+            let shown = shown(text);
+            let obeyed = |c: char| c.is_control() && c != '\n';
+            assert!(
+                shown.contains("file.toml:1:") && !shown.contains(obeyed),
+                "{shown:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_very_many_mistakes_the_first_are_told() {
+        let many: String = (0..50_000)
+            .map(|number| format!("k{number} = 1\n"))
+            .collect();
+        let problems = problems(&many);
+        assert_eq!(problems.len(), MOST + 1);
+        assert_eq!(problems[0].message(), "unknown key `k0`");
+        assert_eq!(
+            problems[MOST].message(),
+            "there are more mistakes; these are the first 100"
+        );
+    }
+
+    #[test]
+    fn texts_of_any_make_are_read_or_refused() {
+        for (text, message) in [
+            ("\u{feff}known = 1\r\n", None),
+            ("known = 1\r\nknown = 2\r\n", Some("duplicate key")),
+            ("[a]\n[a]\n", Some("duplicate key")),
+            ("known = 1\0", Some("not TOML")),
+            ("known = 1\rx = 2", Some("not TOML")),
+        ] {
+            let told: Vec<_> = problems(text)
+                .iter()
+                .map(|p| p.message().to_owned())
+                .collect();
+            match message {
+                None => assert!(told.is_empty(), "{text:?}: {told:?}"),
+                Some(message) => assert!(told[0].contains(message), "{text:?}: {told:?}"),
+            }
+        }
+        let large = "#".repeat(crate::MOST_BYTES + 1);
+        assert_eq!(
+            problems(&large)[0].message(),
+            "file.toml: it is larger than 1024 KiB"
+        );
     }
 }

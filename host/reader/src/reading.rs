@@ -11,6 +11,9 @@ use crate::problem::Problem;
 use crate::words::list;
 use model::nearest;
 
+/// The most unknown keys that are noted.
+const MOST_UNKNOWN: usize = 1_000;
+
 /// What all readers of one text share: the text, and the problems found so far.
 pub struct Reading {
     origin: Origin,
@@ -81,7 +84,11 @@ impl Reading {
 
     /// Notes that nobody asked for a key; these keys were asked for in its table.
     pub fn leave(&self, table: &str, key: &Spanned<DeString<'_>>, known: &[&'static str]) {
-        self.unknown.borrow_mut().push(Unknown {
+        let mut unknown = self.unknown.borrow_mut();
+        if unknown.len() == MOST_UNKNOWN {
+            return;
+        }
+        unknown.push(Unknown {
             table: table.to_owned(),
             key: Located::new(key.get_ref().to_string(), self.place(key.span())),
             known: known.to_vec(),

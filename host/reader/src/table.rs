@@ -9,6 +9,7 @@ use crate::located::{Place, Source};
 use crate::problem::Problem;
 use crate::reader::Reader;
 use crate::reading::{Origin, Reading};
+use crate::text::{MOST_BYTES, too_large};
 use crate::toml_text;
 
 /// Reads a text's table key by key, and tells everything that is wrong with it; nothing is read where its syntax
@@ -19,6 +20,9 @@ pub fn parse_table<T>(
     aliases: &[(&str, &str)],
     read: impl FnOnce(&mut Reader<'_, '_>, &Reading) -> T,
 ) -> (Option<T>, Vec<Problem>) {
+    if text.len() > MOST_BYTES {
+        return (None, vec![Problem::new(format!("{name}: {}", too_large()))]);
+    }
     let source: Source = Arc::new(NamedSource::new(name, text.to_owned()).with_language("TOML"));
     parse(Origin::Text(source), text, aliases, read)
 }
@@ -75,7 +79,8 @@ fn parse<T>(
                 continue;
             }
             told = line;
-            let place = error.span().map(|span| reading.place(span));
+            // Keys that are nested too deeply have no place.
+            let place = reading.place(error.span().unwrap_or(0..0));
             let problem = Problem::new(format!("not TOML: {}", error.message()));
             reading.report(problem.at(place, "here"));
         }

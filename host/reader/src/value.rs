@@ -79,6 +79,9 @@ fn found(value: &DeValue<'_>) -> String {
     }
 }
 
+/// The most keys of a table of free form.
+const MOST_KEYS: usize = 10_000;
+
 /// A free-form table, in the order of its text.
 pub(crate) fn config_table(
     reading: &Reading,
@@ -86,6 +89,14 @@ pub(crate) fn config_table(
     table: &DeTable<'_>,
     place: Option<Place>,
 ) -> ConfigTable {
+    if table.len() > MOST_KEYS {
+        let words = format!(
+            "`{path}`: expected at most {MOST_KEYS} keys, found {}",
+            table.len()
+        );
+        reading.report(Problem::new(words).at(place.clone(), "too many keys"));
+        return ConfigTable::new(place);
+    }
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     let mut config = ConfigTable::new(place);

@@ -111,7 +111,7 @@ fn problems(error: &ScenarioError) -> impl Iterator<Item = reader::Problem> + '_
 /// The texts that a name stands for: stdin, a file, the TOML files of a folder, or built-in ones.
 fn texts(name: &str) -> Result<Vec<Text>, Failure> {
     if name == "-" {
-        let text = std::io::read_to_string(std::io::stdin()).map_err(|cause| {
+        let text = reader::read_text_from(std::io::stdin()).map_err(|cause| {
             Failure::new(
                 Exit::Input,
                 format!("cannot read the scenario from stdin: {cause}"),
@@ -159,7 +159,7 @@ fn read(path: &Path) -> std::io::Result<Text> {
     Ok(Text {
         name: path.display().to_string(),
         folder: path.parent().map(Path::to_owned),
-        text: std::fs::read_to_string(path)?,
+        text: reader::read_text(path)?,
     })
 }
 
