@@ -22,7 +22,7 @@ use profile::Profile;
 
 pub use profile::{Shape, Stage, length_for};
 pub use think::{Think, ThinkSpread};
-pub use trace::{Trace, TraceError};
+pub use trace::{MOST_TIMES, Trace, TraceError};
 
 /// How requests arrive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 //!
 //! The plan holds which file it is, and its digest; `resolve` opens it.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -27,10 +27,22 @@ pub enum TraceError {
         /// What is wrong with it.
         what: String,
     },
+    /// It has more times than are held.
+    #[error("line {line}: it has more than {MOST_TIMES} times; use a part of it")]
+    TooMany {
+        /// The number of the first line too many, from 1.
+        line: usize,
+    },
     /// There is nothing in it.
     #[error("it holds no timestamps")]
     Empty,
 }
+
+/// The most times that a trace may have: they are all held in memory.
+pub const MOST_TIMES: usize = 10_000_000;
+
+/// The longest line of a trace, in bytes.
+const LONGEST_LINE: u64 = 1 << 20;
 
 /// How a trace's lines are written.
 #[derive(Clone, Copy, PartialEq)]
@@ -55,16 +67,27 @@ impl Trace {
     pub fn read(mut lines: impl BufRead) -> Result<Self, TraceError> {
         let mut all = Vec::new();
         let mut notation = None;
-        let (mut text, mut line) = (String::new(), 0);
+        let (mut bytes, mut line) = (Vec::new(), 0);
         loop {
-            text.clear();
+            bytes.clear();
             line += 1;
-            if lines.read_line(&mut text)? == 0 {
+            let wrong = |what| TraceError::Line { line, what };
+            let mut one = Read::take(&mut lines, LONGEST_LINE + 1);
+            if one.read_until(b'\n', &mut bytes)? == 0 {
                 break;
             }
-            if !text.trim().is_empty() {
-                let number = number(text.trim(), &mut notation);
-                all.push(number.map_err(|what| TraceError::Line { line, what })?);
+            if bytes.len() as u64 > LONGEST_LINE {
+                let what = format!("it is longer than {LONGEST_LINE} bytes");
+                return Err(wrong(what));
+            }
+            let text = std::str::from_utf8(&bytes)
+                .map_err(|_| wrong("it is not text in UTF-8".to_owned()))?
+                .trim();
+            if !text.is_empty() {
+                if all.len() == MOST_TIMES {
+                    return Err(TraceError::TooMany { line });
+                }
+                all.push(number(text, &mut notation).map_err(wrong)?);
             }
         }
         all.sort_by(f64::total_cmp);
@@ -184,6 +207,71 @@ mod tests {
         );
         let peaks = [0.5, 1.0, 2.0, 8.0].map(|scale| trace.peak(scale));
         assert_eq!(peaks, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn hostile_files_are_refused_with_their_line() {
+        let long = format!("1\n{}", "9".repeat(LONGEST_LINE as usize + 1));
+        let nested = format!("{{\"timestamp\": 1, \"x\": {}", "[".repeat(1 << 19));
+        let expects = "expected a number of seconds";
+        for (bytes, line, expected) in [
+            (long.as_bytes(), 2, "it is longer than 1048576 bytes"),
+            (nested.as_bytes(), 1, "EOF while parsing"),
+            (&b"1\n2\n\xff\xfe\n"[..], 3, "it is not text in UTF-8"),
+            (b"\x7fELF\x02\x01\x01\0\0\0", 1, expects),
+            (b"1\nNaN\n", 2, expects),
+            (b"1\n-inf\n", 2, expects),
+            (b"1\n1e400\n", 2, expects),
+            (b"1\n0x10\n", 2, expects),
+            (b"{\"timestamp\": 1e400}", 1, "number out of range"),
+            (b"{\"timestamp\": \"1\"}", 1, "invalid type"),
+            (b"{\"timestamp\": null}", 1, "invalid type"),
+            (b"{\"timestamp\": [1]}", 1, "invalid type"),
+            (b"{\"timestamp\": 1", 1, "EOF while parsing"),
+            (b"[1]", 1, expects),
+        ] {
+            let error = Trace::read(bytes).unwrap_err();
+            let TraceError::Line { line: at, what } = &error else {
+                panic!("{error:?}")
+            };
+            assert_eq!(*at, line, "{what}");
+            assert!(what.contains(expected), "{what:.300}");
+        }
+        // A device that never ends its first line takes no more memory than one line.
+        let error = Trace::read(std::io::BufReader::new(std::io::repeat(b'1'))).unwrap_err();
+        assert!(
+            error.to_string().starts_with("line 1: it is longer"),
+            "{error}"
+        );
+    }
+
+    /// Endless lines.
+    struct Zeros;
+
+    impl Read for Zeros {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let whole = buffer.len() & !1;
+            for pair in buffer[..whole].chunks_exact_mut(2) {
+                pair.copy_from_slice(b"0\n");
+            }
+            Ok(whole)
+        }
+    }
+
+    #[test]
+    fn a_trace_has_a_most_of_times() {
+        let error = Trace::read(std::io::BufReader::new(Zeros)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 10000001: it has more than 10000000 times; use a part of it"
+        );
+    }
+
+    #[test]
+    fn times_far_apart_are_no_panic() {
+        let trace = Trace::read("-1e308\n1e308\n".as_bytes()).unwrap();
+        assert_eq!(trace.length(1.0), f64::INFINITY);
+        assert_eq!(trace.peak(1.0), 1);
     }
 
     #[test]

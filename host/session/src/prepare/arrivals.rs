@@ -2,7 +2,7 @@
 //! any other arrival, and the same for each slice of a plan.
 
 use super::BATCH;
-use model::arrival::Arrival;
+use model::arrival::{Arrival, MOST_TIMES};
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::Sample;
@@ -42,6 +42,15 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
                 })?;
             if until.is_some_and(|until| due > until) {
                 return Ok(arrivals);
+            }
+            if arrivals.len() == MOST_TIMES {
+                return Err(PluginError::Contract {
+                    plugin: dataset.plugin().asked.clone(),
+                    call: "next",
+                    what: format!(
+                        "it plans more than {MOST_TIMES} arrivals; ask for fewer with `requests` or `duration` in [load]"
+                    ),
+                });
             }
             arrivals.push(due);
         }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
@@ -22,8 +23,21 @@ impl Resolution<'_> {
         if !matches!(load.arrival, Arrival::Dataset { .. }) {
             return Trace::default();
         }
+        let scale = self.source.scenario.load.trace.time_scale();
         let trace = match arrivals(load, dataset) {
-            Ok(arrivals) => Trace::of(&arrivals),
+            Ok(arrivals) => {
+                let trace = Trace::of(&arrivals);
+                if too_long(&trace, scale) {
+                    let error = format!("the dataset's arrival times: {}", too_long_words());
+                    let place = self.source.scenario.load.arrival.as_ref();
+                    let problem = reader::Problem::new(error);
+                    self.faults
+                        .scenario
+                        .push(problem.at(place.map(|said| said.place.clone()), "here"));
+                    return Trace::default();
+                }
+                trace
+            }
             Err(error) => {
                 let place = self.source.scenario.load.arrival.as_ref();
                 self.faults.add(error, place.map(|said| &said.place));
@@ -50,7 +64,13 @@ impl Resolution<'_> {
     pub(super) fn trace(&mut self) -> Option<(PlannedFile, Trace)> {
         let said = self.source.scenario.load.trace.file.as_ref()?;
         let path = seen(self.source, said);
+        let time_scale = self.source.scenario.load.trace.time_scale();
         match read(&path) {
+            Ok((trace, ..)) if too_long(&trace, time_scale) => {
+                let error = format!("the trace `{}`: {}", path.display(), too_long_words());
+                self.problem(&error, &said.place);
+                None
+            }
             Ok((trace, bytes, digest)) => {
                 let file = PlannedFile {
                     path,
@@ -70,6 +90,20 @@ impl Resolution<'_> {
             }
         }
     }
+}
+
+/// The longest that a trace may take, as played.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn too_long(trace: &Trace, time_scale: f64) -> bool {
+    trace.length(time_scale) > LONGEST.as_secs_f64()
+}
+
+fn too_long_words() -> String {
+    let longest = model::duration::format(LONGEST);
+    format!(
+        "its last time is more than {longest} after its first; play it faster with `time-scale` in [load.trace] (--time-scale)"
+    )
 }
 
 /// The times in a file, its length and its SHA-256.
