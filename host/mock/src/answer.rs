@@ -182,7 +182,8 @@ fn words(seed: u64) -> impl Iterator<Item = &'static str> {
     let mut state = seed;
     std::iter::from_fn(move || {
         state = model::random::mix(state);
-        Some(WORDS[(state % WORDS.len() as u64) as usize])
+        let place = state % WORDS.len() as u64;
+        WORDS.get(usize::try_from(place).ok()?).copied()
     })
 }
 

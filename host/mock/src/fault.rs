@@ -134,7 +134,7 @@ impl On {
     fn selects(&self, number: u64, salt: u64) -> bool {
         match self {
             On::All => true,
-            On::Every(n) => (number + 1).is_multiple_of(n.get()),
+            On::Every(n) => number.wrapping_add(1).is_multiple_of(n.get()),
             On::Requests(numbers) => numbers.contains(&number),
             On::Share(share) => {
                 let hash = mix(number ^ mix(salt));

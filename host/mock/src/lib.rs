@@ -13,6 +13,12 @@
 //! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, so delays do not add up.
 //! Tokio's timers fire on whole milliseconds; shorter inter-token times come in bursts.
 
+// A number that somebody wrote must not change on its way.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
+)]
+
 mod answer;
 mod ask;
 mod control;
@@ -59,6 +65,8 @@ pub struct Engine {
     slots: Option<Arc<Semaphore>>,
     counters: truth::Counters,
     prefixes: prefix::PrefixCache,
+    /// Room for request bodies, in KiB.
+    bodies: Arc<Semaphore>,
     keeps_truth: bool,
     truths: Mutex<Vec<Truth>>,
 }
@@ -88,6 +96,7 @@ impl Engine {
             slots,
             counters: truth::Counters::default(),
             prefixes: prefix::PrefixCache::default(),
+            bodies: Arc::new(Semaphore::new(serve::BODIES_KIB)),
             keeps_truth,
             truths: Mutex::default(),
         }))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::random::mix;
 
-use super::script::Script;
+use super::script::{LONGEST, Script};
 
 /// The times of one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,10 @@ impl Pace {
             if script.spread == 0.0 {
                 return time;
             }
-            let chance = normal(mix(script.seed).wrapping_add(2 * number + which));
-            time.mul_f64((script.spread * chance).exp())
+            let chance =
+                normal(mix(script.seed).wrapping_add(number.wrapping_mul(2).wrapping_add(which)));
+            let seconds = time.as_secs_f64() * (script.spread * chance).exp();
+            Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64()))
         };
         Pace {
             ttft: about(script.ttft.0, 0),

@@ -10,6 +10,9 @@ use super::truth::lock;
 /// Tokens in a block.
 pub(super) const BLOCK: usize = 16;
 
+/// The most blocks that are remembered: 64 Mi tokens. A full cache is emptied, as if it had been flushed.
+const MOST: usize = 4 << 20;
+
 /// The prefixes that were seen, by their hashes.
 #[derive(Debug, Default)]
 pub(super) struct PrefixCache {
@@ -25,7 +28,10 @@ impl PrefixCache {
         let known = (prefixes.iter().take(usable))
             .take_while(|hash| seen.contains(hash))
             .count();
-        seen.extend(prefixes);
+        if seen.len() + prefixes.len() > MOST {
+            seen.clear();
+        }
+        seen.extend(prefixes.iter().take(MOST));
         u32::try_from(known * BLOCK).unwrap_or(u32::MAX)
     }
 

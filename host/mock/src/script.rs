@@ -18,7 +18,7 @@ use model::duration::{self, Span};
 use reader::ScenarioError;
 
 /// The longest time that a script may set: a deadline must fit every clock.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The most tokens a prompt and its answer may have together; an answer's text is held in memory.
 const CONTEXT_LIMIT: NonZeroU32 = NonZeroU32::new(1 << 24).expect("not zero");
@@ -208,7 +208,7 @@ pub enum ScriptError {
 impl Script {
     /// Reads a script from a TOML file.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScriptError::Read {
+        let text = reader::read_text(path).map_err(|source| ScriptError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -368,5 +368,85 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("no-such-script.toml"), "{error}");
+    }
+
+    #[test]
+    fn every_number_is_played_or_refused() {
+        const ABSURD: [&str; 18] = [
+            "0",
+            "1",
+            "-1",
+            "4294967295",
+            "4294967296",
+            "18446744073709551615",
+            "18446744073709551616",
+            "1e300",
+            "1e-300",
+            "nan",
+            "inf",
+            "-inf",
+            "1e15",
+            "'8760h'",
+            "'9999999999h'",
+            "'18446744073709551615h'",
+            "'1ns'",
+            "[18446744073709551615]",
+        ];
+        let keys = [
+            "ttft",
+            "itl",
+            "spread",
+            "seed",
+            "tokens-per-chunk",
+            "output-tokens",
+            "stop-after",
+            "reasoning-tokens",
+            "max-concurrency",
+            "context-limit",
+        ];
+        let faults = [
+            "kind = 'cut', after-tokens = X",
+            "kind = 'no-done', after-tokens = X",
+            "kind = 'in-band-error', after-tokens = X",
+            "kind = 'stop-early', after-tokens = X",
+            "kind = 'stall', after-tokens = X",
+            "kind = 'stall', after-tokens = 1, for = X",
+            "kind = 'slow-headers', for = X",
+            "kind = 'http-error', status = X",
+            "kind = 'http-error', retry-after = X",
+            "kind = 'html', status = X",
+            "kind = 'split', bytes = X",
+            "kind = 'merge', events = X",
+            "kind = 'crlf', every = X",
+            "kind = 'crlf', share = X",
+            "kind = 'crlf', requests = X",
+        ];
+        let slow = "spread = 2\nttft = '8760h'\nitl = '8760h'";
+        let mut played = 0;
+        for value in ABSURD {
+            let keys = keys.iter().map(|key| format!("{key} = {value}"));
+            let faults = faults
+                .iter()
+                .map(|fault| format!("fault = [{{ {} }}]", fault.replace('X', value)));
+            for text in keys
+                .chain(faults)
+                .flat_map(|text| [format!("{slow}\n{text}"), text])
+            {
+                let Ok(script) = text.parse::<Script>() else {
+                    continue;
+                };
+                if script.check().is_err() {
+                    continue;
+                }
+                played += 1;
+                for number in [0, 1, u64::MAX] {
+                    let pace = crate::pace::Pace::of(&script, number);
+                    let last = pace.ttft + pace.itl * CONTEXT_LIMIT.get();
+                    let _ = tokio::time::Instant::now() + last;
+                    let _ = crate::fault::Mishaps::of(&script.faults, number);
+                }
+            }
+        }
+        assert!(played > 50, "{played}");
     }
 }

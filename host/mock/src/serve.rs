@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, SERVER, VARY,
 };
@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -42,8 +42,14 @@ use super::wire::{self, Head};
 /// 4096 by default; further connections are a second late.
 const BACKLOG: u32 = 16_384;
 
+/// The most connections at a time; further ones wait to be accepted.
+const CONNECTIONS: usize = 65_536;
+
 /// The largest request body that is read.
-const BODY_LIMIT: usize = 256 << 20;
+const BODY_LIMIT: u32 = 256 << 20;
+
+/// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
+pub(super) const BODIES_KIB: usize = 1 << 20;
 
 pub(super) const JSON: &str = "application/json";
 
@@ -91,11 +97,12 @@ async fn accept(
 ) {
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
+    let full = |open: usize| open >= CONNECTIONS;
     loop {
         tokio::select! {
             () = &mut shutdown => return,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
+            accepted = listener.accept(), if !full(connections.len()) => match accepted {
                 Ok((stream, _)) => {
                     // Without it small events wait for acknowledgements; a socket that refuses is about to fail anyway.
                     let _ = stream.set_nodelay(true);
@@ -209,7 +216,11 @@ async fn answer(
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
     let (parts, body) = request.into_parts();
-    let body = Limited::new(body, BODY_LIMIT)
+    let stated = body.size_hint().upper().unwrap_or(u64::MAX);
+    let most = u32::try_from(stated).unwrap_or(u32::MAX).min(BODY_LIMIT);
+    let room = Arc::clone(&engine.bodies).acquire_many_owned(most.div_ceil(1 << 10));
+    let room = room.await.map_err(|_| HangUp)?;
+    let body = Limited::new(body, most as usize)
         .collect()
         .await
         .map_err(|_| HangUp)?
@@ -226,7 +237,7 @@ async fn answer(
     let reply = if !asks_for_key || authorized(&engine, &parts.headers) {
         let request = Complete {
             route,
-            body,
+            body: (body, room),
             received,
             record,
             mishaps,
@@ -244,7 +255,8 @@ async fn answer(
 /// A request for text that has been read.
 struct Complete {
     route: Route,
-    body: Bytes,
+    /// Its body, and the room that it takes.
+    body: (Bytes, OwnedSemaphorePermit),
     received: Instant,
     record: Record,
     mishaps: Mishaps,
@@ -278,7 +290,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         }
         return Ok(reply);
     }
-    let ask = Ask::read(route.clone(), &body).and_then(|ask| ask.check(script).map(|()| ask));
+    let ask = Ask::read(route.clone(), &body.0).and_then(|ask| ask.check(script).map(|()| ask));
     let ask = match ask {
         Ok(ask) => ask,
         Err(refusal) => return Ok(refuse(record, &route, &refusal)),

@@ -460,6 +460,28 @@ mod tests {
     }
 
     #[test]
+    fn every_number_is_taken_or_refused() {
+        let flags = "ttft itl spread seed tokens-per-chunk max-concurrency output-tokens stop-after context-limit";
+        let values = "0 1 -1 4294967295 18446744073709551615 1e300 1e-300 nan inf 9999999999h 1ns";
+        for flag in flags.split(' ') {
+            for value in values.split(' ') {
+                let word = format!("--{flag}={value}");
+                let Ok(line) = Line::try_parse_from(["mock", &word]) else {
+                    continue;
+                };
+                let script = line.args.script().unwrap();
+                let spans = [script.ttft.0, script.itl.0];
+                let fits = spans
+                    .iter()
+                    .all(|span| *span < Duration::from_secs(1 << 26))
+                    && (0.0..=2.0).contains(&script.spread)
+                    && script.context_limit.get() <= 1 << 24;
+                assert_eq!(script.check().is_ok(), fits, "{word}");
+            }
+        }
+    }
+
+    #[test]
     fn an_address_that_cannot_be_had_is_named() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port().to_string();
