@@ -8,6 +8,7 @@ mod authors;
 mod comparisons;
 mod help;
 mod judged;
+mod numbers;
 mod plugins;
 mod reports;
 mod scenarios;

@@ -12,4 +12,5 @@ mod boundaries;
 mod crates;
 mod keys;
 mod load;
+mod numbers;
 mod results;

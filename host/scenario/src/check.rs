@@ -16,6 +16,7 @@ use reader::{Located, Place};
 use result::metric::Objective;
 use result::threshold::Threshold;
 
+mod limits;
 pub(crate) mod load;
 mod request;
 
@@ -29,38 +30,8 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
     load::values(&scenario.load, &mut problems);
 
     request::values(&scenario.request, &mut problems);
+    limits::values(scenario, &mut problems);
     let mut check = |problem: Option<Problem>| problems.extend(problem);
-    let (timeouts, sandbox) = (&scenario.timeouts, &scenario.sandbox);
-    for (name, span) in [
-        ("timeouts.connect", &timeouts.connect),
-        ("timeouts.first-token", &timeouts.first_token),
-        ("timeouts.token-gap", &timeouts.token_gap),
-        ("timeouts.request", &timeouts.request),
-        ("sandbox.compile", &sandbox.compile),
-        ("sandbox.backend-call", &sandbox.backend_call),
-        ("sandbox.dataset-call", &sandbox.dataset_call),
-        ("sandbox.scorer-call", &sandbox.scorer_call),
-    ] {
-        check(unless(name, span, "a duration above zero", |span| {
-            !span.0.is_zero()
-        }));
-    }
-    for (name, size) in [
-        ("sandbox.component", &sandbox.component),
-        ("sandbox.memory", &sandbox.memory),
-        ("sandbox.returned", &sandbox.returned),
-    ] {
-        check(unless(name, size, "a size above zero", |size| size.0 > 0));
-    }
-    for (name, number) in [
-        ("sandbox.functions", &sandbox.functions),
-        ("sandbox.table", &sandbox.table),
-        ("sandbox.nesting", &sandbox.nesting),
-    ] {
-        let above_zero = |number: &u64| *number > 0;
-        check(unless(name, number, "a number above zero", above_zero));
-    }
-
     for (metric, most) in scenario.goodput.iter() {
         if let Err(reason) = Objective::new(metric, most.value) {
             let problem = Problem::new(format!("`goodput.{metric}`: {reason}"));
@@ -162,8 +133,17 @@ fn unless<T: Display>(
 }
 
 fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Problem {
+    let found = short(found.to_string());
     let message = format!("`{name}`: expected {expected}, found {found}");
     Problem::new(message).at(place.clone(), format!("expected {expected}"))
+}
+
+/// A number of hundreds of digits by its exponent.
+fn short(found: String) -> String {
+    match found.parse::<f64>() {
+        Ok(number) if found.len() > 20 => format!("{number:e}"),
+        _ => found,
+    }
 }
 
 /// What arrivals and other keys need.
@@ -195,7 +175,11 @@ pub(crate) fn contradictions(scenario: &Scenario) -> Vec<Problem> {
                 .help("a run ends after a number of requests or a duration; keep one of the two"),
         );
     }
+    let others = problems.len();
     load::contradictions(load, &mut problems);
+    if problems.len() == others {
+        limits::together(load, &mut problems);
+    }
     request::contradictions(scenario, &mut problems);
     problems
 }

@@ -5,6 +5,12 @@
 //! [`plan`]. It leaves making one to `session`: an absent value means that nothing was set. The configuration of
 //! plugins is carried in free form and compared with a plugin's own schema by [`check_config`].
 
+// A number that somebody wrote must not change on its way.
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
+)]
+
 use reader::{Located, ScenarioError};
 
 use comparability::{

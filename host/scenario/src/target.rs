@@ -29,7 +29,7 @@ table! {
         base_url: Maybe<Vec<Located<String>>> => plan("target.base-urls", May)
             .flag("base-url", "URL", TARGET)
             .delimiter(',')
-            .otherwise("where the backend's engine listens on this machine")
+            .otherwise("where the backend's engine listens")
             .theirs(&["url"]);
         /// Model name, as the server knows it.
         model: Maybe<String> => plan("target.model", Must(Kind::Model))

@@ -25,7 +25,7 @@ impl Users {
         Users {
             thinking,
             turns: vec![0; numbers.len()],
-            in_flight: HashMap::with_capacity(numbers.len()),
+            in_flight: HashMap::new(),
             waiting: numbers.map(|user| Reverse((origin, user))).collect(),
         }
     }
@@ -44,7 +44,7 @@ impl Users {
         let turn = &mut self.turns[user as usize];
         *turn += 1;
         self.thinking.map_or(Nanos::ZERO, |thinking| {
-            let number = thinking.first + user * thinking.step;
+            let number = (thinking.first).wrapping_add(user.wrapping_mul(thinking.step));
             thinking.think.pause(thinking.seed, number, *turn)
         })
     }

@@ -117,6 +117,7 @@ pub struct Flags {
         long,
         value_name = "RATIO",
         env = "RUNNER_RANDOM_RANGE_RATIO",
+        value_parser = finite,
         help_heading = "Requests"
     )]
     random_range_ratio: Option<f64>,
@@ -202,6 +203,15 @@ impl Flags {
         let ratio = self.random_range_ratio;
         set(config, "range-ratio", "--random-range-ratio", ratio);
         Ok(scenario)
+    }
+}
+
+/// A number that JSON can express.
+fn finite(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        Ok(_) => Err("expected a finite number".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

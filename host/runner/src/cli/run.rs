@@ -5,7 +5,6 @@ mod conclude;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
-use std::num::NonZeroU32;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,8 +46,8 @@ pub struct Args {
     #[command(flatten)]
     pub(super) output: Output,
     /// Measure every scenario N times, alternating, and show how far the repeats differ
-    #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = NonZeroU32::MIN, help_heading = "Load")]
-    repeat: NonZeroU32,
+    #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
+    repeat: u32,
     #[command(flatten)]
     pub(super) watch: Watch,
     #[command(flatten)]
@@ -95,8 +94,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         ));
     }
     args.artifacts.apply();
-    if args.repeat > NonZeroU32::MIN {
-        return repeat::exec(args, args.repeat.get());
+    if args.repeat > 1 {
+        return repeat::exec(args, args.repeat);
     }
     let mut runs = Vec::new();
     for source in sources(&args.scenarios, &args.flags)? {
@@ -266,8 +265,8 @@ fn raise_descriptors(plan: &Plan) -> Option<u64> {
         .slots()
         .map(|slots| slots as u64)
         .or(plan.requests())
-        .unwrap_or(u64::MAX - OTHER_DESCRIPTORS);
-    let needed = most + OTHER_DESCRIPTORS;
+        .unwrap_or(u64::MAX);
+    let needed = most.saturating_add(OTHER_DESCRIPTORS);
     let limit = rlimit::increase_nofile_limit(needed).ok()?;
     if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {
         tell(format_args!(

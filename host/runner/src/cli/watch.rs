@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
@@ -16,6 +17,9 @@ use scenario::plan::Plan;
 use session::live::Live;
 use session::live::exposition::Identity;
 use session::live::listen::{Address, Listener};
+
+/// The longest interval between progress lines.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How a run is watched.
 #[derive(Clone, Debug, clap::Args)]
@@ -48,10 +52,16 @@ pub struct Watch {
 
 fn interval(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
-    match span.0.is_zero() {
-        true => Err("the interval must not be zero; use --no-progress instead".to_owned()),
-        false => Ok(span),
+    if span.0.is_zero() {
+        return Err("the interval must not be zero; use --no-progress instead".to_owned());
     }
+    if span.0 > LONGEST {
+        let longest = model::duration::format(LONGEST);
+        return Err(format!(
+            "the interval must be at most {longest}; use --no-progress instead"
+        ));
+    }
+    Ok(span)
 }
 
 /// What is ready to watch runs, one after the other.

@@ -2,41 +2,25 @@
 
 use super::super::Scenario;
 use super::super::load::{Arrival, Load, Stage};
+use super::limits::{FACTORS, RATES, from_to, is_rate};
 use super::unless;
 use model::arrival::Shape;
-use model::duration::Span;
 use reader::Problem;
 use reader::words::joined;
 use reader::{Located, Place};
 
-const RATE: &str = "at least 0 and finite";
-
 /// Values that are out of range.
 pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     let mut check = |problem: Option<Problem>| problems.extend(problem);
-    for (name, count) in [
-        ("load.requests", &load.requests),
-        ("load.concurrency", &load.concurrency),
-        ("load.max-in-flight", &load.max_in_flight),
-    ] {
-        check(unless(name, count, "at least 1", |n| *n > 0));
-    }
-    let expected = "more than 0 requests per second";
-    check(unless("load.rate", &load.rate, expected, |rate| {
-        *rate > 0.0
+    let expected = format!("{} requests per second, or inf", from_to(&RATES));
+    check(unless("load.rate", &load.rate, &expected, |rate| {
+        is_rate(*rate)
     }));
-    for (name, span) in [
-        ("load.duration", &load.duration),
-        ("load.think-time", &load.think_time),
-        ("load.ramp.over", &load.ramp.over),
-    ] {
-        check(above_zero(name, span));
-    }
     if let Some(problem) = unless(
         "load.burstiness",
         &load.burstiness,
-        "a finite number above 0",
-        |b| positive(*b),
+        &format!("a number {}", from_to(&FACTORS)),
+        |b| FACTORS.contains(b),
     ) {
         check(Some(problem.help(
             "1 is Poisson, less is burstier, more is more even; for equal gaps use `arrival` = \"constant\"",
@@ -45,12 +29,13 @@ pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     check(unless(
         "load.trace.time-scale",
         &load.trace.time_scale,
-        "a finite number above 0",
-        |scale| positive(*scale),
+        &format!("a number {}", from_to(&FACTORS)),
+        |scale| FACTORS.contains(scale),
     ));
     let ramp = &load.ramp;
-    check(unless("load.ramp.from", &ramp.from, RATE, usable));
-    check(unless("load.ramp.to", &ramp.to, RATE, usable));
+    let rates = format!("0, or {} requests per second", from_to(&RATES));
+    check(unless("load.ramp.from", &ramp.from, &rates, usable));
+    check(unless("load.ramp.to", &ramp.to, &rates, usable));
     check(climb("load.ramp", &ramp.shape, [&ramp.from, &ramp.to]));
     let mut before = None;
     for Located { value: stage, .. } in load.stages.iter().flatten() {
@@ -59,27 +44,16 @@ pub fn values(load: &Load, problems: &mut Vec<Problem>) {
             ("load.stages.from", &stage.from),
             ("load.stages.to", &stage.to),
         ] {
-            check(unless(name, rate, RATE, usable));
+            check(unless(name, rate, &rates, usable));
         }
-        check(above_zero("load.stages.for", &stage.length));
         let from = stage.from.clone().or(before.take());
         check(climb("load.stages", &stage.shape, [&from, &stage.to]));
         before = stage.to.clone().or(stage.rate.clone());
     }
 }
 
-fn positive(number: f64) -> bool {
-    number.is_finite() && number > 0.0
-}
-
 fn usable(rate: &f64) -> bool {
-    rate.is_finite() && *rate >= 0.0
-}
-
-fn above_zero(name: &str, span: &Option<Located<Span>>) -> Option<Problem> {
-    unless(name, span, "a duration above zero", |span| {
-        !span.0.is_zero()
-    })
+    *rate == 0.0 || RATES.contains(rate)
 }
 
 /// What is wrong with the two ends of a ramp that are each in range.
@@ -355,8 +329,9 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
     }
     let lengths: Option<std::time::Duration> = stages
         .iter()
-        .map(|stage| Some(stage.value.length.as_ref()?.value.0))
-        .sum();
+        .try_fold(std::time::Duration::ZERO, |sum, stage| {
+            Some(sum.saturating_add(stage.value.length.as_ref()?.value.0))
+        });
     if let (Some(duration), Some(whole)) = (&load.duration, lengths)
         && duration.value.0 > whole
         && let Some(first) = first_stage(load)

@@ -73,6 +73,7 @@ impl Plan {
             Assignment::RoundRobin => index,
             Assignment::Random => mix(mix(self.load.seed).wrapping_add(index)),
         };
-        Some(&adapters[number.checked_rem(count)? as usize])
+        let place = usize::try_from(number.checked_rem(count)?).ok()?;
+        adapters.get(place).map(String::as_str)
     }
 }

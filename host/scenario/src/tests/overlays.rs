@@ -282,7 +282,7 @@ fn what_still_contradicts_is_told_with_both_places() {
         (
             "",
             rate(-1.0),
-            "--request-rate: `load.rate`: expected more than 0 requests per second, found -1",
+            "--request-rate: `load.rate`: expected from 0.000001 to 1000000 requests per second, or inf, found -1",
         ),
     ];
     for (text, over, expected) in cases {

@@ -1,0 +1,102 @@
+//! Numbers that nobody means, given to the built binary: each is refused in words or served within limits.
+
+use crate::support::process::{Mock, run, runner, words};
+
+/// What is said of each.
+const REFUSED: [(&str, &str, i32); 12] = [
+    (
+        "--num-prompts 18446744073709551615",
+        "`load.requests`: expected a whole number from 1 to 1000000000, found 18446744073709551615",
+        3,
+    ),
+    (
+        "--num-prompts 18446744073709551616",
+        "number too large to fit in target type",
+        2,
+    ),
+    (
+        "--request-rate 1e300",
+        "`load.rate`: expected from 0.000001 to 1000000 requests per second, or inf, found 1e300",
+        3,
+    ),
+    (
+        "--request-rate 1e15 --duration 1s",
+        "`load.rate`: expected from 0.000001 to 1000000 requests per second",
+        3,
+    ),
+    (
+        "--request-rate 1e-6 --num-prompts 1000000",
+        "the last request would be due after more than 8760h",
+        3,
+    ),
+    (
+        "--request-rate 1000000 --duration 8760h",
+        "up to 3.154e13 requests would be due, but a run has at most 1000000000",
+        3,
+    ),
+    (
+        "--num-prompts 1000000000",
+        "at most 1000000 requests can be sent at once",
+        3,
+    ),
+    (
+        "--concurrency 4294967295",
+        "`load.concurrency`: expected a whole number from 1 to 1000000, found 4294967295",
+        3,
+    ),
+    (
+        "--warmup-requests 4294967296",
+        "`load.warmup`: expected a whole number from 0 to 100000, found 4294967296",
+        3,
+    ),
+    (
+        "--request-timeout 9999999999h",
+        "`timeouts.request`: expected a duration above zero, at most 8760h, found 9999999999h",
+        3,
+    ),
+    ("--repeat 4294967295", "4294967295 is not in 1..=10000", 2),
+    ("--progress-every 9999999999h", "at most 8760h", 2),
+];
+
+#[test]
+fn what_is_too_much_is_refused_with_its_limit() {
+    for (flags, says, code) in REFUSED {
+        let line = "--backend vllm --dataset-name random --base-url http://127.0.0.1:1 --model m";
+        let ended = run(runner().args(words(line)).args(words(flags))).with_code(code);
+        assert!(ended.stderr.contains(says), "{flags}: {ended:#?}");
+    }
+    let two = "--num-prompts 18446744073709551615 --request-rate 1e300";
+    let ended = run(runner()
+        .args(words("--backend vllm --dataset-name random"))
+        .args(words(two)));
+    let ended = ended.with_code(3);
+    for key in ["load.requests", "load.rate"] {
+        assert!(ended.stderr.contains(key), "{ended:#?}");
+    }
+}
+
+#[test]
+fn a_dataset_that_is_asked_for_too_much_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "0ms"]);
+    for flags in [
+        "--random-input-len 18446744073709551615",
+        "--random-input-len 4294967296",
+        "--random-output-len 18446744073709551615",
+        "--random-range-ratio 1e300",
+        "--random-range-ratio nan",
+        "--random-input-len 0",
+    ] {
+        let mut command = runner();
+        command
+            .args(words(
+                "--backend vllm --dataset-name random --num-prompts 1 --no-progress",
+            ))
+            .args(["--base-url", &mock.url])
+            .args(words(flags))
+            .current_dir(folder.path());
+        let ended = run(&mut command);
+        assert!(matches!(ended.code, Some(2..=5)), "{flags}: {ended:#?}");
+        assert!(!ended.stderr.contains("panicked"), "{flags}: {ended:#?}");
+    }
+}
