@@ -197,7 +197,6 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
 }
 
 #[test]
-#[ignore = "lengths with a sign and several lengths are accepted"]
 fn lengths_that_http_forbids_are_refused() {
     let (all, send) = (answer(), |said| Some((Class::Send, said)));
     one_after_the_other(
@@ -343,7 +342,7 @@ fn floods_of_events() -> Vec<Flood> {
             "events without text",
             chunked.clone(),
             empty,
-            &[Class::FirstTokenTimeout],
+            &[Class::FirstTokenTimeout, Class::RequestTimeout],
         ),
         (
             "an endless answer",
@@ -360,13 +359,11 @@ fn a_flood_costs_one_request_and_no_memory() {
 }
 
 #[test]
-#[ignore = "frames queue without bound for the decode threads"]
 fn a_flood_of_events_costs_one_request_and_no_memory() {
     at_once(&floods_of_events(), 2, flood);
 }
 
 #[test]
-#[ignore = "the body of an error is read to its end"]
 fn a_flood_after_an_error_is_that_error() {
     let (head, body) = (b"HTTP/1.1 500 Broken\r\n\r\n".to_vec(), b"x".repeat(8000));
     flood(&("an error", head, body, &[Class::HttpStatus]));
@@ -397,4 +394,38 @@ fn flood((about, before, again, classes): &Flood) {
         };
         assert!(as_wanted, "{about}: {number}: {:?}", exchange.outcome);
     }
+}
+
+/// An endless stream ends with the run, when its user has had enough.
+#[test]
+fn a_flood_ends_when_the_run_is_stopped() {
+    let rows: Vec<Flood> = floods()
+        .into_iter()
+        .take(3)
+        .chain(floods_of_events())
+        .collect();
+    at_once(&rows, 2, |(about, before, again, classes)| {
+        let (before, again) = (before.clone(), again.clone());
+        let raw = Raw::engine(move |number| match number {
+            0 => sound(),
+            _ => vec![say(&before), Act::Repeat(again.clone(), usize::MAX)],
+        });
+        let (place, listening) = (TempDir::new().unwrap(), raw.listen());
+        let flags = "--concurrency 1 --num-prompts 4 --first-token-timeout 1h --request-timeout 1h";
+        let mut process = Process::start(&mut line(place.path(), &listening.url, flags));
+        process.until("it is flooded", |_| raw.requests().len() == 3);
+        process.signal("INT");
+        process.until("the first is heard", |process| {
+            process.stderr().contains("interrupt again")
+        });
+        process.signal("INT");
+        let ended = process.end();
+        let after = check(about, place.path(), &ended, How::Interrupted, None);
+        assert!(after.exchanges[0].is_ok(), "{about}");
+        let got = failure(&after.exchanges[1]).unwrap().0;
+        assert!(
+            got == Class::Interrupted || classes.contains(&got),
+            "{about}: {got:?}"
+        );
+    });
 }
