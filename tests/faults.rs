@@ -2,7 +2,7 @@
 //! fault the same is checked (`check`): classes, counts against the engine's own log, what is on disk, the exit code,
 //! and that nothing else changed. Plugins are not here: `hostile_guests` has a guest for each of their faults.
 
-mod check;
+pub mod check;
 mod clock;
 mod cuts;
 mod disk;
