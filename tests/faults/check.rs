@@ -89,8 +89,8 @@ pub fn check(about: &str, place: &Path, ended: &Ended, how: How, log: Option<&[T
     nothing_stays_behind(about, place);
     let folder = only_run(&place.join(RUNS)).unwrap();
     let after = readable(about, &folder);
-    check_status(about, &folder, ended, how);
-    check_summary(about, &after);
+    let unsent = check_status(about, &folder, ended, how);
+    check_summary(about, &after, unsent);
     check_outputs(about, &folder, ended, how, &after.summary);
     if let Some(log) = log {
         agrees(about, &after.exchanges, log, how);
@@ -162,9 +162,10 @@ pub fn readable(about: &str, folder: &Path) -> After {
     After { exchanges, summary }
 }
 
-/// The status says how it ended, and there is none only where nothing could be written any more.
+/// The status says how it ended, and there is none only where nothing could be written any more. Returns how many
+/// requests it counts that have no record.
 #[track_caller]
-fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) {
+fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
     let killed = how == How::Killed;
     for name in names(folder) {
         let part = name.strip_suffix(".part");
@@ -175,7 +176,7 @@ fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) {
     let status: Option<Status> = RunFolder::at(folder).status().unwrap();
     let Some(status) = status else {
         assert!(killed, "{about}: no status; {ended:#?}");
-        return;
+        return 0;
     };
     assert_eq!(status.interrupted, how == How::Interrupted, "{about}");
     match (how, &status.error) {
@@ -186,12 +187,17 @@ fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) {
         (How::Failed(..), None) => panic!("{about}: no error is on record"),
         (_, error) => assert_eq!(*error, None, "{about}"),
     }
+    assert!(status.unsent == 0 || status.interrupted, "{about}");
+    status.unsent
 }
 
-/// The summary counts what is on record.
+/// The summary counts what is on record, and what the status says was never sent.
 #[track_caller]
-fn check_summary(about: &str, after: &After) {
+fn check_summary(about: &str, after: &After, unsent: u64) {
     let mut classes = BTreeMap::<FailureClass, u64>::new();
+    if unsent > 0 {
+        classes.insert(FailureClass::NotSent, unsent);
+    }
     for (class, _) in after.measured().filter_map(failure) {
         *classes.entry(class).or_default() += 1;
     }
@@ -200,20 +206,22 @@ fn check_summary(about: &str, after: &After) {
         .map(|(class, failures)| (*class, failures.count))
         .collect();
     assert_eq!(counted, classes, "{about}");
-    let (total, failed) = (
-        after.measured().count() as u64,
-        classes.values().sum::<u64>(),
-    );
+    let recorded = after.measured().count() as u64;
+    let (total, failed) = (recorded + unsent, classes.values().sum::<u64>());
     assert_eq!(
         (requests.total, requests.failed, requests.successful),
         (total, failed, total - failed),
         "{about}"
     );
-    let warmup = after.exchanges.len() as u64 - total;
+    let warmup = after.exchanges.len() as u64 - recorded;
     assert_eq!(requests.warmup, warmup, "{about}");
     let mut indices: Vec<u64> = after.measured().map(|exchange| exchange.index).collect();
     indices.dedup();
-    assert_eq!(indices.len() as u64, total, "{about}: one record for each");
+    assert_eq!(
+        indices.len() as u64,
+        recorded,
+        "{about}: one record for each"
+    );
     for exchange in &after.exchanges {
         let unsent = exchange.sent.is_none() && exchange.status.is_none();
         let instants = [

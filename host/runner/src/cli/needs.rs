@@ -30,7 +30,7 @@ pub(super) fn check() -> Result<(), Failure> {
 }
 
 fn lacking(words: String) -> Failure {
-    Failure::new(Exit::Bug, words)
+    Failure::new(Exit::Input, words)
 }
 
 fn descriptors() -> io::Result<()> {
