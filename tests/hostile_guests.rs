@@ -3,7 +3,7 @@
 //!
 //! `loading` covers files that are no plugin, `bombs` those that are too large, `backend`, `dataset` and
 //! `scorer` single calls, `wasi` what WASI provides, `determinism` the same output for the same
-//! input, `pins` and `kept` whose code is run, `runs` whole runs of the built binary. The guests
+//! input, `pins` and `kept` whose code is run, `runs` whole runs of the built binary, `matrix` what each kind does wrong in one. The guests
 //! themselves are in `tests/guests/`.
 
 mod backend;
@@ -13,6 +13,7 @@ mod determinism;
 pub mod fixture;
 mod kept;
 mod loading;
+mod matrix;
 mod pins;
 mod runs;
 mod scorer;

@@ -90,6 +90,25 @@ fn what_it_does_to_itself_elsewhere_is_named_with_the_call() {
 }
 
 #[test]
+fn a_raw_framing_has_a_state_for_a_whole_frame() {
+    let config = json!({"raw": true});
+    let mut roomy = roomy(&config);
+    roomy.limits.returned_bytes = 64 << 20;
+    let mut dialect = backend(&config, roomy).open().unwrap();
+    let byte = frames(&["x"]);
+    let more = byte.bytes().len();
+    let most = 16 << 20;
+    let state = vec![b'x'; most - more];
+    assert_eq!(dialect.decode(&state, &byte).unwrap().state.len(), most);
+    let error = fails(dialect.decode(&vec![b'x'; most], &byte));
+    let says = format!(
+        "it keeps {} bytes of state, at most 16777216 are allowed",
+        most + more
+    );
+    contract(&error, BACKEND, "decode", &says);
+}
+
+#[test]
 fn one_that_cannot_be_opened_says_why() {
     for (deed, cause) in DEEDS {
         let config = json!({"call": "open", "misbehave": deed});

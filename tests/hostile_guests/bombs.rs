@@ -104,6 +104,84 @@ fn instances_of_instances_without_end() {
     assert_eq!(limit, "1000 are allowed");
 }
 
+/// What each instance holds is counted, however many share a module.
+#[test]
+fn globals_of_instances() {
+    let globals = "(global i32 (i32.const 0))".repeat(3_000);
+    let many = "(core instance (instantiate $m))".repeat(200);
+    assert_eq!(
+        refused(&format!("(component (core module $m {globals}) {many})")),
+        "each instance takes up to 18 MiB for globals, functions and imports, at most 16 MiB are allowed"
+    );
+    let elsewhere = "(core instance (instantiate $n))".repeat(200);
+    let nested = format!(
+        "(component (core module $m {globals}) (component $c (alias outer 1 $m (core module $n)) {elsewhere}) \
+         (instance (instantiate $c)))"
+    );
+    assert!(refused(&nested).starts_with("each instance takes up to 18 MiB"));
+    let elements =
+        "(table 1 funcref) (func $f) (elem declare func".to_owned() + &" $f".repeat(60_000) + ")";
+    let many = "(core instance (instantiate $m))".repeat(10);
+    assert!(
+        refused(&format!("(component (core module $m {elements}) {many})"))
+            .starts_with("each instance takes up to 18 MiB")
+    );
+}
+
+#[test]
+fn lists_without_end() {
+    let said = "globals, segments and the like, at most 500000 are allowed";
+    for inside in [
+        "(global i32 (i32.const 0))".repeat(500_001),
+        "(type (func (param i32 i32 i32 i32 i32 i32 i32 i32)))".repeat(250_000),
+        format!("(memory 1) {}", r#"(data "")"#.repeat(500_001)),
+    ] {
+        let what = refused(&module(&inside));
+        assert!(what.ends_with(said), "{what}");
+    }
+}
+
+/// A function of this code.
+fn function(locals: usize, code: &str) -> String {
+    let locals = "i32 ".repeat(locals);
+    module(&format!("(func (local {locals}) {code})"))
+}
+
+#[test]
+fn functions_that_take_the_compiler_memory_without_end() {
+    let branches =
+        "too many branches and local variables to be compiled in bounded memory; split it";
+    let uses: String = (0..5_000).map(|n| format!("local.get {n} drop ")).collect();
+    let diamonds = "i32.const 1 if else end ".repeat(2_000);
+    let loops = "loop ".repeat(1_000) + &uses + &"end ".repeat(1_000);
+    for (component, says) in [
+        (function(5_000, &(diamonds + &uses)), branches),
+        (function(5_000, &loops), branches),
+        (
+            function(1, &"i32.const 1 drop ".repeat(400_000)),
+            "bytes, at most 1048576 are allowed",
+        ),
+        (
+            module(&format!("(func (local {}))", "i32 ".repeat(40_000)).repeat(220)),
+            "local variables, which no plugin needs",
+        ),
+        (
+            module(&format!("(func (param {}))", "i32 ".repeat(65))),
+            "a function or block has 65 parameters or results, at most 64 are allowed",
+        ),
+        (
+            module(&format!(
+                "(func (param i32) i32.const 0 i32.const 0 (loop (param i32) drop i32.const 0 i32.const 0 br_table {}))",
+                "0 ".repeat(300_000)
+            )),
+            branches,
+        ),
+    ] {
+        let what = refused(&component);
+        assert!(what.ends_with(says), "{what}");
+    }
+}
+
 #[test]
 fn code_that_is_handed_about() {
     let said = "it passes components or modules as values, which no plugin needs";

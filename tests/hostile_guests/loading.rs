@@ -177,6 +177,28 @@ fn an_interface_with_other_functions_does_not_fit() {
 }
 
 #[test]
+fn names_in_a_component_cannot_steer_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let import = "wasi\u{1b}[2J\u{202e}\u{7}/\u{9b}31mx@0.2";
+    assert_eq!(import.len(), LOG.len());
+    let bytes = patched(BACKEND, LOG, import);
+    let error = fails(load_bytes(folder.path(), &bytes)).to_string();
+    assert!(
+        error.contains(r"`wasi\u{1b}[2J\u{202e}\u{7}/\u{9b}31mx@0.2`"),
+        "{error}"
+    );
+    let listed = imports::of(&Outline::read(&bytes).unwrap());
+    assert!(
+        listed
+            .iter()
+            .any(|import| import.name.starts_with(r"wasi\u{1b}[2J")),
+        "{listed:?}"
+    );
+    let error = fails(load("\u{1b}]0;x\u{7}.wasm", &SearchPath::default())).to_string();
+    assert!(!error.contains(char::is_control), "{error:?}");
+}
+
+#[test]
 fn a_plugin_of_another_kind_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = load_bytes(folder.path(), &bytes(DATASET)).unwrap();
@@ -201,14 +223,55 @@ fn a_folder_is_not_readable_and_a_missing_file_not_found() {
         shipped: shipped::PLUGINS,
     };
     fs::create_dir(folder.path().join("folder.wasm")).unwrap();
-    let error = fails(load("folder.wasm", &search));
+    let error = fails(load("folder.wasm", &search)).to_string();
     assert!(
-        matches!(&error, PluginError::Unreadable { plugin, .. } if plugin.ends_with("folder.wasm")),
-        "{error:?}"
+        error.ends_with(
+            "folder.wasm` is a folder; name a .wasm file in it, or search it for plugins with --plugin-path"
+        ),
+        "{error}"
     );
+    let built = folder.path().join("folder.wasm/target/plugin");
+    fs::create_dir_all(&built).unwrap();
+    fs::write(built.join("mine.wasm"), "").unwrap();
+    let error = fails(load("folder.wasm", &search)).to_string();
+    assert!(
+        error.contains("is a folder; name its component, `"),
+        "{error}"
+    );
+    assert!(error.ends_with("target/plugin/mine.wasm`"), "{error}");
     let error = fails(load("nothing.wasm", &search));
     assert!(
         matches!(&error, PluginError::NotFound { asked, .. } if asked == "nothing.wasm"),
         "{error:?}"
+    );
+}
+
+#[test]
+fn a_search_path_need_not_sort_plugins_by_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine.wasm"), bytes(BACKEND)).unwrap();
+    let search = SearchPath {
+        scenario: None,
+        folders: vec![folder.path().to_owned()],
+        shipped: shipped::PLUGINS,
+    };
+    let plugin = load("backends/mine.wasm", &search).unwrap();
+    assert!(plugin.origin.ends_with("mine.wasm"), "{}", plugin.origin);
+    // What ships is still found by its name.
+    assert_eq!(
+        load("backends/openai.wasm", &search).unwrap().origin,
+        "shipped"
+    );
+    assert!(load("backends/mine/mine.wasm", &search).is_err());
+}
+
+#[test]
+fn a_digest_without_its_prefix_is_not_taken_for_a_name() {
+    let digits = "a1".repeat(32);
+    let error = fails(load(&format!("mine.wasm@{digits}"), &SearchPath::default())).to_string();
+    assert_eq!(
+        error,
+        "plugin `mine.wasm`: a pinned digest is `mine.wasm@sha256:` followed by 64 hexadecimal digits, \
+         but this one lacks `sha256:` before its digits"
     );
 }

@@ -65,16 +65,16 @@ pub struct Ran {
 }
 
 impl Ran {
-    fn exchanges(&self) -> Vec<Exchange> {
+    pub fn exchanges(&self) -> Vec<Exchange> {
         self.folder.exchanges().unwrap()
     }
 
-    fn file<T: serde::de::DeserializeOwned>(&self, name: &str) -> T {
+    pub fn file<T: serde::de::DeserializeOwned>(&self, name: &str) -> T {
         serde_json::from_slice(&fs::read(self.folder.path().join(name)).unwrap()).unwrap()
     }
 
     /// Everything that the run has left behind, as one text, records unpacked.
-    fn everything(&self) -> String {
+    pub fn everything(&self) -> String {
         let mut all = format!("{}\n{}\n", self.stdout, self.stderr);
         for entry in fs::read_dir(self.folder.path()).unwrap() {
             let path = entry.unwrap().path();
@@ -102,7 +102,7 @@ pub fn run_with(url: &str, kept: &Path) -> Ran {
 }
 
 /// Runs a scenario of the hostile backend and dataset; `more` follows its `[load]` table.
-fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ran {
+pub fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ran {
     run_told(url, backend, dataset, requests, more, &[])
 }
 
@@ -158,7 +158,7 @@ fn run_told(
 
 /// What a failed exchange was called, and why.
 #[track_caller]
-fn failure(exchange: &Exchange) -> (FailureClass, &str) {
+pub fn failure(exchange: &Exchange) -> (FailureClass, &str) {
     match &exchange.outcome {
         Outcome::Failed { class, message, .. } => (*class, message),
         Outcome::Ok => panic!("exchange {} succeeded", exchange.index),
@@ -261,6 +261,49 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
              it produces more than 32 MiB from one reply"
         )
     );
+}
+
+/// A frame that only the plugin can find the end of may be as large as any: it waits in the state, which crosses to
+/// the plugin and back a few times, and not with each of its 512 pieces.
+#[test]
+fn a_large_frame_of_raw_bytes_is_read() {
+    const PIECES: usize = 512;
+    const PIECE: usize = 4 << 10;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // It ends with the test's process.
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || -> std::io::Result<()> {
+                let mut head = BufReader::new(stream.try_clone()?);
+                let mut line = String::new();
+                while head.read_line(&mut line)? > 2 {
+                    line.clear();
+                }
+                let length = PIECES * PIECE + 2;
+                write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n"
+                )?;
+                for _ in 0..PIECES {
+                    stream.write_all(&[b'x'; PIECE])?;
+                }
+                stream.write_all(b"\n\n")?;
+                // Whatever is left to read would reset the connection.
+                std::io::copy(&mut head, &mut std::io::sink()).map(drop)
+            });
+        }
+    });
+    let ran = run(&url, "raw = true, spill = true", "", 1, "");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let exchanges = ran.exchanges();
+    assert_eq!(exchanges[0].output, (PIECES * PIECE + 2).to_string());
+    let log = fs::read_to_string(ran.folder.path().join("plugins.log")).unwrap();
+    let calls = log
+        .lines()
+        .filter(|line| line.ends_with("bytes of state"))
+        .count();
+    assert!((2..64).contains(&calls), "{calls}");
 }
 
 #[test]

@@ -88,6 +88,24 @@ fn an_answer_above_the_limit_is_not_taken() {
 }
 
 #[test]
+fn what_the_host_does_for_it_is_charged_to_it() {
+    let mut too_long = "it asked for the tokens of a text, or the text of tokens, of more than the 8 MiB allowed at once (ask for it in pieces)";
+    for answer in ["tokens", "text", "tokens-for-ever"] {
+        let config = json!({"call": "score", "answer": answer});
+        let mut roomy = roomy(&config);
+        roomy.limits.returned_bytes = 64 << 20;
+        if answer == "tokens-for-ever" {
+            roomy.limits.scorer_call_ms = 200;
+            too_long = DEEDS[0].1;
+        }
+        let mut judge = scorer(&config, roomy).open().unwrap();
+        let error = fails(judge.score(&exchange("fine")));
+        trapped(&error, SCORER, "score", too_long);
+        assert!(judge.finish().is_ok());
+    }
+}
+
+#[test]
 fn what_it_refuses_is_no_misbehaviour() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(scorer(&config, grants(&config)).open());

@@ -20,6 +20,25 @@ fn failures(report: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
+fn a_reply_without_an_end_is_neither_passed_nor_blessed() {
+    let project = Project::asking("", "reply.lines", b"one\ntwo\n");
+    for words in [&["--bless"][..], &[]] {
+        let ended = project.test(words).with_code(4);
+        assert!(
+            ended.stdout.contains("the backend gives no `end` event"),
+            "{}",
+            ended.stdout
+        );
+        assert!(!project.path("cases/words/events.json").exists());
+    }
+    // Next to a reply that is whole, it is the case of a reply that was cut off.
+    project.write("cases/whole/sample.json", SAMPLE);
+    project.write("cases/whole/reply.lines", WORDS);
+    project.test(&["--bless"]).with_code(0);
+    project.test(&["--filter", "words"]).with_code(0);
+}
+
+#[test]
 fn a_backend_that_is_unsteady_is_found_out() {
     let faults = [
         (

@@ -15,7 +15,7 @@ use crate::units::Nanos;
 
 /// The largest frame, in bytes: a guard against a server that never ends a line. Far above an answer
 /// of 100,000 tokens, which servers that repeat all text in every event send in one frame.
-pub(crate) const FRAME_BYTES: usize = 16 << 20;
+pub const FRAME_BYTES: usize = 16 << 20;
 
 /// The largest buffer that is kept from one frame to the next, in bytes.
 const KEPT_BYTES: usize = 4 << 10;

@@ -23,6 +23,9 @@ pub use wit::{
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
 const STATE_BYTES: usize = 64 << 10;
+/// The same where the framing is raw: the state holds a frame that is not complete, which may be as large as those
+/// that the host cuts.
+const RAW_STATE_BYTES: usize = model::frame::FRAME_BYTES;
 /// Header fields that belong to the host.
 const HOST_HEADERS: [&str; 8] = [
     "host",
@@ -239,13 +242,7 @@ impl Dialect {
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
         if decoded.state.len() > STATE_BYTES {
-            return Err(self.contract(
-                "decode",
-                format!(
-                    "it keeps {} bytes of state, at most {STATE_BYTES} are allowed",
-                    decoded.state.len()
-                ),
-            ));
+            self.check_large_state(decoded.state.len())?;
         }
         let mut last = 0;
         let mut events = Vec::with_capacity(decoded.events.len());
@@ -267,6 +264,21 @@ impl Dialect {
             events,
             state: decoded.state,
         })
+    }
+
+    /// A large state is fine where it holds an incomplete frame.
+    fn check_large_state(&mut self, bytes: usize) -> Result<(), PluginError> {
+        let is_raw = [true, false]
+            .into_iter()
+            .any(|streaming| matches!(self.framing(streaming), Ok(Framing::Raw)));
+        let most = if is_raw { RAW_STATE_BYTES } else { STATE_BYTES };
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(self.contract(
+            "decode",
+            format!("it keeps {bytes} bytes of state, at most {most} are allowed"),
+        ))
     }
 
     /// The error in a reply with an error status.

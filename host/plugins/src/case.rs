@@ -21,7 +21,7 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use files::Mistake;
@@ -100,6 +100,17 @@ impl Suite {
         if let Err(error) = self.run(case, &mut seen) {
             seen.misbehaved("opening it", &error);
         }
+        if seen.endless && !self.finds_an_end(case) {
+            // What is wrong must not become what is expected.
+            seen.found.retain(|(file, _)| *file != "events.json");
+            seen.settled = false;
+            seen.breach(
+                "the backend gives no `end` event, for this reply or any other of these cases: a run would record every \
+                 reply as cut off; give `end` at what marks a reply's end (a case of a reply that was cut off is fine \
+                 next to one that is whole)"
+                    .to_owned(),
+            );
+        }
         let mut found: Vec<(&'static str, Option<String>)> = seen
             .found
             .into_iter()
@@ -121,6 +132,20 @@ impl Suite {
             written,
             checks: seen.checks,
         }
+    }
+
+    /// Whether the backend finds the end of the reply of some case, of this suite or beside it.
+    fn finds_an_end(&self, case: &Case) -> bool {
+        let mut asks = (self.cases.iter()).filter_map(|case| match &case.given {
+            Given::Ask(ask) => Some((case, ask)),
+            _ => None,
+        });
+        let found = asks.any(|(case, ask)| {
+            let plugin = self.configured(case, None);
+            plugin.is_ok_and(|plugin| backend::ends(&plugin, ask))
+        });
+        // Only some of a plugin's cases may have been asked for.
+        found || beside(&case.folder).any(|events| events.contains(r#""kind":"end""#))
     }
 
     fn run(&self, case: &Case, seen: &mut Seen) -> Result<(), PluginError> {
@@ -158,4 +183,16 @@ impl Suite {
             seed: draw.map_or(0, |draw| draw.seed),
         }
     }
+}
+
+/// The events that other cases beside a folder expect.
+fn beside(folder: &Path) -> impl Iterator<Item = String> {
+    let parent = folder.parent().unwrap_or(folder);
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let others = entries
+        .map(|entry| entry.path())
+        .filter(|path| path != folder);
+    let others: Vec<PathBuf> = others.collect();
+    let events = others.into_iter().map(|other| other.join("events.json"));
+    events.filter_map(|file| std::fs::read_to_string(file).ok())
 }

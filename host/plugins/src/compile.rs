@@ -9,13 +9,14 @@ use std::time::Duration;
 use wasmtime::component::Component;
 
 use super::artifacts::{Found, Shelf};
+use super::effort::{Effort, Fault};
 use super::error::PluginError;
 use super::load::{Loading, not_valid};
 use super::sandbox;
 use model::clock;
 use model::plugin::Limits;
 
-/// The stack of the compiling thread, in bytes: deeply nested code needs more than the default.
+/// The stack of each compiling thread, in bytes: deeply nested code needs more than the default.
 const STACK: usize = 16 << 20;
 
 /// A component as machine code, and how it was compiled. Each is compiled once per process: the scenarios of a folder
@@ -49,7 +50,15 @@ pub(super) fn component(
                     .push(format!("plugin `{asked}` was recompiled: {what}"));
             }
             let began = clock::since_process_began();
-            let component = within(asked, bytes, Duration::from_millis(limits.compile_ms))?;
+            let effort = Effort::of(&bytes).map_err(|fault| match fault {
+                Fault::Malformed(cause) => not_valid(asked, &cause),
+                Fault::Beyond(what) => PluginError::Excessive {
+                    plugin: asked.to_owned(),
+                    what,
+                },
+            })?;
+            let limit = Duration::from_millis(limits.compile_ms);
+            let component = within(asked, bytes, &effort, limit)?;
             let took = clock::since_process_began().since(began);
             loading.compiled_in = Some(took.into());
             loading.kept = shelf.is_some_and(|shelf| shelf.put(digest, &component).is_ok());
@@ -60,17 +69,27 @@ pub(super) fn component(
     Ok((component, loading))
 }
 
-/// Compiles on a separate thread. A compiler cannot be stopped; one that takes too long is abandoned, and ends with
-/// the process.
-fn within(asked: &str, bytes: Vec<u8>, limit: Duration) -> Result<Component, PluginError> {
+/// Compiles on separate threads, as many as there is memory for. A compiler cannot be stopped; one that takes too
+/// long is abandoned, and ends with the process.
+fn within(
+    asked: &str,
+    bytes: Vec<u8>,
+    effort: &Effort,
+    limit: Duration,
+) -> Result<Component, PluginError> {
     let (done, compiled) = mpsc::sync_channel(1);
-    std::thread::Builder::new()
-        .name("compiler".into())
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    rayon::ThreadPoolBuilder::new()
+        .thread_name(|_| "compiler".into())
+        .num_threads(effort.threads(cores))
         .stack_size(STACK)
+        // A panic of the compiler drops the channel's end, which is an error below.
+        .panic_handler(|_| {})
+        .build()
+        .expect("threads can be started")
         .spawn(move || {
             let _ = done.send(Component::new(sandbox::engine(), bytes));
-        })
-        .expect("a thread can be started");
+        });
     match compiled.recv_timeout(limit) {
         Ok(Ok(component)) => Ok(component),
         Ok(Err(cause)) => Err(not_valid(asked, &cause.root_cause().to_string())),

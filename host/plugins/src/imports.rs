@@ -2,6 +2,7 @@
 //!
 //! This module only decides; `sandbox` and `wasi` implement the imports.
 
+use super::clean::Clean;
 use super::contract::Contract;
 use super::outline::Outline;
 use model::plugin::Kind;
@@ -64,7 +65,7 @@ fn judge(name: &str, kind: Option<Kind>) -> Import {
         None => foreign(name),
     };
     Import {
-        name: name.to_owned(),
+        name: Clean(name).to_string(),
         allowed,
         why,
     }

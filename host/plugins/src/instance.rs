@@ -5,6 +5,7 @@ use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
 use super::bindings::types;
+use super::clean::steers;
 use super::contract::Contract;
 use super::error::PluginError;
 use super::load::Plugin;
@@ -207,7 +208,7 @@ impl<W: World> Configured<W> {
     /// Makes an instance, ready for its first call.
     pub(super) fn instantiate(&self) -> Result<Live<W>, PluginError> {
         let limit_ms = W::limit_ms(&self.grants.limits);
-        let mut store = sandbox::store(&self.plugin.asked, &self.grants);
+        let mut store = sandbox::store(&self.plugin.asked, W::KIND, &self.grants);
         arm(&mut store, limit_ms);
         let world = W::instantiate(&mut store, &self.ready)
             .map_err(|error| trapped(&mut store, "instantiate", limit_ms, &error))?;
@@ -310,7 +311,7 @@ pub(super) fn words(text: &str) -> String {
     let end = text.floor_char_boundary(text.len().min(WORDS));
     text[..end]
         .chars()
-        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .map(|c| if steers(c) && c != '\n' { ' ' } else { c })
         .collect::<String>()
         .trim()
         .to_owned()

@@ -17,12 +17,15 @@ pub mod sandbox;
 pub mod scorer;
 
 mod bindings;
+mod clean;
 mod compile;
 mod contract;
+mod effort;
 mod error;
 mod instance;
 mod limits;
 mod locate;
+mod tokens;
 mod wasi;
 
 pub use contract::Contract;

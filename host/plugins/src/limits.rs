@@ -18,6 +18,8 @@ pub(super) enum Exceeded {
     Memory(u64),
     /// The limit on table elements.
     Tables(u64),
+    /// The limit on a text for the tokenizer, in bytes.
+    Text(u64),
 }
 
 impl fmt::Display for Exceeded {
@@ -26,6 +28,11 @@ impl fmt::Display for Exceeded {
             Exceeded::Memory(bytes) => write!(
                 out,
                 "it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)",
+                mebibytes(*bytes)
+            ),
+            Exceeded::Text(bytes) => write!(
+                out,
+                "it asked for the tokens of a text, or the text of tokens, of more than the {} allowed at once (ask for it in pieces)",
                 mebibytes(*bytes)
             ),
             Exceeded::Tables(elements) => write!(

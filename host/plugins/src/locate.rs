@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::error::PluginError;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 
 /// The separator between name and digest.
 const PIN: &str = "@sha256:";
@@ -31,6 +31,15 @@ impl<'a> Reference<'a> {
     /// If the pinned digest is malformed.
     pub fn parse(text: &'a str) -> Result<Self, PluginError> {
         let Some((name, digest)) = text.rsplit_once(PIN) else {
+            if let Some((name, digits)) = text.rsplit_once('@')
+                && digits.len() == DIGITS
+                && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+            {
+                return Err(PluginError::Pin {
+                    plugin: name.to_owned(),
+                    what: "lacks `sha256:` before its digits".to_owned(),
+                });
+            }
             return Ok(Reference {
                 name: text,
                 digest: None,
@@ -76,14 +85,24 @@ pub(super) fn bytes(
     search: &SearchPath,
     limits: &Limits,
 ) -> Result<(String, Vec<u8>), PluginError> {
+    // A folder of plugins need not sort them by kind: `backends/NAME.wasm` is also NAME.wasm in it.
+    let flat = Kind::ALL
+        .iter()
+        .find_map(|kind| name.strip_prefix(kind.folder())?.strip_prefix('/'));
+    let folders = search.folders.iter();
     let candidates = std::iter::once(PathBuf::from(name))
         .chain(search.scenario.iter().map(|folder| folder.join(name)))
-        .chain(search.folders.iter().map(|folder| folder.join(name)));
+        .chain(folders.clone().map(|folder| folder.join(name)))
+        .chain(
+            flat.iter()
+                .flat_map(|flat| folders.clone().map(move |folder| folder.join(flat))),
+        );
     for path in candidates {
         match read(&path, limits.component_bytes) {
             Ok(Some(bytes)) => return Ok((path.display().to_string(), bytes)),
             Ok(None) => return Err(too_large(&path, limits.component_bytes)),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+            Err(_) if path.is_dir() => return Err(a_folder(&path)),
             Err(cause) => {
                 return Err(PluginError::Unreadable {
                     plugin: path.display().to_string(),
@@ -112,6 +131,18 @@ fn too_large(path: &Path, limit: u64) -> PluginError {
         what: format!(
             "its file is larger than the {limit} bytes allowed (raise `component` under [sandbox] if you trust it)"
         ),
+    }
+}
+
+/// A folder where a component is expected: often the project that it is built from.
+fn a_folder(path: &Path) -> PluginError {
+    let what = match super::case::find::component(path) {
+        Ok(component) => format!("name its component, `{}`", component.display()),
+        Err(_) => "name a .wasm file in it, or search it for plugins with --plugin-path".to_owned(),
+    };
+    PluginError::Folder {
+        plugin: path.display().to_string(),
+        what,
     }
 }
 

@@ -5,8 +5,8 @@
 //! here and never reaches it. The compiler checks whether the rest is valid.
 
 use wasmparser::{
-    ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentTypeRef, Encoding, Instance,
-    Parser, Payload,
+    ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind,
+    ComponentTypeRef, ElementItems, Encoding, Instance, Parser, Payload,
 };
 
 use super::limits::mebibytes;
@@ -15,6 +15,12 @@ use model::plugin::Limits;
 /// Most instances that one instance of a component may consist of. Components instantiate components, so a few
 /// bytes can stand for any number of them.
 const INSTANCES: u64 = 1_000;
+/// Most items in all modules and components together, functions aside: imports, exports, types, globals, segments,
+/// aliases and what they list. Each costs memory when it is compiled, even if nothing uses it.
+const ITEMS: u64 = 500_000;
+/// Most bytes that one instance takes beside its memories and tables, and what one item of a module takes of them.
+const INSTANCE_BYTES: u64 = 16 << 20;
+const ITEM_BYTES: u64 = 32;
 
 /// A component from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +31,10 @@ pub struct Outline {
     pub nesting: u64,
     /// Instances that one instance consists of, at most.
     pub instances: u64,
+    /// Bytes that one instance takes beside its memories and tables, at most.
+    pub instance_bytes: u64,
+    /// Items in all modules and components together, functions aside.
+    pub items: u64,
     /// Initial size of all its memories, in bytes.
     pub memory_bytes: u64,
     /// Initial size of all its tables, in elements.
@@ -37,14 +47,22 @@ pub struct Outline {
     hands_on_code: bool,
 }
 
-/// A module or component that is being read.
+/// What one instance of a module or component costs.
 #[derive(Clone, Copy, Default)]
-struct Level {
-    /// Instances that one instance of it consists of, not counting itself.
+struct Cost {
     instances: u64,
-    /// Those of the largest component that can be named from here.
-    largest: u64,
+    bytes: u64,
+}
+
+/// A module or component that is being read.
+#[derive(Default)]
+struct Level {
     is_component: bool,
+    /// The cost of an instance of it, not counting what it is itself where it is a component.
+    cost: Cost,
+    /// The costs of the modules and components that can be instantiated from here, by index.
+    modules: Vec<Cost>,
+    components: Vec<Cost>,
 }
 
 impl Outline {
@@ -67,25 +85,68 @@ impl Outline {
         let depth = levels.len();
         match payload {
             Payload::Version { encoding, .. } => {
+                let is_component = encoding == Encoding::Component;
                 levels.push(Level {
-                    instances: 0,
-                    largest: levels.last().map_or(1, |outer| outer.largest),
-                    is_component: encoding == Encoding::Component,
+                    is_component,
+                    cost: Cost {
+                        instances: u64::from(is_component),
+                        bytes: ITEM_BYTES,
+                    },
+                    ..Level::default()
                 });
                 self.nesting = self.nesting.max(levels.len() as u64);
             }
             Payload::End(_) => self.leave(levels),
-            Payload::FunctionSection(section) => self.functions += u64::from(section.count()),
+            Payload::FunctionSection(section) => {
+                self.functions += u64::from(section.count());
+                held(levels, section.count().into());
+            }
             Payload::ComponentCanonicalSection(section) => {
                 self.functions += u64::from(section.count());
+                held(levels, section.count().into());
+            }
+            // A type lists fields, parameters and cases, which are counted by the bytes that they take at least.
+            Payload::TypeSection(section) => self.items += (section.range().len() / 4) as u64,
+            Payload::CoreTypeSection(section) => self.items += (section.range().len() / 4) as u64,
+            Payload::ComponentTypeSection(section) => {
+                self.items += (section.range().len() / 4) as u64;
+            }
+            Payload::ExportSection(section) => self.list(section.count()),
+            Payload::DataSection(section) => self.list(section.count()),
+            Payload::ImportSection(section) => {
+                self.list(section.count());
+                held(levels, section.count().into());
+            }
+            Payload::GlobalSection(section) => {
+                self.list(section.count());
+                held(levels, section.count().into());
+            }
+            Payload::TagSection(section) => {
+                self.list(section.count());
+                held(levels, section.count().into());
+            }
+            Payload::ElementSection(section) => {
+                self.list(section.count());
+                for element in section {
+                    let items = match element?.items {
+                        ElementItems::Functions(items) => items.count(),
+                        ElementItems::Expressions(_, items) => items.count(),
+                    };
+                    self.list(items);
+                    held(levels, items.into());
+                }
             }
             Payload::TableSection(section) => {
+                self.list(section.count());
+                held(levels, section.count().into());
                 for table in section {
                     let elements = &mut self.table_elements;
                     *elements = elements.saturating_add(table?.ty.initial);
                 }
             }
             Payload::MemorySection(section) => {
+                self.list(section.count());
+                held(levels, section.count().into());
                 for memory in section {
                     let memory = memory?;
                     let page = 1_u64 << memory.page_size_log2.unwrap_or(16).min(63);
@@ -94,21 +155,36 @@ impl Outline {
                 }
             }
             Payload::InstanceSection(section) => {
+                self.list(section.count());
                 for instance in section {
-                    if matches!(instance?, Instance::Instantiate { .. }) {
-                        count(levels, 1);
+                    match instance? {
+                        Instance::Instantiate { module_index, args } => {
+                            self.items += args.len() as u64;
+                            made(levels, |level| &level.modules, module_index);
+                        }
+                        Instance::FromExports(exports) => self.items += exports.len() as u64,
                     }
                 }
             }
             Payload::ComponentInstanceSection(section) => {
+                self.list(section.count());
                 for instance in section {
-                    if matches!(instance?, ComponentInstance::Instantiate { .. }) {
-                        let largest = levels.last().map_or(1, |level| level.largest);
-                        count(levels, largest);
+                    match instance? {
+                        ComponentInstance::Instantiate {
+                            component_index,
+                            args,
+                        } => {
+                            self.items += args.len() as u64;
+                            made(levels, |level| &level.components, component_index);
+                        }
+                        ComponentInstance::FromExports(exports) => {
+                            self.items += exports.len() as u64;
+                        }
                     }
                 }
             }
             Payload::ComponentImportSection(section) => {
+                self.list(section.count());
                 for import in section {
                     let import = import?;
                     self.hands_on_code |= matches!(
@@ -120,20 +196,44 @@ impl Outline {
                     }
                 }
             }
-            Payload::ComponentExportSection(section) if depth == 1 => {
+            Payload::ComponentExportSection(section) => {
+                self.list(section.count());
                 for export in section {
-                    self.exports.push(export?.name.name.to_owned());
+                    let export = export?;
+                    // An export is a new name, and where it is code, a new index of it.
+                    match export.kind {
+                        ComponentExternalKind::Module => {
+                            named(levels, 0, export.index, |level| &mut level.modules);
+                        }
+                        ComponentExternalKind::Component => {
+                            named(levels, 0, export.index, |level| &mut level.components);
+                        }
+                        _ => {}
+                    }
+                    if depth == 1 {
+                        self.exports.push(export.name.name.to_owned());
+                    }
                 }
             }
             Payload::ComponentAliasSection(section) => {
+                self.list(section.count());
                 for alias in section {
-                    self.hands_on_code |= matches!(
-                        alias?,
+                    match alias? {
                         ComponentAlias::InstanceExport {
                             kind: ComponentExternalKind::Component | ComponentExternalKind::Module,
                             ..
-                        }
-                    );
+                        } => self.hands_on_code = true,
+                        ComponentAlias::Outer { kind, count, index } => match kind {
+                            ComponentOuterAliasKind::CoreModule => {
+                                named(levels, count, index, |level| &mut level.modules);
+                            }
+                            ComponentOuterAliasKind::Component => {
+                                named(levels, count, index, |level| &mut level.components);
+                            }
+                            _ => {}
+                        },
+                        _ => {}
+                    }
                 }
             }
             _ => {}
@@ -141,16 +241,26 @@ impl Outline {
         Ok(())
     }
 
+    /// Counts items.
+    fn list(&mut self, items: u32) {
+        self.items += u64::from(items);
+    }
+
     fn leave(&mut self, levels: &mut Vec<Level>) {
         let Some(inner) = levels.pop() else {
             return;
         };
         match levels.last_mut() {
-            Some(outer) if inner.is_component => {
-                outer.largest = outer.largest.max(inner.instances.saturating_add(1));
+            Some(outer) if inner.is_component => outer.components.push(inner.cost),
+            Some(outer) => outer.modules.push(Cost {
+                instances: 1,
+                ..inner.cost
+            }),
+            None => {
+                // The component itself is no instance of anything.
+                self.instances = inner.cost.instances.saturating_sub(1);
+                self.instance_bytes = inner.cost.bytes;
             }
-            Some(_) => {}
-            None => self.instances = inner.instances,
         }
     }
 
@@ -190,18 +300,59 @@ impl Outline {
                 "it passes components or modules as values, which no plugin needs".to_owned(),
             );
         }
-        (self.instances > INSTANCES).then(|| {
-            format!(
+        if self.instances > INSTANCES {
+            return Some(format!(
                 "each instance consists of up to {} instances, at most {INSTANCES} are allowed",
                 self.instances
+            ));
+        }
+        if self.items > ITEMS {
+            return Some(format!(
+                "it lists {} imports, exports, types, globals, segments and the like, at most {ITEMS} are allowed",
+                self.items
+            ));
+        }
+        (self.instance_bytes > INSTANCE_BYTES).then(|| {
+            format!(
+                "each instance takes up to {} for globals, functions and imports, at most {} are allowed",
+                mebibytes(self.instance_bytes),
+                mebibytes(INSTANCE_BYTES)
             )
         })
     }
 }
 
-fn count(levels: &mut [Level], instances: u64) {
+/// Adds items that an instance of what is being read holds.
+fn held(levels: &mut [Level], items: u64) {
     if let Some(level) = levels.last_mut() {
-        level.instances = level.instances.saturating_add(instances);
+        let bytes = items.saturating_mul(ITEM_BYTES);
+        level.cost.bytes = level.cost.bytes.saturating_add(bytes);
+    }
+}
+
+/// Adds an instance of the code of this index. The compiler refuses an index of nothing.
+fn made(levels: &mut [Level], of: impl Fn(&Level) -> &Vec<Cost>, index: u32) {
+    let Some(level) = levels.last_mut() else {
+        return;
+    };
+    if let Some(cost) = of(level).get(index as usize).copied() {
+        let total = &mut level.cost;
+        total.instances = total.instances.saturating_add(cost.instances);
+        total.bytes = total.bytes.saturating_add(cost.bytes);
+    }
+}
+
+/// Gives code of an outer level, or of this one, a further index here.
+fn named(
+    levels: &mut [Level],
+    outward: u32,
+    index: u32,
+    of: impl Fn(&mut Level) -> &mut Vec<Cost>,
+) {
+    let from = levels.len().checked_sub(1 + outward as usize);
+    let cost = from.and_then(|from| of(&mut levels[from]).get(index as usize).copied());
+    if let (Some(cost), Some(level)) = (cost, levels.last_mut()) {
+        of(level).push(cost);
     }
 }
 

@@ -13,12 +13,16 @@ use std::time::Duration;
 use wasmtime::component::{HasSelf, Resource, ResourceTable};
 use wasmtime::{Config, Engine, Store, Trap};
 
-use super::bindings::{files, log, tokenizer, types};
+use super::bindings::{files, log, types};
+use super::clean::steers;
 use super::error::PluginError;
 use super::limits::{Exceeded, Tally, mebibytes};
 use super::wasi::Output;
 use ::tokenizer::Tokenizer;
+use model::clock;
+use model::plugin::Kind;
 use model::random::SplitMix64;
+use model::units::Nanos;
 
 pub use model::plugin::Limits;
 
@@ -68,6 +72,17 @@ struct Lines {
     kept: Vec<String>,
     /// How many lines each plugin wrote.
     written: BTreeMap<String, usize>,
+    /// The calls of each plugin that were stopped.
+    overruns: BTreeMap<String, Overruns>,
+}
+
+/// Calls of a plugin that were stopped because they ran too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overruns {
+    /// How many.
+    pub calls: u64,
+    /// How long they ran, all together.
+    pub time: Duration,
 }
 
 impl LogBook {
@@ -90,9 +105,24 @@ impl LogBook {
         }
     }
 
+    /// Counts a call that was stopped after so long.
+    fn overran(&self, plugin: &str, limit: Duration) {
+        let mut lines = self.lines();
+        let overruns = lines.overruns.entry(plugin.to_owned()).or_default();
+        overruns.calls += 1;
+        overruns.time = overruns.time.saturating_add(limit);
+    }
+
+    /// The calls so far that were stopped because they ran too long, by plugin.
+    pub fn overruns(&self) -> BTreeMap<String, Overruns> {
+        self.lines().overruns.clone()
+    }
+
     /// Takes the lines written so far, and adds how many were dropped.
     pub fn drain(&self) -> Vec<String> {
-        let Lines { mut kept, written } = std::mem::take(&mut *self.lines());
+        let Lines {
+            mut kept, written, ..
+        } = std::mem::take(&mut *self.lines());
         for (plugin, written) in written {
             if let Some(more @ 1..) = written.checked_sub(LOG_LINES) {
                 kept.push(format!(
@@ -122,8 +152,10 @@ pub struct Grants {
 /// The host's side of one instance.
 pub struct Guest {
     plugin: String,
-    grants: Grants,
+    pub(super) grants: Grants,
     tally: Tally,
+    /// When this call's time is up; absent if nothing looks at it.
+    deadline: Option<Nanos>,
     table: ResourceTable,
     /// What it wrote as an error during this call: a panic's message.
     last_error: Option<String>,
@@ -136,6 +168,12 @@ impl Guest {
     /// Linear memory that the instance uses, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.tally.memory_bytes()
+    }
+
+    /// Whether this call's time is up. Epochs interrupt the guest, but not what the host does for it.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| clock::since_process_began() > deadline)
     }
 
     /// The next random number.
@@ -203,13 +241,15 @@ pub struct OpenFile {
 }
 
 /// A store for one instance of `plugin`.
-pub fn store(plugin: &str, grants: &Grants) -> Store<Guest> {
+pub fn store(plugin: &str, kind: Kind, grants: &Grants) -> Store<Guest> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(HANDLES);
     let guest = Guest {
         plugin: plugin.to_owned(),
         grants: grants.clone(),
         tally: Tally::new(&grants.limits),
+        // The host does nothing long for a backend, whose calls are many and short.
+        deadline: (kind != Kind::Backend).then_some(Nanos::ZERO),
         table,
         last_error: None,
         unfinished: Default::default(),
@@ -229,6 +269,10 @@ pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     let guest = store.data_mut();
     guest.finish_lines();
     guest.last_error = None;
+    if let Some(deadline) = &mut guest.deadline {
+        let left = limit_ms.saturating_mul(1_000_000);
+        *deadline = Nanos(clock::since_process_began().0.saturating_add(left));
+    }
     let returned = guest.grants.limits.returned_bytes;
     store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
 }
@@ -243,6 +287,10 @@ pub fn trapped(
     store.data_mut().finish_lines();
     let guest = store.data();
     let limits = &guest.grants.limits;
+    if let Some(Trap::Interrupt) = error.downcast_ref::<Trap>() {
+        let limit = Duration::from_millis(limit_ms);
+        guest.grants.log.overran(&guest.plugin, limit);
+    }
     let cause = match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => format!(
             "it ran longer than the {limit_ms} ms allowed for a call (fix the endless loop, or raise the limit under [sandbox])"
@@ -304,7 +352,7 @@ fn one_line(message: &str) -> String {
     let end = message.floor_char_boundary(LOG_LINE_BYTES.min(message.len()));
     let mut line: String = message[..end]
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if steers(c) { ' ' } else { c })
         .collect();
     if end < message.len() {
         line.push('…');
@@ -368,38 +416,4 @@ fn read_at(file: &File, size: u64, offset: u64, length: u32) -> std::io::Result<
     file.seek(SeekFrom::Start(offset))?;
     file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-impl tokenizer::Host for Guest {
-    fn describe(&mut self) -> wasmtime::Result<tokenizer::Facts> {
-        let facts = self.grants.tokenizer.facts();
-        Ok(tokenizer::Facts {
-            vocabulary_size: facts.vocabulary_size,
-            base_size: facts.base_size,
-            added_tokens: facts.added_tokens,
-            special: facts.special.clone(),
-            approximate: facts.approximate,
-        })
-    }
-
-    fn encode(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<Vec<u32>>> {
-        self.grants
-            .tokenizer
-            .encode(&texts, special)
-            .map_err(wasmtime::Error::msg)
-    }
-
-    fn count(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<u32>> {
-        self.grants
-            .tokenizer
-            .count(&texts, special)
-            .map_err(wasmtime::Error::msg)
-    }
-
-    fn decode(&mut self, tokens: Vec<Vec<u32>>) -> wasmtime::Result<Vec<String>> {
-        self.grants
-            .tokenizer
-            .decode(&tokens)
-            .map_err(wasmtime::Error::msg)
-    }
 }

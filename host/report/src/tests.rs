@@ -342,6 +342,7 @@ fn watched() -> Client {
         ("decode-0", thread(0.2, None)),
     ];
     Client {
+        plugin_overruns: Default::default(),
         watched_s: 12.5,
         threads: threads.map(|(name, used)| (name.into(), used)).into(),
         decode_backlog: 120,

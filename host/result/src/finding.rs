@@ -65,6 +65,8 @@ findings! {
     ClientLimits = "client-limits", client::limits;
     /// A plugin failed.
     PluginErrors = "plugin-errors", rules::plugin_errors;
+    /// Calls to a plugin ran longer than allowed.
+    PluginOverruns = "plugin-overruns", vitals::plugin_overruns;
     /// Requests left later than they were due.
     SendLag = "send-lag", client::send_lag;
     /// Replies waited in the socket before this client read them.

@@ -2,6 +2,7 @@
 //! and everything that was seen is on disk ([`Kept`]), answers are assessed ([`Assessed`]), and the result is a
 //! [`Measured`].
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +11,12 @@ use load::crew::{Crew, trip};
 use load::pace::Signal;
 use load::transport::Connect;
 use plugins::PluginError;
+use plugins::sandbox::LogBook;
 use report::assessment::Assessment;
 use report::environment::Environment;
 use report::folder::{self, FolderError, RunFolder, Status};
 use report::repeat::Repeat;
+use result::summary::client::Overruns;
 use result::summary::{Client, RunFacts, Server, Summary};
 use scenario::plan::Plan;
 
@@ -258,7 +261,11 @@ impl Loaded {
             error: error.map(|error| run.parts.secrets.redact(&error.to_string())),
         };
         let mut kept = folder.end(&status);
-        let (client, server) = (live.client.get().cloned(), live.server.get().cloned());
+        let client = live.client.get().map(|client| Client {
+            plugin_overruns: overruns(&run.log),
+            ..client.clone()
+        });
+        let server = live.server.get().cloned();
         if let Some(client) = &client {
             kept = kept.and(folder.write_client(client));
         }
@@ -416,4 +423,14 @@ fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
         .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
         .collect();
     NotMeasured::Input { why, files }
+}
+
+/// The calls to plugins that were stopped, as a result states them.
+fn overruns(log: &LogBook) -> BTreeMap<String, Overruns> {
+    let stated = |(plugin, overruns): (String, plugins::sandbox::Overruns)| {
+        let seconds = overruns.time.as_secs_f64();
+        let calls = overruns.calls;
+        (plugin, Overruns { calls, seconds })
+    };
+    log.overruns().into_iter().map(stated).collect()
 }

@@ -164,6 +164,7 @@ impl Tally {
             threads.insert(name.clone(), thread);
         }
         Client {
+            plugin_overruns: Default::default(),
             watched_s: span.as_secs_f64(),
             threads,
             decode_backlog: self.backlog as u64,

@@ -8,7 +8,7 @@ use super::given::{Ask, Reply};
 use super::reply::{self, Misdeed, Reading};
 use super::seen::{Seen, TOLERATED};
 use crate::PluginError;
-use crate::backend::{Backend, Control, Dialect};
+use crate::backend::{Backend, Control, Dialect, Meaning};
 use model::frame::{Frames, Framing};
 
 /// How many ways of batching, and of cutting, are tried.
@@ -212,6 +212,26 @@ fn damaged_bodies(
     }
 }
 
+/// Whether an event says how a reply ended.
+fn settles(meaning: &Meaning) -> bool {
+    matches!(meaning, Meaning::End | Meaning::Failure(_))
+}
+
+/// Whether a plugin finds the end of the reply of a case.
+pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
+    let Some(Reply::Body(_, body)) = &ask.reply else {
+        return false;
+    };
+    let reading = plugin.open().ok().and_then(|mut dialect| {
+        let framing = dialect.framing(ask.settings.streaming).ok()?;
+        let batches = reply::batches(framing.into(), &[body]).ok()?;
+        reply::decode(&mut [dialect], &batches).ok()
+    });
+    reading.is_some_and(|reading| {
+        (reading.events.iter()).any(|(_, meaning)| matches!(meaning, Meaning::End))
+    })
+}
+
 /// A reply, and the instances that read it.
 struct Trial<'a> {
     plugin: &'a Backend,
@@ -247,6 +267,9 @@ fn read(plugin: &Backend, dialect: Dialect, framing: Framing, body: &[u8], seen:
         return;
     };
     if trial.is_stable(&mut one, &first, whole) && trial.prefixes(&mut one, &first) {
+        trial.seen.endless = framing != Framing::Whole
+            && first.error.is_none()
+            && !first.events.iter().any(|(_, meaning)| settles(meaning));
         let events = format::events(&first.events, trial.by_frame);
         trial.seen.found("events.json", events);
         if let Some(error) = first.error {

@@ -18,6 +18,8 @@ pub struct Seen {
     pub checks: Checks,
     /// Whether all output is known: then an expectation without output must not exist.
     pub settled: bool,
+    /// Whether a reply was read that has no end, although the server sent all of it without an error.
+    pub endless: bool,
 }
 
 impl Seen {
@@ -28,6 +30,7 @@ impl Seen {
             failures: Vec::new(),
             checks: Checks::default(),
             settled: true,
+            endless: false,
         }
     }
 

@@ -69,6 +69,27 @@ pub(super) fn saturated(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn plugin_overruns(summary: &Summary) -> Option<Finding> {
+    let client = summary.client.as_ref()?;
+    let seen: Vec<String> = (client.plugin_overruns.iter())
+        .map(|(plugin, overruns)| {
+            format!(
+                "plugin `{plugin}` ran longer than allowed in {} {}, {:.1} s in all",
+                overruns.calls,
+                if overruns.calls == 1 { "call" } else { "calls" },
+                overruns.seconds
+            )
+        })
+        .collect();
+    (!seen.is_empty()).then(|| Finding {
+        id: Id::PluginOverruns,
+        severity: Severity::Suspect,
+        seen: seen.join("; "),
+        why: "a plugin that runs on takes a core from the threads that send and read, and holds up the requests that it serves: latencies that were measured meanwhile may be too long".into(),
+        advice: "fix the plugin's endless loop, or raise its time under [sandbox] if it needs more; then measure again".into(),
+    })
+}
+
 pub(super) fn paused(summary: &Summary) -> Option<Finding> {
     let client = summary.client.as_ref()?;
     let longest = client.longest_pause_ms;

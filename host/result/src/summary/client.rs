@@ -38,6 +38,9 @@ pub struct Client {
     /// What was held between the sockets and the disk; absent in runs that were recorded before this was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
+    /// Calls to plugins during the load that were stopped because they ran too long, by plugin.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plugin_overruns: BTreeMap<String, Overruns>,
     /// The whole machine; absent if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -70,6 +73,16 @@ pub struct HeldBack {
     /// buffer takes, in seconds since the measurement began; absent if all of it fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_from_s: Option<f64>,
+}
+
+/// Calls to a plugin that were stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Overruns {
+    /// How many.
+    pub calls: u64,
+    /// How long they ran until they were stopped, all together, in seconds.
+    pub seconds: f64,
 }
 
 /// Processor use of a thread. Shares are between 0 and 1.
@@ -118,7 +131,14 @@ impl Client {
                 let known = threads.entry(name).or_default();
                 *known = known.worst(thread);
             }
+            let mut plugin_overruns = one.plugin_overruns;
+            for (name, overruns) in other.plugin_overruns {
+                let known = plugin_overruns.entry(name).or_default();
+                known.calls = known.calls.max(overruns.calls);
+                known.seconds = known.seconds.max(overruns.seconds);
+            }
             Client {
+                plugin_overruns,
                 watched_s: one.watched_s.max(other.watched_s),
                 threads,
                 decode_backlog: one.decode_backlog.max(other.decode_backlog),

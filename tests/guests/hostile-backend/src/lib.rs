@@ -27,6 +27,8 @@ struct Config {
     method: Option<String>,
     /// The path of its requests.
     path: Option<String>,
+    /// Ask for bytes as they come, and keep them in the state until a blank line.
+    raw: bool,
     /// A header field of its requests, name and value.
     header: Option<(String, String)>,
 }
@@ -124,6 +126,20 @@ fn said(answer: Option<Answer>) -> Result<Option<Answer>, Error> {
     }
 }
 
+/// Keeps bytes until they end in a blank line, then says how many there were.
+fn keep(mut state: Vec<u8>, frames: &backend::Frames) -> backend::Decoded {
+    state.extend_from_slice(&frames.bytes);
+    let mut events = Vec::new();
+    if state.ends_with(b"\n\n") {
+        let frame = frames.ends.len() as u32 - 1;
+        let mut add = |what| events.push(backend::Event { frame, what });
+        add(text(&state.len().to_string()));
+        add(Meaning::End);
+        state.clear();
+    }
+    backend::Decoded { events, state }
+}
+
 fn text(text: &str) -> Meaning {
     Meaning::Text(Output {
         text: text.to_owned(),
@@ -197,10 +213,19 @@ impl backend::GuestCodec for Codec {
 
     fn framing(&self, _streaming: bool) -> Framing {
         self.tempted(Call::Framing, b"");
-        Framing::EventStream
+        match self.0.raw {
+            true => Framing::Raw,
+            false => Framing::EventStream,
+        }
     }
 
     fn decode(&self, state: Vec<u8>, frames: backend::Frames) -> Result<backend::Decoded, Error> {
+        if self.0.raw {
+            if self.0.spill {
+                log::info(&format!("{} bytes of state", state.len()));
+            }
+            return Ok(keep(state, &frames));
+        }
         let mut decoded = backend::Decoded {
             events: Vec::new(),
             state,

@@ -51,18 +51,24 @@ enum Answer {
     Huge,
     /// A million scores without names.
     Million,
+    /// The tokens of a text of nine million bytes.
+    Tokens,
+    /// The tokens of texts, again and again.
+    TokensForEver,
+    /// The text of millions of tokens.
+    Text,
 }
 
 /// The scorer.
-pub struct Hostile(Config);
+pub struct Hostile(Config, Box<dyn Tokenizer>);
 
 runner_plugin::export_scorer!(Hostile);
 
 impl Scorer for Hostile {
     type Config = Config;
 
-    fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
-        let hostile = Hostile(config);
+    fn open(config: Config, tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
+        let hostile = Hostile(config, tokenizer);
         hostile.judge(Call::Open, "")?;
         Ok(hostile)
     }
@@ -81,7 +87,7 @@ impl Scorer for Hostile {
 
 impl Hostile {
     fn judge(&self, call: Call, output: &str) -> Result<Vec<Score>, Error> {
-        let Hostile(config) = self;
+        let Hostile(config, tokenizer) = self;
         let mut score = Score {
             name: "length".to_owned(),
             value: output.len() as f64,
@@ -102,6 +108,16 @@ impl Hostile {
             }
             Some(Answer::Fault) => {
                 return Err(Error::InvalidInput("the reference is a list".to_owned()));
+            }
+            Some(Answer::Tokens) => {
+                score.value = tokenizer.count(&["x".repeat(9 << 20)], false)[0].into();
+            }
+            Some(Answer::TokensForEver) => loop {
+                tokenizer.count(&["x".repeat(1 << 20)], false);
+            },
+            Some(Answer::Text) => {
+                let texts = tokenizer.decode(&[vec![120; 3 << 20]]);
+                score.value = texts[0].len() as f64;
             }
             Some(Answer::Nan) => score.value = f64::NAN,
             Some(Answer::Infinite) => score.value = f64::INFINITY,

@@ -1,7 +1,7 @@
 //! Findings on the processor of the client.
 
 use super::*;
-use crate::summary::client::{Backlog, Client, HeldBack, Machine, Thread};
+use crate::summary::client::{Backlog, Client, HeldBack, Machine, Overruns, Thread};
 
 /// The findings of the sound run with what was seen of its client.
 fn watched(spoil: impl Fn(&mut Client)) -> Vec<(Id, Severity)> {
@@ -37,6 +37,18 @@ fn threads_that_have_not_enough_of_a_core() {
     for name in ["decode-0", "record"] {
         assert_eq!(thread(name, Some(1.0), Some(1.0)), [], "{name}");
     }
+}
+
+#[test]
+fn plugins_that_run_too_long() {
+    let overrun = |calls, seconds| {
+        watched(move |client| {
+            let overruns = Overruns { calls, seconds };
+            client.plugin_overruns.insert("b.wasm".into(), overruns);
+        })
+    };
+    assert_eq!(watched(|_| {}), []);
+    assert_eq!(overrun(1, 1.0), [(Id::PluginOverruns, Severity::Suspect)]);
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! The tokenizer as plugins call it. The host does the work, so it is charged to the call: its time, the length of a
+//! text, and the size of a result are limited as if the plugin had done it.
+
+use wasmtime::Trap;
+
+use super::bindings::tokenizer::{Facts, Host};
+use super::limits::Exceeded;
+use super::sandbox::Guest;
+
+/// How much text is worked on before the time is looked at, in bytes.
+const PORTION: u64 = 1 << 20;
+/// Longest text, in bytes: it is worked on as a whole.
+const TEXT: u64 = 8 << 20;
+/// What a list takes beside its items.
+const LIST: u64 = 16;
+
+impl Host for Guest {
+    fn describe(&mut self) -> wasmtime::Result<Facts> {
+        let facts = self.grants.tokenizer.facts();
+        Ok(Facts {
+            vocabulary_size: facts.vocabulary_size,
+            base_size: facts.base_size,
+            added_tokens: facts.added_tokens,
+            special: facts.special.clone(),
+            approximate: facts.approximate,
+        })
+    }
+
+    fn encode(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<Vec<u32>>> {
+        let tokenizer = self.grants.tokenizer.clone();
+        self.portions(
+            &texts,
+            |text| text.len() as u64,
+            |some| tokenizer.encode(some, special),
+            |ids| 4 * ids.len() as u64,
+        )
+    }
+
+    fn count(&mut self, texts: Vec<String>, special: bool) -> wasmtime::Result<Vec<u32>> {
+        let tokenizer = self.grants.tokenizer.clone();
+        self.portions(
+            &texts,
+            |text| text.len() as u64,
+            |some| tokenizer.count(some, special),
+            |_| 4,
+        )
+    }
+
+    fn decode(&mut self, tokens: Vec<Vec<u32>>) -> wasmtime::Result<Vec<String>> {
+        let tokenizer = self.grants.tokenizer.clone();
+        self.portions(
+            &tokens,
+            |ids| tokenizer.decoded_bytes(ids),
+            |some| tokenizer.decode(some),
+            |text| text.len() as u64,
+        )
+    }
+}
+
+impl Guest {
+    /// Works on a few items at a time, while there is time and memory for the results.
+    fn portions<I, T>(
+        &self,
+        items: &[I],
+        size: impl Fn(&I) -> u64,
+        work: impl Fn(&[I]) -> Result<Vec<T>, String>,
+        takes: impl Fn(&T) -> u64,
+    ) -> wasmtime::Result<Vec<T>> {
+        let most = self.grants.limits.memory_bytes;
+        let mut made = Vec::new();
+        let mut taken = 0_u64;
+        let mut rest = items;
+        while !rest.is_empty() {
+            if self.is_late() {
+                return Err(Trap::Interrupt.into());
+            }
+            let mut portion = 0;
+            let mut bytes = 0_u64;
+            for item in rest {
+                let more = size(item);
+                if more > TEXT {
+                    return Err(Exceeded::Text(TEXT).into());
+                }
+                if portion > 0 && bytes + more > PORTION {
+                    break;
+                }
+                // Empty texts cost something too.
+                bytes += more.max(LIST);
+                portion += 1;
+            }
+            let (some, later) = rest.split_at(portion);
+            rest = later;
+            for result in work(some).map_err(wasmtime::Error::msg)? {
+                taken += LIST + takes(&result);
+                made.push(result);
+            }
+            if taken > most {
+                return Err(Exceeded::Memory(most).into());
+            }
+        }
+        if self.is_late() {
+            return Err(Trap::Interrupt.into());
+        }
+        Ok(made)
+    }
+}

@@ -1,0 +1,235 @@
+//! What plugins of each kind do wrong, in whole runs: how the run ends, what the records say, and that what was
+//! measured can be read.
+
+use model::exchange::{Exchange, FailureClass};
+use report::assessment::Assessment;
+use report::folder::Status;
+
+use super::fixture::{BACKEND, DATASET, SCORER};
+use super::runs::{Mock, run};
+
+/// What a misdeed costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cost {
+    /// Nothing at all.
+    Nothing,
+    /// What it was done to: a backend's one exchange, a dataset's run, a scorer's one score.
+    Its,
+    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin said so in order.
+    Said,
+}
+
+/// A misdeed, its configuration, the kinds that can do it, what it costs, and what is said of it.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    Cost,
+    &'static str,
+);
+
+const EVERY: &[&str] = &["backend", "dataset", "scorer"];
+const MISDEEDS: [Row; 15] = [
+    (
+        "trap",
+        "misbehave = 'out-of-bounds'",
+        EVERY,
+        Cost::Its,
+        "it trapped: wasm trap: out of bounds memory access",
+    ),
+    (
+        "abort",
+        "misbehave = 'abort'",
+        EVERY,
+        Cost::Its,
+        "it aborted without a message",
+    ),
+    (
+        "panic",
+        "misbehave = 'panic'",
+        EVERY,
+        Cost::Its,
+        "a panic on purpose",
+    ),
+    (
+        "endless loop",
+        "misbehave = 'loop'",
+        EVERY,
+        Cost::Its,
+        "it ran longer than the 3000 ms allowed for a call",
+    ),
+    (
+        "memory bomb",
+        "misbehave = 'memory'",
+        EVERY,
+        Cost::Its,
+        "it asked for more memory than the 200 MiB allowed",
+    ),
+    (
+        "deep recursion",
+        "misbehave = 'recursion'",
+        EVERY,
+        Cost::Its,
+        "its stack overflowed (endless recursion)",
+    ),
+    (
+        "many host calls",
+        "misbehave = 'flood-log'",
+        EVERY,
+        Cost::Nothing,
+        "",
+    ),
+    (
+        "huge output",
+        "answer = 'huge'",
+        EVERY,
+        Cost::Its,
+        "it returned more data than the 8 MiB allowed in one call",
+    ),
+    (
+        "many outputs",
+        "answer = 'million'",
+        EVERY,
+        Cost::Its,
+        "it returned more data than the 8 MiB allowed in one call",
+    ),
+    (
+        "huge state",
+        "answer = 'large-state'",
+        &["backend"],
+        Cost::Its,
+        "65537 bytes of state",
+    ),
+    (
+        "not UTF-8",
+        "answer = 'no-text'",
+        &["backend"],
+        Cost::Its,
+        "invalid utf-8",
+    ),
+    (
+        "control characters",
+        "answer = 'shout'",
+        &["backend"],
+        Cost::Said,
+        "shout",
+    ),
+    (
+        "wrong order",
+        "answer = 'frame-outside'",
+        &["backend"],
+        Cost::Its,
+        "an event names frame",
+    ),
+    (
+        "no JSON",
+        "answer = 'bad-reference'",
+        &["dataset"],
+        Cost::Its,
+        "is not JSON",
+    ),
+    (
+        "no number",
+        "answer = 'nan'",
+        &["scorer"],
+        Cost::Its,
+        "scores have a name and a finite value",
+    ),
+];
+
+/// Limits that a misdeed reaches soon, and nothing else: calls take microseconds, if the machine is not busy.
+fn sandbox(deed: &str) -> String {
+    let call = if deed == "endless loop" { "3s" } else { "60s" };
+    let memory = if deed == "memory bomb" {
+        "200MiB"
+    } else {
+        "1GiB"
+    };
+    format!(
+        "[sandbox]\nmemory = '{memory}'\nreturned = '8MiB'\n\
+         backend-call = '{call}'\ndataset-call = '{call}'\nscorer-call = '{call}'\n"
+    )
+}
+
+#[test]
+fn each_kind_of_plugin_may_do_anything() {
+    let mock = Mock::start(&[]);
+    for (deed, config, kinds, cost, says) in MISDEEDS {
+        for kind in kinds {
+            let what = format!("{deed} by a {kind}");
+            let ran = match *kind {
+                "backend" => {
+                    let backend = format!("call = 'decode', only-on = '!', {config}");
+                    run(&mock.url, &backend, "mark = 3", 12, &sandbox(deed))
+                }
+                "dataset" => {
+                    let dataset = format!("call = 'next', only-at = 70, {config}");
+                    run(&mock.url, "", &dataset, 120, &sandbox(deed))
+                }
+                _ => {
+                    let scorer = format!(
+                        "{}[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ call = 'score', only-on = '!', {config} }}\n",
+                        sandbox(deed)
+                    );
+                    run(&mock.url, "", "mark = 3", 12, &scorer)
+                }
+            };
+            let said = match (*kind, cost) {
+                (_, Cost::Nothing) => {
+                    assert_eq!(ran.code, 0, "{what}: {}", ran.stderr);
+                    assert!(ran.exchanges().iter().all(Exchange::is_ok), "{what}");
+                    String::new()
+                }
+                ("backend", _) => {
+                    assert_eq!(ran.code, 0, "{what}: {}", ran.stderr);
+                    let exchanges = ran.exchanges();
+                    assert_eq!(exchanges.len(), 12, "{what}");
+                    let (spoilt, others): (Vec<_>, Vec<_>) =
+                        exchanges.iter().partition(|exchange| exchange.index == 3);
+                    assert!(others.iter().all(|exchange| exchange.is_ok()), "{what}");
+                    let (class, message) = super::runs::failure(spoilt[0]);
+                    let expected = match cost {
+                        Cost::Said => FailureClass::Protocol,
+                        _ => FailureClass::Plugin,
+                    };
+                    assert_eq!(class, expected, "{what}: {message}");
+                    assert!(message.contains(BACKEND), "{what}: {message}");
+                    message.to_owned()
+                }
+                ("dataset", _) => {
+                    assert_eq!(ran.code, 4, "{what}: {}", ran.stderr);
+                    // What was asked before is on record, and nothing else.
+                    let exchanges = ran.exchanges();
+                    assert!(exchanges.len() <= 70, "{what}: {}", exchanges.len());
+                    assert!(ran.stderr.contains(DATASET), "{what}: {}", ran.stderr);
+                    ran.file::<Status>("status.json").error.unwrap()
+                }
+                _ => {
+                    assert_eq!(ran.code, 4, "{what}: {}", ran.stderr);
+                    assert!(ran.exchanges().iter().all(Exchange::is_ok), "{what}");
+                    let assessment: Assessment = ran.file("assessment.json");
+                    assert_eq!(assessment.means["length"].count, 11, "{what}");
+                    let [error] = &assessment.errors[..] else {
+                        panic!("{what}: {:?}", assessment.errors);
+                    };
+                    assert!(error.contains(SCORER), "{what}: {error}");
+                    error.clone()
+                }
+            };
+            assert!(said.contains(says), "{what}: {said}");
+            // Nothing that it says steers a terminal; all that is left can be read.
+            let everything = ran.everything();
+            let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
+            assert!(!everything.contains(steers), "{what}");
+            if deed == "endless loop" && *kind == "backend" {
+                let client: serde_json::Value = ran.file("client.json");
+                assert_eq!(
+                    client["plugin-overruns"][BACKEND],
+                    serde_json::json!({"calls": 1, "seconds": 3.0}),
+                    "{client}"
+                );
+                assert!(ran.everything().contains("plugin-overruns"));
+            }
+        }
+    }
+}
