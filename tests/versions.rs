@@ -7,6 +7,7 @@ use model::plugin::Kind;
 use plugins::Contract;
 use plugins::load::{SearchPath, load};
 
+use crate::support::process::{run, runner};
 use crate::support::trial::Trial;
 
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/versions/0.1.0");
@@ -63,13 +64,48 @@ fn which_version_a_component_is_of_is_known() {
 
 #[tokio::test(start_paused = true)]
 async fn what_0_1_0_cannot_be_told_is_told_instead() {
-    let ran = trial().with("[request]\ntop-p = 0.9\n").run().await;
+    let ran = trial().with("[request]\nadapters = ['a']\n").run().await;
     assert_eq!(ran.summary.requests.successful, 0);
     let text = format!("{:?}", ran.exchanges[0].outcome);
     assert!(
-        text.contains(
-            "was built for runner:plugin 0.1.0, which has no sampling but the temperature"
-        ) && text.contains("ask its author for a build against 0.2.0"),
+        text.contains("was built for runner:plugin 0.1.0, which has no adapters")
+            && text.contains("ask its author for a build against 0.2.0"),
         "{text}"
     );
+}
+
+#[test]
+fn an_option_that_it_cannot_express_is_a_wrong_flag() {
+    let backend = format!("{KEPT}/backend.wasm");
+    let scenario = tempfile::tempdir().unwrap();
+    for (flag, key) in [
+        ("--top-k=5", "request.top-k"),
+        ("--stop=x", "request.stop"),
+        ("--min-output-tokens=2", "request.min-output-tokens"),
+    ] {
+        // Nothing listens there: it is refused before anything is asked.
+        let words = [
+            "--base-url",
+            "http://127.0.0.1:9",
+            "--model",
+            "m",
+            "--dataset-name",
+            "random",
+        ];
+        let mut command = runner();
+        command
+            .current_dir(scenario.path())
+            .args(["run", "--plugin", &backend, "--temperature=0", flag])
+            .args(words);
+        let ended = run(&mut command).with_code(3);
+        let says = format!("the backend cannot express `{key}`: plugin `{backend}`");
+        assert!(ended.stderr.contains(&says), "{}", ended.stderr);
+        let flag = flag.split_once('=').unwrap().0;
+        assert!(
+            ended.stderr.contains(&format!("given by {flag}")),
+            "{}",
+            ended.stderr
+        );
+        assert!(!ended.stderr.contains("temperature`:"), "{}", ended.stderr);
+    }
 }

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod defaults;
+mod options;
 mod remarks;
 mod source;
 mod targets;
@@ -184,6 +185,7 @@ impl<'s> Resolution<'s> {
         let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
         if let Some((backend, _)) = &backend {
             self.questions(backend);
+            self.options(backend);
         }
         let trace = self.trace();
         let mut load = load_of(scenario, trace.as_ref());
