@@ -32,6 +32,10 @@ pub(crate) use spool::Spool;
 
 /// The maximum size of what is decoded from one reply, in bytes: a plugin can return far more than its input.
 const ANSWER_BYTES: usize = 32 << 20;
+/// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses to the plugin and
+/// back with every batch, so the next batch waits for half as many bytes as it has: all together, a frame then
+/// crosses a few times, and not once for each read.
+const LARGE_STATE_BYTES: usize = 64 << 10;
 /// The part of the backlog's bound that answers may take before they are written to disk: one in this many.
 const ANSWERS_SHARE: usize = 4;
 /// The smallest part of an answer that is written to disk.
@@ -172,6 +176,23 @@ impl Decoder {
         if answer.fault.is_some() || answer.whole {
             return;
         }
+        if answer.state.len() <= LARGE_STATE_BYTES && answer.waiting.is_empty() {
+            return self.take_now(answer, frames);
+        }
+        answer.waiting.append(frames);
+        if answer.waiting.bytes().len() >= answer.state.len() / 2 {
+            self.take_waiting(answer);
+        }
+    }
+
+    fn take_waiting(&mut self, answer: &mut Answer) {
+        let waiting = std::mem::take(&mut answer.waiting);
+        if !waiting.is_empty() && answer.fault.is_none() && !answer.whole {
+            self.take_now(answer, &waiting);
+        }
+    }
+
+    fn take_now(&mut self, answer: &mut Answer, frames: &Frames) {
         match self.decode(answer, frames) {
             Ok(()) => {}
             // A batch may be cut anywhere: what came before the faulty frame is not lost.
@@ -257,6 +278,7 @@ impl Decoder {
     /// Puts the exchange together and judges how it went.
     fn close(&mut self, closed: Closed, mut answer: Answer) -> Box<Exchange> {
         let Closed { exchange, end, .. } = closed;
+        self.take_waiting(&mut answer);
         if matches!(end, End::Whole { ends_answer: true })
             && answer.fault.is_none()
             && !answer.whole

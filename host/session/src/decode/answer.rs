@@ -8,6 +8,7 @@ use std::io;
 use super::Fault;
 use super::spool::{Extent, Spool};
 use model::exchange::{Event, FailureClass, Kind, Reply, Usage};
+use model::frame::Frames;
 use model::units::Nanos;
 use plugins::backend::Meaning;
 
@@ -32,6 +33,8 @@ const HAS_TOKENS: u8 = 8;
 pub(super) struct Answer {
     /// The plugin's own.
     pub(super) state: Vec<u8>,
+    /// Frames that wait until it is worth handing over a large state.
+    pub(super) waiting: Frames,
     log: Log,
     finish: Option<String>,
     usage: Option<Usage>,
@@ -68,6 +71,7 @@ impl Answer {
         self.log.bytes.capacity()
             + self.log.spooled.capacity() * size_of::<Extent>()
             + self.state.len()
+            + self.waiting.bytes().len()
             + self.finish.as_ref().map_or(0, String::len)
     }
 
