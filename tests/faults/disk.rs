@@ -122,6 +122,19 @@ fn a_disk_that_is_read_only_is_told_before_a_request_is_made() {
     assert_eq!(mock.end(), []);
 }
 
+/// No file may outgrow 1.2 MB, which is more than a component's memory: the records end there, and the status says why.
+#[test]
+fn a_file_that_may_grow_no_more_ends_the_run_with_what_it_holds() {
+    let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
+    let limited = runner_behind("ulimit -f 2400; exec \"$@\"");
+    let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
+    let ended = run(&mut line(limited, &mock, place.path(), flags));
+    let how = How::Failed(3, "records.jsonl.zst`: File too large");
+    let after = check("limited", place.path(), &ended, how, None);
+    agrees("limited", &after.exchanges, &mock.end(), How::Killed);
+    assert!(after.summary.requests.successful > 0);
+}
+
 /// Other ways in which no folder can be made.
 #[test]
 fn a_place_that_is_no_folder_is_told_before_a_request_is_made() {

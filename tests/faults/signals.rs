@@ -24,8 +24,17 @@ enum At {
 }
 
 /// The phase, the engine's speed, the load, where it stands, how many signals come, and the failures that may follow.
+type Row = (
+    &'static str,
+    [&'static str; 4],
+    &'static str,
+    At,
+    usize,
+    &'static [Class],
+);
+
 #[rustfmt::skip]
-const PHASES: [(&str, [&str; 4], &str, At, usize, &[Class]); 8] = [
+const PHASES: [Row; 8] = [
     ("warmup, let finish", ["--ttft", "2s", "--itl", "1ms"], "--warmup-requests 2 --num-prompts 8 --concurrency 2", At::InFlight(2), 1, &[Class::NotSent]),
     ("warmup, given up", ["--ttft", "10m", "--itl", "1ms"], "--warmup-requests 2 --num-prompts 8 --concurrency 2", At::InFlight(2), 2, &[Class::Interrupted, Class::NotSent]),
     ("first tokens, let come", ["--ttft", "2s", "--itl", "1ms"], "--num-prompts 500 --concurrency 4", At::InFlight(4), 1, &[Class::NotSent]),

@@ -43,11 +43,11 @@ fn headed(fields: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     [head.as_bytes(), body.as_ref()].concat()
 }
 
+/// A fault, the reply that commits it, and the failure with a part of its message; absent for an answer.
+type Row = (&'static str, Vec<Act>, Option<(Class, &'static str)>);
+
 /// One request after the other, each fault between sound answers: its class and a part of its message.
-fn one_after_the_other(
-    table: Vec<(&'static str, Vec<Act>, Option<(Class, &'static str)>)>,
-    flags: &str,
-) {
+fn one_after_the_other(table: Vec<Row>, flags: &str) {
     let replies: Vec<Vec<Act>> = table.iter().map(|(_, acts, _)| acts.clone()).collect();
     let raw = Raw::engine(move |number| {
         let number = number as usize;

@@ -172,7 +172,7 @@ impl Network {
     fn takes(&self, number: u64) -> Duration {
         let drawn = mix(number);
         let share = (drawn >> 32) as f64 / f64::from(u32::MAX);
-        let lost = self.loses_one_in > 0 && (drawn & 0xffff_ffff) % self.loses_one_in == 0;
+        let lost = self.loses_one_in > 0 && (drawn & 0xffff_ffff).is_multiple_of(self.loses_one_in);
         let late = if lost { RESENT } else { Duration::ZERO };
         self.delay + self.jitter.mul_f64(share) + late
     }
