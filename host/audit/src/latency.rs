@@ -24,6 +24,10 @@ const MUCH: f64 = 0.05;
 const TIMES: f64 = 4.0;
 const MANY: f64 = 100.0;
 
+/// How many times the one may be the other if all answers seem to have the same length, and one figure shows that of
+/// the others to be right: lengths that are different may have a whole number as their mean by chance.
+const TIMES_OF_ONE_LENGTH: f64 = 2.0;
+
 /// Least share of a request's time that its tokens cover. What follows the last token is an end marker.
 const COVERED: f64 = 0.9;
 
@@ -122,6 +126,12 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
         return vec![finding.by(formula(figures, parts))];
     }
     let many = figures.answered().is_some_and(|answered| answered >= MANY);
+    if many
+        && parts.tokens.fract() == 0.0
+        && let Some(finding) = of_one_length(figures, parts, each, &of)
+    {
+        return vec![finding];
+    }
     let severity = match times {
         times if times.low > TIMES && many => Severity::Suspect,
         // Short answers alone can make the plain mean large.
@@ -137,6 +147,37 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     };
     let finding = Finding::new(Id::LatencyDisagrees, severity, of(words));
     vec![finding.by(formula(figures, parts))]
+}
+
+/// Many answers have a whole number of tokens on average where all have that number, and seldom otherwise. Then the
+/// mean TPOT is that of all gaps. It is doubted if it is far from that, or near and a wrong formula gives it, and the
+/// gaps, if they are stated, agree with the other figures.
+fn of_one_length(
+    figures: &Figures<'_>,
+    parts: &Parts,
+    each: Range,
+    of: &dyn Fn(String) -> String,
+) -> Option<Finding> {
+    if figures.itl_is_gaps()
+        && let Some(itl) = figures.positive("itl.mean")
+        && !itl.wider(MUCH).meets(each)
+    {
+        return None;
+    }
+    let times = each / parts.tpot;
+    let far = times.low > TIMES_OF_ONE_LENGTH || times.high < 1.0 / TIMES_OF_ONE_LENGTH;
+    let formula = formula(figures, parts);
+    let wrong = formula.is_some() && parts.tpot.apart(each) > MUCH;
+    let unsure = parts.decode().low <= 0.0;
+    if unsure || !(far || wrong) {
+        return None;
+    }
+    let words = format!(
+        ", and the totals are those of {} tokens for each request",
+        shown(parts.tokens)
+    );
+    let finding = Finding::new(Id::LatencyDisagrees, Severity::Suspect, of(words));
+    Some(finding.by(formula))
 }
 
 /// The longest mean time after the first token that the 99th percentile of TPOT allows: up to it all requests at

@@ -20,6 +20,9 @@ pub(super) struct Span {
 /// The words in the title of every tool's block.
 const TITLE: &str = "Serving Benchmark Result";
 
+/// The longest block, in bytes: a whole one has a twentieth of it.
+const LONGEST_BLOCK: usize = 1 << 16;
+
 /// How a line of the block is taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Line {
@@ -132,6 +135,7 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
         .zip(ends.chain([text.len()]))
         .map(|(&(start, body), next)| {
             let lines = &text[body..next];
+            let lines = &lines[..lines.floor_char_boundary(LONGEST_BLOCK)];
             let closed = find(lines, "==========").unwrap_or(lines.len());
             let fenced = find(lines, "```").unwrap_or(lines.len());
             let end = body + closed.min(fenced);

@@ -109,6 +109,13 @@ fn what_a_file_may_hold_has_a_bound() {
     }
     let errors = refused("", "Mean TPOT: 5 ", quote::MOST_QUOTES + 1, BLOCK);
     assert!(errors[0].what.contains("10000 figures"), "{errors:?}");
+    for part in ["# a ", "``````"] {
+        let errors = refused("", part, 100_001, BLOCK);
+        assert!(
+            errors[0].what.contains("more than 100000 headings"),
+            "{errors:?}"
+        );
+    }
     let errors = refused("completed,duration\n", "1\n", 5000, "");
     assert_eq!(errors.len(), MOST_ERRORS + 1);
     assert!(errors[MOST_ERRORS].what.contains("more mistakes"));

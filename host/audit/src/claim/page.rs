@@ -46,10 +46,21 @@ pub(super) struct Page<'a> {
 /// How many characters of a model's or a machine's name are kept: each result of a page repeats them.
 const LONGEST: usize = 200;
 
+/// The most headings, and the most fenced parts, of a page.
+const MOST_PARTS: usize = 100_000;
+
 /// Every block of a text, and what the text states about them elsewhere.
 pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), Vec<ReadError>> {
     let fences = fences(text);
     let headings = headings(text, &fences);
+    if fences.len().max(headings.len()) > MOST_PARTS {
+        return Err(vec![ReadError {
+            file: file.to_owned(),
+            place: None,
+            what: format!("it has more than {MOST_PARTS} headings or fenced parts"),
+            expected: "expected a page for people to read; split it".into(),
+        }]);
+    }
     let page = Page {
         text,
         spans: block::spans(text),
@@ -138,8 +149,10 @@ impl Page<'_> {
     }
 }
 
+/// The fenced parts; of too many, one more than there may be.
 fn fences(text: &str) -> Vec<Fence<'_>> {
-    let marks: Vec<usize> = text.match_indices("```").map(|(at, _)| at).collect();
+    let marks = text.match_indices("```").map(|(at, _)| at);
+    let marks: Vec<usize> = marks.take(2 * (MOST_PARTS + 1)).collect();
     marks
         .chunks_exact(2)
         .map(|pair| {
@@ -164,6 +177,7 @@ const ENDS: [&str; 9] = [
 /// The place of the beginning of another heading among [`ENDS`].
 const ANOTHER: usize = 1;
 
+/// The headings outside of fenced parts; of too many, one more than there may be.
 fn headings(text: &str, fences: &[Fence<'_>]) -> Vec<Heading> {
     let mut found: Vec<Heading> = Vec::new();
     let mut fences = fences.iter().peekable();
@@ -171,7 +185,7 @@ fn headings(text: &str, fences: &[Fence<'_>]) -> Vec<Heading> {
     let mut breaks = Ahead::new(text, "\n");
     let mut ends = ENDS.map(|end| Ahead::new(text, end));
     let mut at = 0;
-    while let Some(next) = marks.from(at) {
+    while let Some(next) = marks.from(at).filter(|_| found.len() <= MOST_PARTS) {
         while fences.next_if(|fence| fence.end <= next).is_some() {}
         if let Some(fence) = fences.peek().filter(|fence| fence.start <= next) {
             at = fence.end;
