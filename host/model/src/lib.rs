@@ -9,6 +9,7 @@
 pub mod about;
 pub mod adapter;
 pub mod arrival;
+pub mod clean;
 pub mod clock;
 pub mod connection;
 pub mod duration;

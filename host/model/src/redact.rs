@@ -7,15 +7,54 @@ use crate::target::{REDACTED, Secrets};
 /// Flags of ours whose values may be secret.
 const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];
 
-/// Endings of the names of flags and variables whose values are secret: `--api-key`, `--api-keys`, `HF_TOKEN`.
-const SECRET_NAMES: [&str; 6] = [
+/// Last words of the names of flags, variables, headers and fields whose values are secret: `--api-key`,
+/// `HF_TOKEN`, `X-Auth-Token`.
+const SECRET_NAMES: [&str; 15] = [
     "key",
     "keys",
     "token",
     "secret",
+    "secrets",
     "password",
+    "passwd",
+    "pass",
+    "passphrase",
     "authorization",
+    "credential",
+    "credentials",
+    "bearer",
+    "cookie",
+    "salt",
 ];
+
+/// The same where no sign parts the words: `--apikey`, `secretKey`.
+const SECRET_ENDS: [&str; 10] = [
+    "apikey",
+    "apikeys",
+    "apitoken",
+    "authtoken",
+    "accesstoken",
+    "bearertoken",
+    "hftoken",
+    "secretkey",
+    "accesskey",
+    "privatekey",
+];
+
+/// How keys of well-known services begin.
+const SECRET_BEGINNINGS: [&str; 8] = [
+    "sk-",
+    "hf_",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "nvapi-",
+];
+
+/// No such key is shorter.
+const SHORTEST_KEY: usize = 12;
 
 /// The words of our own command line, without their secrets.
 pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {
@@ -52,33 +91,44 @@ pub fn about(about: About, secrets: &Secrets) -> About {
     }
 }
 
-/// A command as typed, with its layout, but without the values of flags and variables whose names mark
-/// them as secret, and without credentials in URLs. A reference to a variable is no secret.
+/// A command as typed, with its layout, but without the values of flags, variables and headers whose names mark
+/// them as secret, without what looks like a key, and without credentials in URLs. A reference to a variable is no
+/// secret.
 pub fn command(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
     let mut due = Due::Nothing;
-    let pieces = text.split_inclusive(char::is_whitespace).map(|piece| {
-        let word = piece.trim_end();
-        let space = &piece[word.len()..];
-        // Space, and the sign that a line goes on.
+    let mut rest = text;
+    while !rest.is_empty() {
+        let space = rest.len() - rest.trim_start().len();
+        out.push_str(&rest[..space]);
+        rest = &rest[space..];
+        let (word, after) = rest.split_at(word_end(rest));
+        rest = after;
+        // The sign that a line goes on.
         if word.is_empty() || word == "\\" {
-            return piece.to_owned();
+            out.push_str(word);
+            continue;
         }
-        let is_flag = word.trim_start_matches(['"', '\'']).starts_with('-');
-        let is_value = due != Due::Nothing && !is_flag;
+        let bare = unquoted(word);
+        let is_flag = bare.starts_with('-') && bare.len() > 1;
+        let redacted = match due {
+            Due::Secret | Due::Secrets if !is_flag && is_scheme(bare) => {
+                out.push_str(word);
+                continue;
+            }
+            Due::Secret | Due::Secrets if !is_flag => value(word),
+            Due::Perhaps if !is_flag && !bare.contains("://") => value(word),
+            Due::Header if !is_flag => header(word),
+            Due::User if !is_flag && has_password(bare) => value(word),
+            _ => self::word(word),
+        };
+        out.push_str(&redacted);
         due = match due {
-            Due::Secrets if is_value => Due::Secrets,
-            _ if is_flag && is_secret(word) && word.ends_with('s') => Due::Secrets,
-            _ if is_flag && is_secret(word) => Due::Secret,
-            _ => Due::Nothing,
+            Due::Secrets if !is_flag => Due::Secrets,
+            _ => due_after(bare, is_flag),
         };
-        let redacted = match word.split_once('=') {
-            _ if is_value => value(word),
-            Some((name, given)) if is_secret(name) => format!("{name}={}", value(given)),
-            _ => without_credentials(word),
-        };
-        redacted + space
-    });
-    pieces.collect()
+    }
+    out
 }
 
 /// What comes after a flag.
@@ -90,6 +140,116 @@ enum Due {
     Secret,
     /// Secrets, up to the next flag: `--api-keys a b`.
     Secrets,
+    /// `-k`: a key for some programs; for curl, which it lets trust anybody, nothing.
+    Perhaps,
+    /// A header.
+    Header,
+    /// `name:password`, or the user and group that a container runs as.
+    User,
+}
+
+fn due_after(bare: &str, is_flag: bool) -> Due {
+    match bare {
+        "-k" => Due::Perhaps,
+        "-H" | "--header" | "--headers" => Due::Header,
+        "-u" | "--user" | "--proxy-user" => Due::User,
+        _ if is_flag && !bare.contains('=') && is_secret(bare) => match bare.ends_with('s') {
+            true => Due::Secrets,
+            false => Due::Secret,
+        },
+        // `Authorization: Bearer …` without quotes around it.
+        _ if bare.strip_suffix(':').is_some_and(is_secret) => Due::Secret,
+        _ => Due::Nothing,
+    }
+}
+
+/// The end of the first word, as a shell sees it: quotes and backslashes keep spaces in.
+fn word_end(text: &str) -> usize {
+    let mut quote = None;
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            _ if escaped => escaped = false,
+            (Some('\''), '\\') => {}
+            // At the end of a line it is a word of its own.
+            (None, '\\') if at == 0 && text[1..].starts_with(char::is_whitespace) => return 1,
+            (_, '\\') => escaped = true,
+            (Some(open), _) if c == open => quote = None,
+            (None, '"' | '\'') => quote = Some(c),
+            (None, _) if c.is_whitespace() => return at,
+            _ => {}
+        }
+    }
+    match quote {
+        // A quote that never ends is an apostrophe.
+        Some(_) => text.find(char::is_whitespace).unwrap_or(text.len()),
+        None => text.len(),
+    }
+}
+
+/// A word without the quotes around it.
+fn unquoted(word: &str) -> &str {
+    let inner = |quote| word.strip_prefix(quote)?.strip_suffix(quote);
+    let inner = inner('"').or_else(|| inner('\''));
+    inner.unwrap_or(word)
+}
+
+/// Puts what stands for a word into the quotes that the word has.
+fn in_quotes_of(word: &str, inner: &str) -> String {
+    match unquoted(word).len() == word.len() {
+        true => inner.to_owned(),
+        false => format!("{0}{inner}{0}", &word[..1]),
+    }
+}
+
+/// A word by itself: an assignment, a header, JSON, a URL, a command in quotes.
+fn word(word: &str) -> String {
+    let inner = unquoted(word);
+    if let Ok(mut json @ (serde_json::Value::Object(_) | serde_json::Value::Array(_))) =
+        serde_json::from_str(inner)
+    {
+        let before = json.clone();
+        fields(&mut json, &|_| REDACTED.to_owned());
+        return match json == before {
+            true => word.to_owned(),
+            false => in_quotes_of(word, &json.to_string()),
+        };
+    }
+    let assigned = inner.split_once('=').filter(|(name, _)| is_secret(name));
+    let assigned = assigned.filter(|(name, _)| !name.contains(char::is_whitespace));
+    // Where a secret of several words ends cannot be seen.
+    if assigned.is_none() && inner.len() < word.len() && inner.contains(char::is_whitespace) {
+        return in_quotes_of(word, &command(inner));
+    }
+    if looks_like_a_key(inner) {
+        return value(word);
+    }
+    if inner.contains("://") && !inner.split("://").next().is_some_and(|it| it.contains('=')) {
+        return in_quotes_of(word, &without_credentials(inner));
+    }
+    if let Some((name, given)) = inner.split_once('=') {
+        let given = match name.trim_start_matches('-') {
+            _ if is_secret(name) => value(given),
+            "header" | "headers" | "H" => header(given),
+            "user" if has_password(given) => value(given),
+            _ => self::word(given),
+        };
+        return in_quotes_of(word, &format!("{name}={given}"));
+    }
+    match inner.split_once(':') {
+        Some((name, given)) if !given.is_empty() && is_secret(name) => {
+            in_quotes_of(word, &format!("{name}:{}", value(given)))
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// A header with its name alone: what a proxy asks for may have any name.
+fn header(word: &str) -> String {
+    match unquoted(word).split_once([':', '=']) {
+        Some((name, _)) => in_quotes_of(word, &format!("{name}: {REDACTED}")),
+        None => value(word),
+    }
 }
 
 /// A secret's place, or the variable that stands there instead.
@@ -100,109 +260,105 @@ fn value(given: &str) -> String {
     }
 }
 
-/// Whether a flag or a variable is named as secrets are.
-fn is_secret(name: &str) -> bool {
-    let last = name.rsplit(['-', '_']).next().unwrap_or_default();
-    SECRET_NAMES.contains(&last.to_lowercase().as_str())
+/// Whether a flag, a variable, a header or a field is named as secrets are.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let last = name
+        .rsplit(|c: char| !c.is_ascii_alphanumeric())
+        .next()
+        .unwrap_or_default();
+    // `xApiKey`: words may be parted by a capital.
+    let capital = last.rfind(|c: char| c.is_ascii_uppercase());
+    let after = capital.map_or(last, |at| &last[at..]).to_lowercase();
+    let last = last.to_lowercase();
+    SECRET_NAMES.contains(&last.as_str())
+        || SECRET_NAMES.contains(&after.as_str())
+        || SECRET_ENDS.iter().any(|end| last.ends_with(end))
 }
 
-fn without_credentials(word: &str) -> String {
-    let Some((scheme, rest)) = word.split_once("://") else {
-        return word.to_owned();
-    };
-    let authority_end = rest.find('/').unwrap_or(rest.len());
-    match rest[..authority_end].rfind('@') {
-        Some(at) => format!("{scheme}://{REDACTED}@{}", &rest[at + 1..]),
-        None => word.to_owned(),
+/// How a header names the kind of the secret after it.
+fn is_scheme(word: &str) -> bool {
+    ["bearer", "basic", "token", "digest"]
+        .iter()
+        .any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+/// `name:password`, but not the numbers of a user and a group.
+fn has_password(word: &str) -> bool {
+    let password = word.split_once(':').map(|(_, password)| password);
+    password.is_some_and(|it| !it.is_empty() && !it.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn looks_like_a_key(word: &str) -> bool {
+    let begins = SECRET_BEGINNINGS
+        .iter()
+        .any(|begin| word.starts_with(begin));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    begins && word.len() >= SHORTEST_KEY && word.bytes().all(plain)
+}
+
+/// Replaces the secret values in JSON: those of fields that are named as secrets are, and texts that look like keys.
+/// `mark` makes what takes the place of one.
+pub fn fields(value: &mut serde_json::Value, mark: &dyn Fn(&serde_json::Value) -> String) {
+    use serde_json::Value;
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                // A structure is looked into, and nothing and yes or no are no secrets.
+                let plain = matches!(field, Value::String(_) | Value::Number(_));
+                match plain && is_secret(name) {
+                    true => *field = Value::String(mark(field)),
+                    false => self::fields(field, mark),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|one| self::fields(one, mark)),
+        Value::String(text) => {
+            let key = text.strip_prefix("Bearer ").unwrap_or(text);
+            if looks_like_a_key(key) || key.len() < text.len() {
+                *value = Value::String(mark(value));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// The secret texts in JSON: those that [`fields`] replaces.
+pub fn secrets_in(value: &serde_json::Value) -> Vec<String> {
+    let found = std::cell::RefCell::new(Vec::new());
+    fields(&mut value.clone(), &|secret| {
+        let text = secret
+            .as_str()
+            .map_or_else(|| secret.to_string(), str::to_owned);
+        found.borrow_mut().push(text);
+        String::new()
+    });
+    found.into_inner()
+}
+
+/// A URL without the user and password before its host, and without secret parameters.
+fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(authority);
+    let authority = match authority.rfind('@') {
+        Some(at) => format!("{REDACTED}@{}", &authority[at + 1..]),
+        None => authority.to_owned(),
+    };
+    let Some((path, query)) = path.split_once('?') else {
+        return format!("{scheme}://{authority}{path}");
+    };
+    let parameters = query
+        .split('&')
+        .map(|parameter| match parameter.split_once('=') {
+            Some((name, given)) if is_secret(name) => format!("{name}={}", value(given)),
+            _ => parameter.to_owned(),
+        });
+    let parameters: Vec<String> = parameters.collect();
+    format!("{scheme}://{authority}{path}?{}", parameters.join("&"))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_do_not_stay_in_the_command_line() {
-        let line = [
-            "runner",
-            "--header",
-            "Authorization: Bearer sk",
-            "--header=X: y",
-            "--base-url",
-            "http://me:pw@host:1/x@y",
-            "--api-key-env",
-            "NAME",
-            "--launch-command",
-            "vllm serve m --api-key sk-1",
-            "--model",
-            "m",
-        ];
-        assert_eq!(
-            command_line(line.map(str::to_owned)),
-            [
-                "runner",
-                "--header",
-                "[redacted]",
-                "--header=[redacted]",
-                "--base-url",
-                "http://[redacted]@host:1/x@y",
-                "--api-key-env",
-                "NAME",
-                "--launch-command",
-                "vllm serve m --api-key [redacted]",
-                "--model",
-                "m"
-            ]
-        );
-    }
-
-    #[test]
-    fn commands_keep_all_but_their_secrets() {
-        for (given, kept) in [
-            (
-                "vllm serve m --api-key sk-1 -tp 8",
-                "vllm serve m --api-key [redacted] -tp 8",
-            ),
-            (
-                "vllm serve m --api-key=sk-1",
-                "vllm serve m --api-key=[redacted]",
-            ),
-            (
-                "lmdeploy serve api_server m --api-keys a b --tp 1",
-                "lmdeploy serve api_server m --api-keys [redacted] [redacted] --tp 1",
-            ),
-            (
-                "HF_TOKEN=hf_1 sglang.launch_server --admin-api-key 'x'",
-                "HF_TOKEN=[redacted] sglang.launch_server --admin-api-key [redacted]",
-            ),
-            (
-                "docker run --env \"HF_TOKEN=$HF_TOKEN\" -e KEY=1 \\\n    --api-key \\\n  sk-1 img",
-                "docker run --env \"HF_TOKEN=$HF_TOKEN\" -e KEY=[redacted] \\\n    --api-key \\\n  [redacted] img",
-            ),
-            (
-                "vllm serve m --max-num-batched-tokens 8192 --tokenizer t --ssl-keyfile f",
-                "vllm serve m --max-num-batched-tokens 8192 --tokenizer t --ssl-keyfile f",
-            ),
-            ("curl https://me:pw@h/x", "curl https://[redacted]@h/x"),
-            ("a  b\n", "a  b\n"),
-        ] {
-            assert_eq!(command(given), kept, "{given}");
-        }
-    }
-
-    #[test]
-    fn what_the_runner_holds_is_said_nowhere() {
-        let secrets = Secrets {
-            api_key: Some("abcdef".to_owned()),
-            headers: Vec::new(),
-        };
-        let said = About {
-            launch_command: Some("serve abcdef".to_owned()),
-            notes: [("key".to_owned(), "is abcdef".to_owned())].into(),
-            ..About::default()
-        };
-        let kept = about(said, &secrets);
-        assert_eq!(kept.launch_command.as_deref(), Some("serve [redacted]"));
-        assert_eq!(kept.notes["key"], "is [redacted]");
-    }
-}
+mod tests;

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
+use crate::exchange::Reply;
+
 /// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
@@ -145,6 +147,8 @@ pub struct Secrets {
     pub api_key: Option<String>,
     /// Further header fields that the user gave.
     pub headers: Vec<(String, String)>,
+    /// Secret values in the bodies of requests.
+    pub fields: Vec<String>,
 }
 
 impl fmt::Debug for Secrets {
@@ -161,6 +165,25 @@ impl Secrets {
         })
     }
 
+    /// A reply without the secrets that the server repeats in it.
+    pub fn redacted_reply(&self, reply: Reply) -> Reply {
+        Reply {
+            output: self.redacted(reply.output),
+            reasoning: self.redacted(reply.reasoning),
+            tool_calls: self.redacted(reply.tool_calls),
+            finish: reply.finish.map(|why| self.redacted(why)),
+            ..reply
+        }
+    }
+
+    /// As [`Secrets::redact`], of a text that seldom holds any.
+    fn redacted(&self, text: String) -> String {
+        match self.secrets().any(|secret| text.contains(secret)) {
+            true => self.redact(&text),
+            false => text,
+        }
+    }
+
     /// As [`Secrets::redact`], of bytes that need not be text where nothing is secret in them.
     pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let is_there = |secret: &str| memchr::memmem::find(bytes, secret.as_bytes()).is_some();
@@ -175,6 +198,7 @@ impl Secrets {
         self.api_key
             .iter()
             .chain(self.headers.iter().map(|(_, value)| value))
+            .chain(&self.fields)
             .map(String::as_str)
             .filter(|secret| secret.len() >= 4)
     }
@@ -256,10 +280,11 @@ mod tests {
         let secrets = Secrets {
             api_key: Some("sk-12345".into()),
             headers: vec![("x-tenant".into(), "t0p".into())],
+            fields: vec!["in-a-body".into()],
         };
         assert_eq!(
-            secrets.redact("bad key sk-12345 at t0p"),
-            "bad key [redacted] at t0p"
+            secrets.redact("bad key sk-12345 at t0p in-a-body"),
+            "bad key [redacted] at t0p [redacted]"
         );
         assert_eq!(&*secrets.redact_bytes(b"key sk-12345"), b"key [redacted]");
         assert_eq!(&*secrets.redact_bytes(b"\xff t0p"), b"\xff t0p");

@@ -324,7 +324,7 @@ impl Decoder {
             })
         });
         let (reply, fault) = match answer.into_reply(&self.shared.spool) {
-            Ok(reply) => (reply, fault),
+            Ok(reply) => (self.shared.secrets.redacted_reply(reply), fault),
             Err(cause) => {
                 let path = self.shared.spool.folder().to_owned();
                 let error = RecordError::Read { path, cause };

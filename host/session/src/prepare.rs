@@ -25,10 +25,12 @@ use scenario::plan::Plan;
 
 mod arrivals;
 mod feed;
+mod veil;
 
 pub use arrivals::arrivals;
 pub use feed::Feed;
 use feed::{Completing, Stock};
+use veil::Veil;
 
 /// The most samples to ask the dataset for in one call, and the number in the first call.
 const BATCH: u32 = 64;
@@ -75,6 +77,7 @@ struct Writer {
     plan: Plan,
     dialect: Dialect,
     settings: Settings,
+    veil: Veil,
     targets: Vec<Target>,
     version: Version,
     secrets: Secrets,
@@ -95,12 +98,15 @@ impl Preparation {
         trip("open");
         let mut dialect = parts.backend.open()?;
         let framing = dialect.framing(plan.request.stream)?.into();
+        let mut settings = settings(plan);
+        let veil = Veil::over(&mut settings.extra_body);
         Ok(Preparation {
             samples: parts.dataset.open(plan.load.seed, plan.requests())?,
             writer: Writer {
                 plan: plan.clone(),
                 dialect,
-                settings: settings(plan),
+                settings,
+                veil,
                 targets: parts.targets.clone(),
                 version: plan.connection.http,
                 secrets: parts.secrets.clone(),
@@ -307,7 +313,8 @@ impl Writer {
         sample: &Sample,
         prepared: &mut Prepared,
     ) -> Result<Request, PluginError> {
-        let encoded = self.dialect.encode(sample, &self.settings)?;
+        let mut encoded = self.dialect.encode(sample, &self.settings)?;
+        encoded.body = self.veil.lift(encoded.body);
         let target = &self.targets[prepared.target as usize];
         let facts = &mut prepared.sample;
         let path = target.path(&encoded.path);

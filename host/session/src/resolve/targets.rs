@@ -3,6 +3,7 @@
 use super::Resolution;
 use super::ahead::seen;
 use model::connection::Trust;
+use model::redact;
 use model::target::{Secrets, Target, TargetError};
 use plugins::backend::{Backend, Control};
 use reader::{Place, Problem};
@@ -33,7 +34,14 @@ impl Resolution<'_> {
             Some(_) => ApiKey::From { variable },
             None => ApiKey::Carried(false),
         };
-        (Secrets { api_key, headers }, planned, names)
+        let body = super::config_json(&self.source.scenario.request.extra_body);
+        let fields = redact::secrets_in(&body);
+        let secrets = Secrets {
+            api_key,
+            headers,
+            fields,
+        };
+        (secrets, planned, names)
     }
 
     /// Where requests go: what the scenario sets, else where the backend's engine listens by default on this machine.
