@@ -3,11 +3,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use crate::support::process::{Mock, Process, only_run, run, runner, words};
 
 const KEY: &str = "sk-0123456789abcdef";
 const TENANT: &str = "tenant-of-great-secrecy";
+const FIELD: &str = "key-of-a-proxy-0123";
 
 /// A server that knows its model, and refuses every request with the headers it received.
 fn telltale(lists_models: bool) -> String {
@@ -23,24 +25,8 @@ fn telltale(lists_models: bool) -> String {
 }
 
 fn refuse(mut stream: &TcpStream, lists_models: bool) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).ok()? == 0 {
-            return None;
-        }
-    }
-    let length = head.lines().find_map(|line| {
-        line.to_ascii_lowercase()
-            .strip_prefix("content-length:")?
-            .trim()
-            .parse()
-            .ok()
-    });
-    reader
-        .take(length.unwrap_or(0))
-        .read_to_end(&mut Vec::new())
-        .ok()?;
+    let asked = read_request(stream)?;
+    let head = asked.split_inclusive("\r\n\r\n").next()?;
     let (status, body) = if lists_models && head.starts_with("GET /v1/models") {
         let models = r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#;
         ("200 OK", models.to_owned())
@@ -65,7 +51,7 @@ fn against(url: &str, folder: &Path) -> std::process::Command {
 
 #[track_caller]
 fn assert_nothing_leaked(what: &str, text: &[u8]) {
-    for secret in [KEY, TENANT] {
+    for secret in [KEY, TENANT, FIELD] {
         let leaked = text
             .windows(secret.len())
             .any(|part| part == secret.as_bytes());
@@ -90,7 +76,11 @@ fn a_server_that_repeats_them_spreads_none() {
     assert!(ended.stderr.contains("[redacted]"), "{ended:#?}");
     assert_nothing_leaked("stdout", ended.stdout.as_bytes());
     assert_nothing_leaked("stderr", ended.stderr.as_bytes());
-    let run_folder = only_run(&folder.path().join("runs")).unwrap();
+    assert_no_file_holds_any(&only_run(&folder.path().join("runs")).unwrap());
+}
+
+#[track_caller]
+fn assert_no_file_holds_any(run_folder: &Path) {
     let mut files = 0;
     for file in std::fs::read_dir(run_folder).unwrap() {
         let path = file.unwrap().path();
@@ -102,6 +92,104 @@ fn a_server_that_repeats_them_spreads_none() {
         files += 1;
     }
     assert!(files >= 5, "{files} files");
+}
+
+/// A server that answers with what it was asked, headers and all. What it was asked is kept.
+fn parrot() -> (String, Arc<Mutex<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, kept) = (stream.unwrap(), Arc::clone(&kept));
+            std::thread::spawn(move || while answer(&stream, &kept).is_some() {});
+        }
+    });
+    (url, asked)
+}
+
+fn answer(mut stream: &TcpStream, kept: &Mutex<String>) -> Option<()> {
+    let asked = read_request(stream)?;
+    kept.lock().unwrap().push_str(&asked);
+    let (kind, body) = if asked.starts_with("GET /v1/models") {
+        let models = r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#;
+        ("application/json", models.to_owned())
+    } else {
+        let piece = |text: &str, finish: Option<&str>| {
+            let choice = serde_json::json!({
+                "index": 0, "text": text, "delta": { "content": text }, "finish_reason": finish,
+            });
+            format!(
+                "data: {}\n\n",
+                serde_json::json!({ "id": "1", "choices": [choice] })
+            )
+        };
+        let body = piece(&asked, None) + &piece("", Some(KEY)) + "data: [DONE]\n\n";
+        ("text/event-stream", body)
+    };
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .ok()
+}
+
+/// The head and the body of a request.
+fn read_request(stream: &TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let length = head.lines().find_map(|line| {
+        line.to_ascii_lowercase()
+            .strip_prefix("content-length:")?
+            .trim()
+            .parse()
+            .ok()
+    });
+    reader
+        .take(length.unwrap_or(0))
+        .read_to_string(&mut head)
+        .ok()?;
+    Some(head)
+}
+
+#[test]
+fn answers_that_repeat_them_are_kept_without_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, asked) = parrot();
+    let mut command = against(&url, folder.path());
+    let body = serde_json::json!({ "api_key": FIELD, "user": "somebody" });
+    command.args(["--extra-body", &body.to_string()]);
+    let ended = run(&mut command).with_code(0);
+    let asked = asked.lock().unwrap();
+    for secret in [KEY, TENANT, FIELD] {
+        assert!(asked.contains(secret), "the server gets {secret}: {asked}");
+    }
+    assert_nothing_leaked("stdout", ended.stdout.as_bytes());
+    assert_nothing_leaked("stderr", ended.stderr.as_bytes());
+    let run_folder = only_run(&folder.path().join("runs")).unwrap();
+    assert_no_file_holds_any(&run_folder);
+    let plan = std::fs::read_to_string(run_folder.join("plan.json")).unwrap();
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let kept = &plan["request"]["extra-body"];
+    assert_eq!(kept["user"], "somebody");
+    let digest = kept["api_key"].as_str().unwrap();
+    assert!(digest.starts_with("[redacted, sha256 "), "{digest}");
+    for format in ["text", "markdown", "html", "json", "jsonl", "csv"] {
+        let mut report = runner();
+        report
+            .arg("report")
+            .arg(&run_folder)
+            .args(["--format", format]);
+        let ended = run(&mut report).with_code(0);
+        assert_nothing_leaked(format, ended.stdout.as_bytes());
+    }
 }
 
 #[test]

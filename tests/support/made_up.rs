@@ -96,7 +96,7 @@ impl MadeUp {
                 .unwrap();
         }
         drop(sender);
-        Recorder::create(&path)
+        let written = Recorder::create(&path)
             .unwrap()
             .run(&receiver, |_| {})
             .unwrap();
@@ -106,6 +106,7 @@ impl MadeUp {
                 ended: "2026-01-02T03:09:05Z".to_owned(),
                 interrupted: false,
                 unsent: 0,
+                records: Some(written),
                 timings: Default::default(),
                 error: None,
             })

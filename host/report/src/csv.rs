@@ -1,6 +1,7 @@
 //! The exchanges as a table, one row and one line each, for spreadsheets and data frames (RFC
-//! 4180, but for line ends, which are LF; control characters become spaces). An absent value is an empty cell, never 0. Instants are milliseconds
-//! since the run's origin, to the nanosecond.
+//! 4180, but for line ends, which are LF; control characters become spaces, and text that a spreadsheet would take for
+//! a formula has an apostrophe before it). An absent value is an empty cell, never 0. Instants are milliseconds since
+//! the run's origin, to the nanosecond.
 
 use std::borrow::Borrow;
 use std::io::{self, Write};
@@ -162,7 +163,12 @@ impl Row {
         }
         self.begun = true;
         let Some(value) = value else { return };
-        let value = plain(&value.to_string());
+        let mut value = plain(&value.to_string());
+        // A spreadsheet would take it for a formula.
+        let begins = value.trim_start().starts_with(['=', '+', '-', '@']);
+        if begins && value.parse::<f64>().is_err() {
+            value.insert(0, '\'');
+        }
         if value.contains([',', '"']) {
             self.text.push('"');
             self.text.push_str(&value.replace('"', "\"\""));

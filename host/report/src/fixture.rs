@@ -36,6 +36,7 @@ pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
             ended: "2026-01-02T03:04:15Z".into(),
             interrupted: false,
             unsent: 0,
+            records: None,
             timings: Reached::default(),
             error: None,
         }),

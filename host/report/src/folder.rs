@@ -11,15 +11,19 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::Reported;
 use crate::assessment::Assessment;
 use crate::environment::Environment;
-use crate::record::{self, RecordError};
+use crate::private;
+use crate::record::{self, Ended, RecordError, Written};
 use crate::repeat::Repeat;
+use model::clean;
 use model::exchange::{Exchange, Phase};
+use model::redact;
 use model::timings::Reached;
-use result::summary::{Client, Run, RunFacts, Server, Summary, Tokenizer};
+use result::summary::{Client, Damage, Run, RunFacts, Server, Summary, Tokenizer};
 use scenario::plan::Plan;
 
 pub use below::runs;
@@ -57,6 +61,9 @@ pub struct Status {
     /// How the start went.
     #[serde(default)]
     pub timings: Reached,
+    /// The records that were written; absent if not all could be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<Written>,
     /// Why it ended early, if something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -156,7 +163,7 @@ impl RunFolder {
                 more => format!("-{more}"),
             };
             let path = parent.join(format!("{stamp}-{slug}{again}"));
-            match std::fs::create_dir(&path) {
+            match private::create_folder(&path) {
                 Ok(()) => return Ok(RunFolder(path)),
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(cause) => return Err(write(&path, cause)),
@@ -197,7 +204,7 @@ impl RunFolder {
     /// # Errors
     /// If a file cannot be written.
     pub fn begin(&self, plan: &Plan, environment: &Environment) -> Result<(), FolderError> {
-        self.write_json(PLAN, plan)?;
+        self.write_json(PLAN, &without_secrets(plan))?;
         self.write_json(ENVIRONMENT, environment)
     }
 
@@ -267,12 +274,9 @@ impl RunFolder {
         }
         let path = self.0.join(LOG);
         let write = || -> io::Result<()> {
-            let mut file = std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(&path)?;
+            let mut file = private::options().append(true).create(true).open(&path)?;
             for line in lines {
-                writeln!(file, "{line}")?;
+                writeln!(file, "{}", clean::line(line))?;
             }
             Ok(())
         };
@@ -324,7 +328,7 @@ impl RunFolder {
     /// The exchanges in the order of their records, one by one.
     ///
     /// # Errors
-    /// If the records cannot be read; then, per item, if one is not a record.
+    /// If the records cannot be opened.
     pub fn read(&self) -> Result<impl Iterator<Item = Result<Exchange, FolderError>>, FolderError> {
         let records = record::read(&self.0)?;
         Ok(records.map(|record| record.map_err(FolderError::from)))
@@ -350,13 +354,32 @@ impl RunFolder {
         let status = self.status()?;
         let assessment: Assessment = self.read_if_there(ASSESSMENT)?.unwrap_or_default();
         let unsent = status.as_ref().map_or(0, |status| status.unsent);
-        let interrupted = status.is_none_or(|status| status.interrupted || status.error.is_some());
+        let cut = |status: &Status| status.interrupted || status.error.is_some();
+        let interrupted = status.as_ref().is_none_or(cut);
+        let mut facts = facts(&plan, assessment, interrupted);
+        facts.run.damage = self.damage(status.as_ref())?;
         Ok(RunFacts {
             unsent,
             client: self.read_if_there(CLIENT)?,
             server: self.read_if_there(SERVER)?,
-            ..facts(&plan, assessment, interrupted)
+            ..facts
         })
+    }
+
+    /// What is wrong with the records, given how the run ended.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    pub fn damage(&self, status: Option<&Status>) -> Result<Option<Damage>, FolderError> {
+        let ended = match status {
+            None => Ended::Anywhere,
+            Some(status) => match &status.records {
+                Some(written) => Ended::Wrote(written),
+                None if status.error.is_some() => Ended::Anywhere,
+                None => Ended::Uncounted,
+            },
+        };
+        Ok(record::check(&self.0, ended)?)
     }
 
     /// The run's summary, computed from its records without keeping them in memory.
@@ -377,7 +400,8 @@ impl RunFolder {
         text.push('\n');
         // Whole or not at all: half a file, from a full disk or a kill, would keep a report from being drawn.
         let part = self.0.join(format!("{name}.part"));
-        let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &path));
+        let written =
+            private::write(&part, text.as_bytes()).and_then(|()| std::fs::rename(&part, &path));
         written.map_err(|cause| {
             let _ = std::fs::remove_file(&part);
             FolderError::Write { path, cause }
@@ -408,6 +432,28 @@ impl RunFolder {
     }
 }
 
+/// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is kept, so that two
+/// runs can be told apart that differ in it. 32 bits of it say too little of a key to find it.
+fn without_secrets(plan: &Plan) -> serde_json::Value {
+    let mark = |secret: &serde_json::Value| {
+        let digest = model::hex(&Sha256::digest(secret.to_string().as_bytes())[..4]);
+        format!("[redacted, sha256 {digest}]")
+    };
+    let mut plan = serde_json::to_value(plan).unwrap_or_default();
+    for place in ["/request/extra-body", "/backend/config", "/dataset/config"] {
+        if let Some(value) = plan.pointer_mut(place) {
+            redact::fields(value, &mark);
+        }
+    }
+    let scorers = plan.get_mut("scorers").and_then(|list| list.as_array_mut());
+    for scorer in scorers.into_iter().flatten() {
+        if let Some(config) = scorer.get_mut("config") {
+            redact::fields(config, &mark);
+        }
+    }
+    plan
+}
+
 /// What a summary needs in addition to the exchanges, from the plan and the assessment of the answers.
 /// The caller adds how the client performed and the server's own metrics.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
@@ -436,6 +482,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             plugins: plan.plugins(),
             sandbox: Some(plan.sandbox.clone()),
             interrupted,
+            damage: None,
         },
         scorer_errors: assessment.error_count(),
         retokenized: assessment.retokenized,

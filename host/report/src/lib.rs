@@ -17,6 +17,7 @@ pub mod folder;
 pub mod html;
 pub mod json;
 pub mod markdown;
+mod private;
 pub mod record;
 pub mod repeat;
 pub mod repeats;
@@ -26,6 +27,8 @@ pub mod view;
 
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;
 
@@ -58,6 +61,9 @@ pub struct Reported {
 /// must not break a row, nor reach a terminal as a command.
 fn plain(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| match model::clean::unsafe_to_show(c) {
+            true => ' ',
+            false => c,
+        })
         .collect()
 }

@@ -1,16 +1,27 @@
 //! Records: one line of JSON per exchange, compressed, written by one thread during the run.
 //!
 //! The file only grows and is flushed every second, so however the run ends, the file is readable
-//! up to the last flush. Reading tolerates an end in the middle of a line.
+//! up to the last flush. Reading ([`read`]) uses every record that can be read; [`check`](check()) says whether those
+//! are all that were written.
+
+mod check;
+mod lines;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use crate::private;
+use lines::Lines;
 use model::exchange::Exchange;
+
+pub use check::{Ended, check};
 
 /// The records' file name in a run's folder.
 pub const FILE: &str = "records.jsonl.zst";
@@ -18,6 +29,10 @@ pub const FILE: &str = "records.jsonl.zst";
 const FLUSH: Duration = Duration::from_secs(1);
 /// How much of a line is given to the compression at once, in bytes.
 const PIECE: usize = 16 << 10;
+/// The longest line of a record, in bytes. Answers have a bound well below it, even if each of their letters is escaped.
+const LONGEST_LINE: usize = 256 << 20;
+/// After so many lines in a row that are no records, the rest of a file is not searched for one.
+const MOST_UNREADABLE: u64 = 1000;
 /// A light compression: it must not compete with the run for the processor.
 const LEVEL: i32 = 1;
 
@@ -25,6 +40,18 @@ const LEVEL: i32 = 1;
 pub struct Recorder {
     path: PathBuf,
     out: zstd::stream::write::Encoder<'static, File>,
+    count: u64,
+    digest: Sha256,
+}
+
+/// How many records a run wrote, and what they were: with it, a file that was damaged or changed is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Written {
+    /// How many.
+    pub count: u64,
+    /// SHA-256 of their lines, before compression, in hexadecimal.
+    pub sha256: String,
 }
 
 /// The records could not be written or read.
@@ -46,16 +73,6 @@ pub enum RecordError {
         /// The system's error.
         cause: io::Error,
     },
-    /// A line is not a record.
-    #[error("`{path}`, line {line} is not a record: {cause}")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong with it.
-        cause: String,
-    },
 }
 
 impl Recorder {
@@ -65,13 +82,20 @@ impl Recorder {
     /// Where the file cannot be made.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
         let path = folder.join(FILE);
-        let out = File::create_new(&path)
+        let out = private::options()
+            .create_new(true)
+            .open(&path)
             .and_then(|file| zstd::stream::write::Encoder::new(file, LEVEL))
             .map_err(|cause| RecordError::Write {
                 path: path.clone(),
                 cause,
             })?;
-        Ok(Recorder { path, out })
+        Ok(Recorder {
+            path,
+            out,
+            count: 0,
+            digest: Sha256::new(),
+        })
     }
 
     /// Writes every exchange it receives, passes it to `seen`, and returns when no more can come.
@@ -82,12 +106,16 @@ impl Recorder {
         mut self,
         exchanges: &Receiver<E>,
         mut seen: impl FnMut(&Exchange),
-    ) -> Result<(), RecordError> {
+    ) -> Result<Written, RecordError> {
         let written = self.write_all(exchanges, &mut seen);
         let closed = self.out.finish().and_then(|file| file.sync_all());
         written.and(closed).map_err(|cause| RecordError::Write {
             path: self.path,
             cause,
+        })?;
+        Ok(Written {
+            count: self.count,
+            sha256: model::hex(&self.digest.finalize()),
         })
     }
 
@@ -103,11 +131,17 @@ impl Recorder {
                 Ok(exchange) => {
                     let exchange = exchange.as_ref();
                     seen(exchange);
+                    let written = Line {
+                        out: &mut self.out,
+                        digest: &mut self.digest,
+                        length: 0,
+                    };
                     // A record may be large; it is not made in memory a second time.
-                    let mut line = BufWriter::with_capacity(PIECE, &mut self.out);
+                    let mut line = BufWriter::with_capacity(PIECE, written);
                     serde_json::to_writer(&mut line, exchange)?;
                     line.write_all(b"\n")?;
                     line.flush()?;
+                    self.count += 1;
                     dirty = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -122,66 +156,61 @@ impl Recorder {
     }
 }
 
+/// Passes a record's line on, and takes its digest.
+struct Line<'a, W> {
+    out: &'a mut W,
+    digest: &'a mut Sha256,
+    length: usize,
+}
+
+impl<W: Write> Write for Line<'_, W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(piece)?;
+        self.digest.update(&piece[..written]);
+        self.length += written;
+        if self.length > LONGEST_LINE {
+            let words = format!("a record is larger than {} MiB", LONGEST_LINE >> 20);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Reads a run's records in the order in which they were written.
 ///
-/// A file that is cut off, as after a crash, yields the records it holds.
+/// Yields every record that can be read: a file that is cut off, as after a crash, yields those before the cut, and
+/// a line that is not a record is passed over. What is missing is for [`check`](check()) to say.
 ///
 /// # Errors
-/// If the file cannot be opened; then, per item, if a complete line is not a record.
+/// If the file cannot be opened.
 pub fn read(
     folder: &Path,
 ) -> Result<impl Iterator<Item = Result<Exchange, RecordError>>, RecordError> {
-    let path = folder.join(FILE);
-    let open = |cause| RecordError::Read {
-        path: path.clone(),
-        cause,
-    };
-    let file = File::open(&path).map_err(open)?;
-    let decoder = zstd::stream::read::Decoder::new(file).map_err(open)?;
-    Ok(Records {
-        path,
-        reader: BufReader::with_capacity(1 << 20, decoder),
-        line: 0,
-        buffer: Vec::new(),
-        done: false,
-    })
+    let mut lines = Lines::open(folder)?;
+    let mut unreadable = 0;
+    Ok(std::iter::from_fn(move || {
+        while unreadable < MOST_UNREADABLE {
+            match parsed(lines.next_line().ok()??) {
+                Ok(exchange) => {
+                    unreadable = 0;
+                    return Some(Ok(exchange));
+                }
+                Err(_) => unreadable += 1,
+            }
+        }
+        None
+    }))
 }
 
-struct Records<R> {
-    path: PathBuf,
-    reader: R,
-    line: u64,
-    buffer: Vec<u8>,
-    done: bool,
-}
-
-impl<R: BufRead> Iterator for Records<R> {
-    type Item = Result<Exchange, RecordError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        self.buffer.clear();
-        self.line += 1;
-        // An unfinished frame ends in an error, an unfinished line lacks its end: both are
-        // where a crashed run stopped writing.
-        let read = self.reader.read_until(b'\n', &mut self.buffer);
-        if !matches!(read, Ok(n) if n > 0) || self.buffer.last() != Some(&b'\n') {
-            self.done = true;
-            return None;
-        }
-        let malformed = |cause: String| RecordError::Malformed {
-            path: self.path.clone(),
-            line: self.line,
-            cause,
-        };
-        Some(match serde_json::from_slice::<Exchange>(&self.buffer) {
-            Ok(exchange) if exchange.events.is_consistent() => Ok(exchange),
-            Ok(_) => Err(malformed(
-                "its event columns have different lengths".to_owned(),
-            )),
-            Err(cause) => Err(malformed(cause.to_string())),
-        })
+/// The record in a line.
+fn parsed(line: &[u8]) -> Result<Exchange, String> {
+    match serde_json::from_slice::<Exchange>(line) {
+        Ok(exchange) if exchange.events.is_consistent() => Ok(exchange),
+        Ok(_) => Err("its event columns have different lengths".to_owned()),
+        Err(cause) => Err(cause.to_string()),
     }
 }

@@ -51,6 +51,8 @@ findings! {
     Failures = "failures", rules::failures;
     /// Requests were due but never sent.
     NotSent = "not-sent", rules::not_sent;
+    /// The file of records is not what the run wrote.
+    RecordsDamaged = "records-damaged", rules::records_damaged;
     /// The run was stopped before it completed its plan.
     Interrupted = "interrupted", rules::interrupted;
     /// The dataset had fewer samples than the plan has requests.

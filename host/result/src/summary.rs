@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use client::Client;
 pub use column::Column;
-pub use facts::{NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
+pub use facts::{Damage, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
 pub use goodput::{Attainment, Goodput};
 pub use server::Server;
 pub use steady::{SteadyState, Window};

@@ -31,6 +31,7 @@ use model::clock::Clock;
 use model::exchange::Exchange;
 use model::timings::Timings;
 use model::units::Nanos;
+use report::record::Written;
 use result::summary::{Client, Server};
 use scenario::plan::Plan;
 
@@ -49,6 +50,8 @@ pub struct Live {
     pub client: OnceLock<Client>,
     /// The server's own metrics, once the measurement has ended; absent if it was not asked.
     pub server: OnceLock<Server>,
+    /// What the recorder wrote, once it has written everything.
+    pub written: OnceLock<Written>,
     phase: AtomicU8,
     /// When the measurement began, in nanoseconds since the run's origin; 0 before.
     measuring_since: AtomicU64,

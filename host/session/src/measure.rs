@@ -258,6 +258,7 @@ impl Loaded {
             interrupted: ending.interrupted,
             unsent: live.unsent.load(Ordering::Acquire),
             timings: run.timings.reached(),
+            records: live.written.get().cloned(),
             error: error.map(|error| run.parts.secrets.redact(&error.to_string())),
         };
         let mut kept = folder.end(&status);

@@ -48,7 +48,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() => escaped.push(' '),
+            c if model::clean::unsafe_to_show(c) => escaped.push(' '),
             c => escaped.push(c),
         }
     }

@@ -91,6 +91,7 @@ pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> Shown {
             ended: "2026-01-02T03:05:05.6Z".to_owned(),
             interrupted: false,
             unsent: 0,
+            records: None,
             timings: Default::default(),
             error: None,
         }),

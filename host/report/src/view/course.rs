@@ -105,7 +105,7 @@ impl Gather {
     pub(super) fn finish(self) -> Course {
         let lengths: Vec<f64> = (0..self.failed.len() as u64)
             .map(|place| {
-                let rest = self.duration.since(Nanos(place * self.grain.0));
+                let rest = self.duration.since(Nanos(place.saturating_mul(self.grain.0)));
                 rest.min(self.grain).as_secs_f64()
             })
             .collect();
@@ -157,10 +157,10 @@ fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
 /// Time spent in each of equal spans, summed over whatever is added, in whole nanoseconds.
 struct Occupancy {
     grain: Nanos,
-    /// Nanoseconds in spans that were begun or ended within.
-    part: Vec<i64>,
+    /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many times.
+    part: Vec<i128>,
     /// How many more spend a whole span there than in the one before.
-    whole: Vec<i64>,
+    whole: Vec<i128>,
 }
 
 impl Occupancy {
@@ -173,19 +173,19 @@ impl Occupancy {
     }
 
     fn add(&mut self, from: Nanos, to: Nanos) {
-        let spans = self.part.len() as u64;
-        let end = self.grain.0 * spans;
-        let (from, to) = (from.0.min(end), to.0.min(end));
+        let grain = i128::from(self.grain.0);
+        let end = grain * self.part.len() as i128;
+        let (from, to) = (i128::from(from.0).min(end), i128::from(to.0).min(end));
         if to <= from {
             return;
         }
-        let (first, last) = (from / self.grain.0, (to - 1) / self.grain.0);
+        let (first, last) = (from / grain, (to - 1) / grain);
         if first == last {
-            self.part[first as usize] += (to - from) as i64;
+            self.part[first as usize] += to - from;
             return;
         }
-        self.part[first as usize] += ((first + 1) * self.grain.0 - from) as i64;
-        self.part[last as usize] += (to - last * self.grain.0) as i64;
+        self.part[first as usize] += (first + 1) * grain - from;
+        self.part[last as usize] += to - last * grain;
         self.whole[first as usize + 1] += 1;
         self.whole[last as usize] -= 1;
     }
@@ -196,7 +196,7 @@ impl Occupancy {
         spans
             .map(|(part, more)| {
                 through += more;
-                (*part + through * self.grain.0 as i64) as f64 / 1e9
+                (*part + through * i128::from(self.grain.0)) as f64 / 1e9
             })
             .collect()
     }

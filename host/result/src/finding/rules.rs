@@ -56,6 +56,17 @@ pub(super) fn not_sent(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn records_damaged(summary: &Summary) -> Option<Finding> {
+    let damage = summary.run.damage.as_ref()?;
+    Some(Finding {
+        id: Id::RecordsDamaged,
+        severity: Severity::Invalid,
+        seen: damage.words(),
+        why: "the figures come from the records that can be read, and not from what the run measured".into(),
+        advice: "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage".into(),
+    })
+}
+
 pub(super) fn interrupted(summary: &Summary) -> Option<Finding> {
     let answered = summary.requests.successful;
     let of = summary
@@ -221,7 +232,8 @@ pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
 pub(super) fn short_dataset(summary: &Summary) -> Option<Finding> {
     let planned = summary.run.planned?;
     let total = summary.requests.total;
-    (!summary.run.interrupted && total < planned).then(|| Finding {
+    let whole = !summary.run.interrupted && summary.run.damage.is_none();
+    (whole && total < planned).then(|| Finding {
         id: Id::ShortDataset,
         severity: Severity::Suspect,
         seen: format!("the plan has {planned} requests, but the dataset had samples for {total}"),

@@ -70,6 +70,45 @@ pub struct Run {
     pub sandbox: Option<Limits>,
     /// Whether the run was stopped before it completed its plan.
     pub interrupted: bool,
+    /// What is wrong with its records, if they are not what it wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<Damage>,
+}
+
+/// What is wrong with the records of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Damage {
+    /// Records that the run wrote, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<u64>,
+    /// Records that can be read.
+    pub readable: u64,
+    /// What was found in the file.
+    pub found: String,
+}
+
+impl Damage {
+    /// What is wrong, with its numbers.
+    pub fn words(&self) -> String {
+        let Damage {
+            written,
+            readable,
+            found,
+        } = self;
+        match written {
+            Some(written) if readable < written => {
+                let missing = written - readable;
+                format!("{missing} of {written} records are missing or unreadable: {found}")
+            }
+            Some(written) => {
+                format!(
+                    "the file holds {readable} records and the run wrote {written}, but {found}"
+                )
+            }
+            None => format!("{readable} records can be read, but {found}"),
+        }
+    }
 }
 
 /// A plugin that a run used.

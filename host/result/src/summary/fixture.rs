@@ -36,6 +36,7 @@ pub(crate) fn facts() -> RunFacts {
         plugins: Vec::new(),
         sandbox: None,
         interrupted: false,
+        damage: None,
     })
 }
 

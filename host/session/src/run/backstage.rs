@@ -52,13 +52,14 @@ impl Backstage {
         };
         let signal = control.signal.clone();
         let crew = &control.crew;
+        let live = Arc::clone(&control.live);
         let recorder = crew.start("record", vitals, move || {
             yield_to_others();
             let recorded = recorder.run(&waiting, seen);
             if recorded.is_err() {
                 signal.stop();
             }
-            recorded
+            recorded.map(|written| drop(live.written.set(written)))
         });
         let recorder = recorder.map_err(RunError::Thread)?;
         let (replies, queue) = Inboxes::new(&backlog);

@@ -1,0 +1,69 @@
+//! The lines of a file of records. A few bytes of a compressed file can become any number of bytes, so what is kept
+//! of it has a bound.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use zstd::stream::read::Decoder;
+
+use super::{FILE, LONGEST_LINE, RecordError};
+
+/// Powers of two: the most memory that a file may ask for to be decompressed. The recorder asks for less.
+const WINDOW_LOG: u32 = 23;
+
+/// Reads line by line.
+pub(super) struct Lines {
+    reader: BufReader<Decoder<'static, BufReader<File>>>,
+    line: Vec<u8>,
+}
+
+impl Lines {
+    pub fn open(folder: &Path) -> Result<Self, RecordError> {
+        let path = folder.join(FILE);
+        let open = || {
+            let mut decoder = Decoder::new(File::open(&path)?)?;
+            decoder.window_log_max(WINDOW_LOG)?;
+            Ok(decoder)
+        };
+        let decoder = open().map_err(|cause| RecordError::Read {
+            path: path.clone(),
+            cause,
+        })?;
+        Ok(Lines {
+            reader: BufReader::with_capacity(1 << 20, decoder),
+            line: Vec::new(),
+        })
+    }
+
+    /// The next line with its end; nothing at the end of the file.
+    ///
+    /// # Errors
+    /// If the file goes on, but is damaged, or ends within a line: what a run that was killed wrote last.
+    pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
+        self.line.clear();
+        loop {
+            let held = self.reader.fill_buf()?;
+            if held.is_empty() {
+                return match self.line.is_empty() {
+                    true => Ok(None),
+                    false => Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "it ends within a line",
+                    )),
+                };
+            }
+            let end = held.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(held.len(), |end| end + 1);
+            if self.line.len() + taken > LONGEST_LINE {
+                let words = format!("a line is longer than {} MiB", LONGEST_LINE >> 20);
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
+            }
+            self.line.extend_from_slice(&held[..taken]);
+            self.reader.consume(taken);
+            if end.is_some() {
+                return Ok(Some(&self.line));
+            }
+        }
+    }
+}
