@@ -6,7 +6,9 @@
 mod audit;
 mod authors;
 mod comparisons;
+mod damaged;
 mod help;
+mod hostile;
 mod judged;
 mod numbers;
 mod plugins;

@@ -109,19 +109,15 @@ fn a_report_is_written_whole_or_not_at_all() {
         let file = file.unwrap();
         std::fs::copy(file.path(), other.join(file.file_name())).unwrap();
     }
-    // A line that is not a record, after the report of the first run has begun.
-    let wrong = zstd::encode_all("nonsense\n".as_bytes(), 1).unwrap();
-    std::fs::write(other.join("records.jsonl.zst"), wrong).unwrap();
+    // It is read after the report of the first run has begun.
+    std::fs::write(other.join("assessment.json"), "nonsense").unwrap();
     let mut command = runner();
     command.arg("report").arg(&run_folder).arg(&other);
     command
         .args(["--output", "page.md"])
         .current_dir(folder.path());
     let ended = run(&mut command).with_code(3);
-    assert!(
-        ended.stderr.contains("line 1 is not a record"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("assessment.json"), "{ended:#?}");
     let kept = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     assert_eq!(kept, "before");
     let parts = std::fs::read_dir(folder.path()).unwrap();

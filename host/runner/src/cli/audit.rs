@@ -4,10 +4,11 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use super::failure::{Exit, Failure};
-use super::run::write_stdout;
+use super::print::write_stdout;
 use audit::claim::{self, Document};
 use audit::published;
 use audit::{Report, github, text};
+use model::clean;
 
 /// Check other tools' results for figures that no honest measurement can produce
 ///
@@ -70,7 +71,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// The report as indented JSON with a newline at its end.
 pub(super) fn json(report: &Report) -> Result<String, Failure> {
     serde_json::to_string_pretty(report)
-        .map(|text| text + "\n")
+        .map(|text| clean::json(&text).into_owned() + "\n")
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the audit: {cause}")))
 }
 

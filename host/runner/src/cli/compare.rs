@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use super::failure::{Exit, Failure};
-use super::run::write_stdout;
+use super::print::write_stdout;
 use super::words::one_of;
+use model::clean;
 use report::compare::{Asked, Choice, Compared, Condition, Kind, compare};
 use report::compared;
 use result::figure::Figure;
@@ -119,7 +120,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// The comparison as indented JSON with a newline at its end.
 fn json(found: &Compared) -> Result<String, Failure> {
     serde_json::to_string_pretty(found)
-        .map(|text| text + "\n")
+        .map(|text| clean::json(&text).into_owned() + "\n")
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the comparison: {cause}")))
 }
 

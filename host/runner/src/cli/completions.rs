@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use super::failure::Failure;
-use super::run::write_stdout;
+use super::print::write_stdout;
 
 /// Print shell completions
 #[derive(Clone, Debug, clap::Args)]

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use super::artifacts::Artifacts;
-use super::failure::{Exit, Failure, tell};
+use super::failure::{Exit, Failure};
+use super::print::tell;
 use super::run::{Output, measure_all};
 use super::watch::Watch;
 use mock::{Engine, Script};

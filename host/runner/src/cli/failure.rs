@@ -1,9 +1,9 @@
 //! How the program reports an error: a message on stderr, and an exit code.
 
-use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use super::print::{Styled, tell, tell_styled};
 use crate::author::AuthorError;
 use load::transport::dial::DialError;
 use mock::ScriptError;
@@ -92,12 +92,17 @@ impl Failure {
                 }
             }
             Words::Faults(faults) => {
-                let handler = handler();
                 for problem in &faults.scenario {
-                    let mut text = String::new();
-                    match handler.render_report(&mut text, problem) {
-                        Ok(()) => tell(text.trim_end()),
-                        Err(_) => tell(format_args!("error: {}", problem.message())),
+                    let drawn = |colours: bool| {
+                        let mut text = String::new();
+                        let drawn = handler(colours).render_report(&mut text, problem);
+                        drawn.ok().map(|()| text)
+                    };
+                    match drawn(false) {
+                        Some(plain) => {
+                            tell_styled(&Styled::drawn(&plain, || drawn(colours())));
+                        }
+                        None => tell(format_args!("error: {}", problem.message())),
                     }
                     // A place in a file is drawn; a place on the command line must be printed.
                     if let Some(flag @ Place::Flag(_)) = problem.place()
@@ -115,15 +120,13 @@ impl Failure {
     }
 }
 
-/// Writes a line to stderr. It is no error if nobody reads stderr any more.
-pub fn tell(words: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{words}");
+/// Whether stderr takes colours: a terminal, unless `NO_COLOR` is set.
+fn colours() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Draws a problem with the lines it is about. Colours appear on a terminal only, and never if
-/// `NO_COLOR` is set.
-fn handler() -> miette::GraphicalReportHandler {
-    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+/// Draws a problem with the lines it is about.
+fn handler(colours: bool) -> miette::GraphicalReportHandler {
     let theme = match colours {
         true => miette::GraphicalTheme::unicode(),
         false => miette::GraphicalTheme::unicode_nocolor(),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::run::write_stdout;
+use crate::cli::print::write_stdout;
 use crate::guide::pages::{PAGES, page};
 
 /// Print the user guide, a page at a time

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::dashboard::screen;
-use super::failure::{Exit, tell};
+use super::failure::Exit;
+use super::print::tell;
 use load::pace::Signal;
 
 /// Prints a message, unless a dashboard is up and shows the state itself.

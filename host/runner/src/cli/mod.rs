@@ -14,6 +14,7 @@ pub mod interrupt;
 pub mod mock;
 mod needs;
 pub mod plugin;
+pub mod print;
 pub mod progress;
 pub mod published;
 pub mod repeat;
@@ -30,7 +31,9 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use failure::{Failure, tell};
+use failure::Failure;
+use model::clean;
+use print::tell;
 
 /// Benchmark LLM serving engines, with plugins for datasets, dialects and scores
 ///
@@ -89,7 +92,13 @@ impl Cli {
                     "note: {refused} was set by the environment variable {variable}"
                 ));
             }
-            error.exit()
+            // With its styles, if nothing that it repeats of the command line would style it further.
+            let plain = error.render().to_string();
+            if clean::text(&plain) == plain {
+                error.exit()
+            }
+            tell(plain.trim_end());
+            std::process::exit(error.exit_code())
         })
     }
 

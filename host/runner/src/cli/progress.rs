@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::failure::tell;
+use super::print::tell;
 use load::crew::{Crew, Member, trip};
 use load::vitals::{Watched, yield_to_others};
-use model::duration;
+use model::{clean, duration};
 use scenario::plan::{Amount, Plan};
 use session::live::{History, Live, Phase, Snapshot, Stopped};
 
@@ -99,7 +99,7 @@ impl Line {
         Line {
             live: Arc::clone(live),
             amount: amount(plan),
-            name: plan.name.clone(),
+            name: clean::line(&plan.name).into_owned(),
             history: History::default(),
         }
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::failure::{Exit, Failure};
-use super::run::write_stdout;
+use super::print::write_stdout;
 use audit::Report;
 use audit::claim::Document;
 use audit::figures::shown;

@@ -5,10 +5,12 @@
 
 use std::process::ExitCode;
 
-use super::failure::{Exit, Failure, tell};
+use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
-use super::run::{Args, Round, measure, write_stdout};
+use super::print::{tell, write_stdout};
+use super::run::{Args, Round, measure};
 use super::sources::sources;
+use model::clean;
 use report::repeat::{Repeat, repeats};
 use result::summary::Summary;
 use session::{Draft, Resolved, Source, resolve};
@@ -111,7 +113,7 @@ fn print(scenario: &Repeated, as_json: bool) -> Result<(), Failure> {
     let shown = match as_json {
         false => format!("\n{}", report::repeats::text(&repeats)),
         true => serde_json::to_string_pretty(&repeats)
-            .map(|text| text + "\n")
+            .map(|text| clean::json(&text).into_owned() + "\n")
             .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?,
     };
     write_stdout(&shown)

@@ -12,9 +12,11 @@ use clap::builder::FalseyValueParser;
 
 use self::drawn::Picture;
 use self::output::Output;
-use super::failure::{Exit, Failure, tell};
+use super::failure::{Exit, Failure};
+use super::print::tell;
+use model::clean;
 use report::compatible::{self, Compatible, Keep, Tool};
-use report::folder::{self, RunFolder, Status};
+use report::folder::{self, FolderError, RunFolder, Status};
 use report::{csv, json, markdown, text};
 
 /// Render results again from the records of runs
@@ -167,7 +169,8 @@ impl Args {
             false if tool == Tool::Vllm => Keep::Times,
             false => Keep::Nothing,
         };
-        Ok(seen_by(run, tool, keep, draw)? + "\n")
+        let line = seen_by(run, tool, keep, draw)?;
+        Ok(clean::json(&line).into_owned() + "\n")
     }
 }
 
@@ -192,7 +195,7 @@ fn page(runs: &[RunFolder], out: &mut Output, style: Style) -> Result<(), Failur
     });
     let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
     let page = markdown::page(&shown).map_err(|cause| unwritable(format!("{cause:#}")))?;
-    out.write(page.as_bytes()).map(drop)
+    out.text(&page).map(drop)
 }
 
 /// A run as another tool would have reported it.
@@ -233,10 +236,18 @@ fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
     }
     let mut notes = Vec::new();
     for run in &runs {
-        let readable = || {
+        let mut readable = || {
             run.plan()?;
             drop(run.read()?);
-            run.status()
+            let status = run.status()?;
+            if let Some(damage) = run.damage(status.as_ref())? {
+                notes.push(format!(
+                    "warning: the records of the run in {} are damaged: {}",
+                    run.path().display(),
+                    damage.words()
+                ));
+            }
+            Ok::<_, FolderError>(status)
         };
         let folder = run.path().display();
         match readable() {
@@ -278,7 +289,7 @@ fn each(
     draw: impl Fn(&RunFolder) -> Result<String, Failure>,
 ) -> Result<(), Failure> {
     for run in runs {
-        out.write(draw(run)?.as_bytes())?;
+        out.text(&draw(run)?)?;
     }
     Ok(())
 }
@@ -287,8 +298,7 @@ fn each(
 fn lines(run: &RunFolder, out: &mut Output) -> Result<(), Failure> {
     for exchange in run.read()? {
         let line = serde_json::to_string(&exchange?).map_err(unwritable)?;
-        out.write(line.as_bytes())?;
-        if out.write(b"\n")?.is_gone() {
+        if out.json(&(line + "\n"))?.is_gone() {
             break;
         }
     }
@@ -301,11 +311,11 @@ fn table(run: &RunFolder, out: &mut Output) -> Result<(), Failure> {
     let mut row = Vec::new();
     let bug = |cause: std::io::Error| unwritable(cause);
     csv::header(&mut row).map_err(bug)?;
-    out.write(&row)?;
+    out.text(&String::from_utf8_lossy(&row))?;
     for exchange in run.read()? {
         row.clear();
         csv::row(&mut row, &facts, &exchange?).map_err(bug)?;
-        if out.write(&row)?.is_gone() {
+        if out.text(&String::from_utf8_lossy(&row))?.is_gone() {
             break;
         }
     }

@@ -14,9 +14,10 @@ use clap::builder::FalseyValueParser;
 
 use self::conclude::conclude;
 use super::artifacts::Artifacts;
-use super::failure::{Exit, Failure, tell};
+use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
+use super::print::{tell, write_stdout};
 use super::repeat;
 use super::sources::sources;
 use super::watch::{Watch, Watching};
@@ -308,43 +309,4 @@ fn print(
         })?;
     }
     Ok(())
-}
-
-/// Writes a result to stdout. A reader that has gone away is no error.
-///
-/// # Errors
-/// If stdout cannot be written.
-pub(crate) fn write_stdout(text: &str) -> Result<(), Failure> {
-    wrote(std::io::stdout().write_all(text.as_bytes())).map(drop)
-}
-
-/// Whether a result still has a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
-    /// It has.
-    Reads,
-    /// It has gone away, which is no error.
-    Gone,
-}
-
-impl Reader {
-    /// Whether it has gone away.
-    pub(crate) fn is_gone(self) -> bool {
-        self == Reader::Gone
-    }
-}
-
-/// What came of writing a part of a result to stdout.
-///
-/// # Errors
-/// If stdout cannot be written.
-pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
-    match written {
-        Ok(()) => Ok(Reader::Reads),
-        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(cause) => Err(Failure::new(
-            Exit::Input,
-            format!("cannot write the result to stdout: {cause}"),
-        )),
-    }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use super::failure::Failure;
 use super::flags::Flags;
-use super::run::write_stdout;
+use super::print::write_stdout;
 use super::sources;
 
 /// List the keys of scenarios, check scenarios, and show what they resolve to

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::failure::{Exit, Failure};
-use super::run::write_stdout;
+use super::print::write_stdout;
 use report::schema::{NAMES, schema};
 
 /// Print the JSON Schema of a result file

@@ -8,8 +8,9 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 
 use super::dashboard::{self, Dashboard};
-use super::failure::{Exit, Failure, tell};
+use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
+use super::print::tell;
 use super::progress::{How, Progress};
 use load::crew::Crew;
 use model::duration::Span;

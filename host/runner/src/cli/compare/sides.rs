@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::super::audit::documents;
-use super::super::failure::{Exit, Failure, tell};
+use super::super::failure::{Exit, Failure};
+use super::super::print::tell;
 
 use audit::claim::Claim;
 use audit::published;
@@ -176,6 +177,13 @@ fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
         status: folder.status()?,
         summary: folder.summarize(&facts)?,
     };
+    if let Some(damage) = &facts.run.damage {
+        tell(format_args!(
+            "warning: the records of the run in {} are damaged: {}",
+            folder.path().display(),
+            damage.words()
+        ));
+    }
     if reported.status.is_none() {
         tell(format_args!(
             "note: the run in {} did not finish: it was killed, or it is still going on; what it has written is compared",

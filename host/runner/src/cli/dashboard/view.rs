@@ -4,16 +4,27 @@
 mod panels;
 mod words;
 
+/// Takes out whatever would move the cursor or turn text round: names and messages come from servers.
+fn scrub(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.symbol().contains(clean::unsafe_to_show) {
+            cell.set_symbol("\u{fffd}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::super::progress;
+use model::clean;
 use scenario::plan::{Amount, Plan};
 use session::live::{History, Phase, Snapshot, Stopped};
 
@@ -124,6 +135,7 @@ impl View<'_> {
         if self.help {
             self.explain(frame, area);
         }
+        scrub(frame.buffer_mut());
     }
 
     fn panels(&self, frame: &mut Frame<'_>, area: Rect) {

@@ -1,6 +1,5 @@
 //! `runner plugin build`: compiles a project to a component.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
@@ -10,6 +9,7 @@ use super::{Form, facts};
 use crate::author::build::{Built, Talk, build, wrap};
 use crate::author::project::Project;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::print::tell;
 
 /// Compile a plugin project to DIR/target/plugin/NAME.wasm
 ///
@@ -86,9 +86,9 @@ fn shell(command: &mut Command, talk: Talk) -> std::io::Result<ExitStatus> {
         Talk::OnFailure => {
             let output = command.output()?;
             if !output.status.success() {
-                let mut stderr = std::io::stderr().lock();
-                let _ = stderr.write_all(&output.stdout);
-                let _ = stderr.write_all(&output.stderr);
+                for said in [&output.stdout, &output.stderr] {
+                    tell(String::from_utf8_lossy(said).trim_end());
+                }
             }
             Ok(output.status)
         }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::cli::failure::Failure;
-use crate::cli::run::write_stdout;
+use crate::cli::print::write_stdout;
 use crate::guide::Page;
 
 /// Print the guide for plugin authors

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{Folders, Form, facts};
 use crate::cli::artifacts::Artifacts;
-use crate::cli::failure::{Exit, Failure, tell};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::print::tell;
 use model::plugin::Kind;
 use plugins::load;
 use plugins::{PluginError, examine};

@@ -17,7 +17,7 @@ use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
 use super::failure::{Exit, Failure};
-use super::run::write_stdout;
+use super::print::{write_json, write_stdout};
 use plugins::load::SearchPath;
 
 /// Create, build, check, test and list plugins
@@ -80,14 +80,12 @@ impl Form {
         facts: &F,
         words: impl FnOnce(&F) -> String,
     ) -> Result<(), Failure> {
-        let text = match self.json {
-            true => {
-                let json = serde_json::to_string_pretty(facts);
-                json.map_err(|cause| Failure::new(Exit::Bug, format!("no JSON: {cause}")))? + "\n"
-            }
-            false => words(facts),
-        };
-        write_stdout(&text)
+        if !self.json {
+            return write_stdout(&words(facts));
+        }
+        let json = serde_json::to_string_pretty(facts);
+        let json = json.map_err(|cause| Failure::new(Exit::Bug, format!("no JSON: {cause}")))?;
+        write_json(&(json + "\n"))
     }
 }
 

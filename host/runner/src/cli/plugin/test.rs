@@ -13,8 +13,9 @@ use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::artifacts::Artifacts;
-use crate::cli::failure::{Exit, Failure, tell};
-use crate::cli::run::write_stdout;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::print::{tell, write_json, write_stdout, write_styled};
+use model::clean;
 use model::plugin::Limits;
 use plugins::case::{Suite, SuiteReport, TimedReport, find};
 use plugins::load::load;
@@ -78,7 +79,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let progress = progress(suite.cases.len());
     for case in &suite.cases {
-        progress.set_message(case.name.clone());
+        progress.set_message(clean::line(&case.name).into_owned());
         let began = Instant::now();
         let checked = TimedReport {
             report: suite.check(case, args.bless),
@@ -91,23 +92,23 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
                 .map(|case| case.name.chars().count())
                 .max();
             let line = text::case(&checked, width.unwrap_or_default());
-            progress.suspend(|| write_stdout(&line))?;
+            progress.suspend(|| write_styled(&line))?;
         }
         report.add(checked);
         progress.inc(1);
     }
     progress.finish_and_clear();
-    write_stdout(&match format {
-        Format::Text => text::summary(&report),
-        Format::Junit => junit::xml(&report).map_err(|cause| {
+    match format {
+        Format::Text => write_styled(&text::summary(&report)),
+        Format::Junit => write_stdout(&junit::xml(&report).map_err(|cause| {
             Failure::new(Exit::Bug, format!("cannot write JUnit's XML: {cause}"))
-        })?,
+        })?),
         Format::Json => {
             let json = serde_json::to_string_pretty(&report)
                 .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
-            json + "\n"
+            write_json(&(json + "\n"))
         }
-    })?;
+    }?;
     if report.can_be_blessed() {
         tell("if the plugin's output is right, run again with --bless and review the diff");
     }

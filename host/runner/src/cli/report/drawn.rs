@@ -41,7 +41,7 @@ pub fn page(runs: &[RunFolder], out: &mut Output) -> Result<(), Failure> {
         _ => Some(compared(runs, &shown)?),
     };
     let text = html::page(&shown, compared.as_ref()).map_err(unwritable)?;
-    out.write(text.as_bytes()).map(drop)
+    out.text(&text).map(drop)
 }
 
 /// Writes the named chart, or all charts into a folder if none is named.
@@ -72,7 +72,7 @@ pub fn pictures(
         ));
     };
     let mut out = Output::open(output)?;
-    out.write(&drawn(chart, form)?)?;
+    out.bytes(&drawn(chart, form)?)?;
     out.finish()
 }
 
@@ -98,7 +98,7 @@ fn all(charts: &Charts, form: Picture, names: &[&str], folder: &Path) -> Result<
     for chart in charts.iter() {
         let path: PathBuf = folder.join(format!("{}.{}", chart.name, form.extension()));
         let mut out = Output::open(&path)?;
-        out.write(&drawn(chart, form)?)?;
+        out.bytes(&drawn(chart, form)?)?;
         out.finish()?;
     }
     Ok(())

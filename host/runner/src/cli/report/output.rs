@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use super::super::failure::{Exit, Failure};
-use super::super::run::{Reader, wrote};
+use super::super::print::{Reader, wrote};
+use model::clean;
 
 /// Where a report goes. Without [`Output::finish`], no file is left behind.
 pub struct Output {
@@ -56,11 +57,27 @@ impl Output {
         }
     }
 
-    /// Writes a part of the report, and returns whether anyone still reads it.
+    /// Writes text, without control characters, and returns whether anyone still reads it.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&mut self, part: &[u8]) -> Result<Reader, Failure> {
+    pub fn text(&mut self, part: &str) -> Result<Reader, Failure> {
+        self.bytes(clean::text(part).as_bytes())
+    }
+
+    /// Writes JSON, without changing its meaning, and returns whether anyone still reads it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn json(&mut self, part: &str) -> Result<Reader, Failure> {
+        self.text(&clean::json(part))
+    }
+
+    /// Writes a picture or a part of it, and returns whether anyone still reads it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn bytes(&mut self, part: &[u8]) -> Result<Reader, Failure> {
         match &mut self.to {
             To::Stdout(out) => wrote(out.write_all(part)),
             To::Beside { path, file, .. } | To::Through { path, file } => {

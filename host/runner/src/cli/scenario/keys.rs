@@ -6,7 +6,7 @@ use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
 use super::super::failure::{Exit, Failure};
-use super::super::run::write_stdout;
+use super::super::print::write_stdout;
 use scenario::Key;
 use scenario::comparability::Fate;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::super::failure::Failure;
 use super::super::flags::Flags;
-use super::super::run::write_stdout;
+use super::super::print::write_stdout;
 use super::super::sources::sources;
 use model::plugin::Kind;
 use reader::Located;

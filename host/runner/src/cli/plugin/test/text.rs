@@ -1,94 +1,75 @@
 //! The report of `runner plugin test` as text.
 
-use std::fmt::Write;
-use std::io::IsTerminal;
-
+use crate::cli::print::{Colour, Styled};
 use plugins::case::{Checks, SuiteReport, TimedReport};
-
-/// Colours, used if stdout is a terminal and `NO_COLOR` is not set.
-#[derive(Clone, Copy)]
-enum Colour {
-    Red = 31,
-    Green = 32,
-    Cyan = 36,
-}
-
-fn painted(text: &str, colour: Colour) -> String {
-    if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
-        format!("\u{1b}[{}m{text}\u{1b}[0m", colour as u8)
-    } else {
-        text.to_owned()
-    }
-}
 
 /// The heading: which plugin is tested.
 pub fn heading(report: &SuiteReport) -> String {
     format!(
         "{} {}, a {}: {}\n",
-        shown(&report.plugin.name),
-        shown(&report.plugin.version),
+        report.plugin.name,
+        report.plugin.version,
         report.plugin.kind.name(),
         report.plugin.file
     )
 }
 
 /// One line about a case, and its failures.
-pub fn case(case: &TimedReport, width: usize) -> String {
+pub fn case(case: &TimedReport, width: usize) -> Styled {
     let report = &case.report;
-    let word = match report.holds() {
-        true => painted("ok  ", Colour::Green),
-        false => painted("FAIL", Colour::Red),
+    let mut text = Styled::default();
+    match report.holds() {
+        true => text.painted("ok  ", Colour::Green),
+        false => text.painted("FAIL", Colour::Red),
     };
     let checks = report.checks.sum();
-    let mut text = format!(
-        "{word}  {:<width$}  {checks:>5} checks  {:>6.0} ms\n",
-        shown(&report.name),
+    text.plain(&format!(
+        "  {:<width$}  {checks:>5} checks  {:>6.0} ms\n",
+        report.name,
         case.seconds * 1e3
-    );
+    ));
     for written in &report.written {
         let word = if written.removed { "removed" } else { "wrote" };
-        let _ = writeln!(
-            text,
-            "      {word} {}/{}",
-            shown(&report.name),
-            written.file
-        );
+        let file = &written.file;
+        text.plain(&format!("      {word} {}/{file}\n", report.name));
     }
     for failure in &report.failures {
-        let headline = shown(&failure.headline());
-        let _ = writeln!(text, "      {}", headline.replace('\n', "\n      "));
+        let headline = failure.headline().replace('\n', "\n      ");
+        text.plain(&format!("      {headline}\n"));
         for line in failure.diff().unwrap_or_default().lines() {
-            let line = shown(line);
-            let line = match line.as_bytes().first() {
-                Some(b'-') => painted(&line, Colour::Red),
-                Some(b'+') => painted(&line, Colour::Green),
-                Some(b'@') => painted(&line, Colour::Cyan),
-                _ => line,
+            text.plain("        ");
+            match line.as_bytes().first() {
+                Some(b'-') => text.painted(line, Colour::Red),
+                Some(b'+') => text.painted(line, Colour::Green),
+                Some(b'@') => text.painted(line, Colour::Cyan),
+                _ => text.plain(line),
             };
-            let _ = writeln!(text, "        {line}");
+            text.plain("\n");
         }
     }
     text
 }
 
 /// The summary of all cases.
-pub fn summary(report: &SuiteReport) -> String {
+pub fn summary(report: &SuiteReport) -> Styled {
     let all = report.cases.len();
-    let cases = match all {
-        1 => "1 case".to_owned(),
-        _ => format!("{all} cases"),
+    let mut text = Styled::default();
+    text.plain(&match all {
+        1 => "1 case: ".to_owned(),
+        _ => format!("{all} cases: "),
+    });
+    match (report.failed, all) {
+        (0, 1) => text.painted("passed", Colour::Green),
+        (0, _) => text.painted("all passed", Colour::Green),
+        (1, 1) => text.painted("failed", Colour::Red),
+        (failed, _) => text.painted(&format!("{failed} failed"), Colour::Red),
     };
-    let verdict = match (report.failed, all) {
-        (0, 1) => painted("passed", Colour::Green),
-        (0, _) => painted("all passed", Colour::Green),
-        (1, 1) => painted("failed", Colour::Red),
-        (failed, _) => painted(&format!("{failed} failed"), Colour::Red),
-    };
-    format!(
-        "{cases}: {verdict}; {}; {:.1} s\n",
+    text.plain(&format!(
+        "; {}; {:.1} s\n",
         counts(&report.checks),
         report.seconds
-    )
+    ));
+    text
 }
 
 fn counts(checks: &Checks) -> String {
@@ -105,17 +86,4 @@ fn counts(checks: &Checks) -> String {
         true => "nothing was checked".to_owned(),
         false => told.join(", "),
     }
-}
-
-/// Text from a plugin, with control characters escaped so that they cannot move the terminal's cursor.
-fn shown(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\n' | '\t' => shown.push(letter),
-            control if control.is_control() => shown.extend(control.escape_default()),
-            letter => shown.push(letter),
-        }
-    }
-    shown
 }

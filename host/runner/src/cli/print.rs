@@ -1,0 +1,139 @@
+//! The edge where text leaves the program: results go to stdout, everything else to stderr. Names, messages and files
+//! come from servers, plugins and pages, so what is printed here is cleaned of control characters. Styles are our
+//! own, and are put around text that is clean already ([`Styled`]).
+//!
+//! Reports that go to files as well are cleaned where they are drawn, and so go through `report::output`. Progress
+//! and the dashboard draw over a terminal by themselves, and clean what they draw.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+use super::failure::{Exit, Failure};
+use model::clean;
+
+/// Writes a line to stderr. It is no error if nobody reads stderr any more.
+pub fn tell(words: impl Display) {
+    let words = words.to_string();
+    let _ = writeln!(std::io::stderr().lock(), "{}", clean::text(&words));
+}
+
+/// Writes lines with styles to stderr.
+pub fn tell_styled(words: &Styled) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", words.0.trim_end());
+}
+
+/// Writes a result to stdout. A reader that has gone away is no error.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub fn write_stdout(text: &str) -> Result<(), Failure> {
+    wrote(std::io::stdout().write_all(clean::text(text).as_bytes())).map(drop)
+}
+
+/// Writes a result in JSON to stdout, without changing its meaning.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub fn write_json(json: &str) -> Result<(), Failure> {
+    write_stdout(&clean::json(json))
+}
+
+/// Writes text with styles to stdout.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub fn write_styled(text: &Styled) -> Result<(), Failure> {
+    wrote(std::io::stdout().write_all(text.0.as_bytes())).map(drop)
+}
+
+/// Whether a result still has a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// It has.
+    Reads,
+    /// It has gone away, which is no error.
+    Gone,
+}
+
+impl Reader {
+    /// Whether it has gone away.
+    pub(crate) fn is_gone(self) -> bool {
+        self == Reader::Gone
+    }
+}
+
+/// What came of writing a part of a result to stdout.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
+    match written {
+        Ok(()) => Ok(Reader::Reads),
+        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(cause) => Err(Failure::new(
+            Exit::Input,
+            format!("cannot write the result to stdout: {cause}"),
+        )),
+    }
+}
+
+/// A colour of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// What failed.
+    Red = 31,
+    /// What is well.
+    Green = 32,
+    /// A place.
+    Cyan = 36,
+}
+
+/// Text with our own styles. Whatever is added to it is cleaned first.
+#[derive(Clone, Debug, Default)]
+pub struct Styled(String);
+
+impl Styled {
+    /// Adds text.
+    pub fn plain(&mut self, text: &str) -> &mut Self {
+        self.0.push_str(&clean::text(text));
+        self
+    }
+
+    /// Adds text in a colour, if stdout is a terminal and `NO_COLOR` is not set.
+    pub fn painted(&mut self, text: &str, colour: Colour) -> &mut Self {
+        let painted = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        match painted {
+            true => {
+                let text = clean::text(text);
+                self.0
+                    .push_str(&format!("\u{1b}[{}m{text}\u{1b}[0m", colour as u8));
+                self
+            }
+            false => self.plain(text),
+        }
+    }
+
+    /// What a library draws with its styles and without them: with them, if the other holds nothing to be cleaned.
+    pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> Styled {
+        let clean = clean::text(plain);
+        match (clean == plain).then(styled).flatten() {
+            Some(styled) => Styled(styled),
+            None => Styled(clean.into_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_gets_a_style_that_is_not_ours() {
+        let mut text = Styled::default();
+        text.plain("a\u{1b}[2J\n").painted("b\u{9b}c", Colour::Red);
+        assert_eq!(text.0, "a\\u{1b}[2J\nb\\u{9b}c");
+        let styled = || Some("\u{1b}[1mbold\u{1b}[0m".to_owned());
+        assert_eq!(Styled::drawn("bold", styled).0, "\u{1b}[1mbold\u{1b}[0m");
+        assert_eq!(Styled::drawn("bo\u{7}ld", styled).0, "bo\\u{7}ld");
+    }
+}

@@ -1,0 +1,126 @@
+//! What others write reaches no terminal as a command: models of servers, messages, pages, names of files.
+
+use std::path::Path;
+
+use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+
+/// Colours, the clipboard, a cleared screen, a carriage return, C1, and text turned round.
+const EVIL: &str = "m\u{1b}[31m\u{1b}]52;c;aGk=\u{7}\u{1b}[2J\r\u{9b}1A\u{202e}x\u{2066}y\u{7f}";
+
+#[track_caller]
+fn assert_clean(what: &str, text: &str) {
+    let bad = text.chars().find(|c| {
+        let c = *c;
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    });
+    assert_eq!(bad, None, "{what}: {text:?}");
+}
+
+#[track_caller]
+fn assert_all_clean(what: &str, ended: &Ended) {
+    assert_clean(what, &ended.stdout);
+    assert_clean(what, &ended.stderr);
+}
+
+fn against(mock: &Mock, folder: &Path, line: &str) -> std::process::Command {
+    let mut command = runner();
+    command
+        .args(words(
+            "--backend vllm --dataset-name random --random-output-len 4",
+        ))
+        .args(words(line))
+        .args(["--base-url", &mock.url])
+        .current_dir(folder);
+    command
+}
+
+#[test]
+fn a_model_with_an_evil_name_moves_no_cursor() {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--model", EVIL]);
+    let ended = run(&mut against(
+        &mock,
+        folder.path(),
+        "--num-prompts 5 --progress-every 1ms",
+    ));
+    let ended = ended.with_code(0);
+    assert_all_clean("run", &ended);
+    let folder_of_run = only_run(&folder.path().join("runs")).unwrap();
+    let plan = std::fs::read_to_string(folder_of_run.join("plan.json")).unwrap();
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!(plan["target"]["model"], EVIL, "the name is kept as it is");
+    for format in ["text", "markdown", "json", "jsonl", "csv", "html"] {
+        for style in ["runner", "vllm"] {
+            let mut command = runner();
+            command.arg("report").arg(&folder_of_run);
+            command.args(["--format", format, "--style", style]);
+            let ended = run(&mut command);
+            assert_all_clean(&format!("{format}, {style}"), &ended);
+            if format == "json" {
+                serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap();
+            }
+        }
+    }
+    let mut charts = runner();
+    charts.arg("report").arg(&folder_of_run);
+    charts
+        .args(["--format", "png", "--output"])
+        .arg(folder.path().join("charts"));
+    run(&mut charts).with_code(0);
+    let mut compare = runner();
+    compare
+        .arg("compare")
+        .args([&folder_of_run, &folder_of_run]);
+    assert_all_clean("compare", &run(&mut compare));
+    // A model that the server does not know is refused with those that it does.
+    let wrong = run(&mut against(
+        &mock,
+        folder.path(),
+        "--num-prompts 5 --model other",
+    ));
+    assert_all_clean("unknown model", &wrong.with_code(3));
+}
+
+#[test]
+fn names_on_the_command_line_are_shown_and_not_obeyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = EVIL.replace(';', "");
+    let page = format!(
+        "# {EVIL}\n=== Serving Benchmark Result ===\nSuccessful requests: 3\nBackend: {EVIL}\n\
+        Mean TTFT (ms): 5\nMedian TTFT (ms): 9\nP99 TTFT (ms): 1\n===\n"
+    );
+    std::fs::write(folder.path().join(&name), page).unwrap();
+    let broken = format!("{{\"{EVIL}\": 1}}");
+    std::fs::write(folder.path().join("broken"), &broken).unwrap();
+    let scenario = format!("[target]\nmodle = \"{}\"\n", EVIL.escape_unicode());
+    std::fs::write(folder.path().join("s.toml"), scenario.replace("\\u{", "")).unwrap();
+    std::fs::write(folder.path().join("p.wasm"), EVIL).unwrap();
+    let mut seen = String::new();
+    for line in [
+        vec!["audit", &name],
+        vec!["audit", &name, "--format", "json"],
+        vec!["audit", &name, "--format", "github"],
+        vec!["audit", "broken"],
+        vec!["audit", EVIL],
+        vec!["report", EVIL],
+        vec!["compare", EVIL, EVIL],
+        vec!["plugin", "check", EVIL],
+        vec!["plugin", "check", "p.wasm"],
+        vec!["plugin", "test", EVIL],
+        vec!["scenario", "show", EVIL],
+        vec!["scenario", "show", "s.toml"],
+        vec!["mock", "--script", EVIL],
+        vec!["--backend", EVIL],
+        vec!["--num-prompts", EVIL],
+        vec![EVIL, EVIL],
+    ] {
+        let mut command = runner();
+        command.args(&line).current_dir(folder.path());
+        let ended = run(&mut command);
+        assert_all_clean(&line.join(" "), &ended);
+        seen += &ended.stdout;
+        seen += &ended.stderr;
+    }
+    assert!(seen.contains("\\u{1b}[31m"), "{seen}");
+}
