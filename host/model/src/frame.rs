@@ -245,7 +245,7 @@ impl Framer {
                 return self.push_prefixed(prefix, at, bytes, frames);
             }
             Framing::Whole => {
-                self.has_data = true;
+                self.has_data |= !bytes.is_empty();
                 self.data.extend_from_slice(bytes);
                 return self.check_size();
             }

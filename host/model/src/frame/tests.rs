@@ -86,6 +86,7 @@ fn lines_and_whole_bodies() {
     assert_eq!(texts, ["{1}", "{2}", "{3}"]);
     assert_eq!(cut(Framing::Whole, &[b"a\n", b"b"])[0].2, "a\nb");
     assert!(cut(Framing::Whole, &[]).is_empty());
+    assert!(cut(Framing::Whole, &[b""]).is_empty());
 }
 
 proptest! {
