@@ -51,6 +51,12 @@ impl Target {
         }
         let uri: http::Uri = url.parse().map_err(|_| not_url())?;
         let authority = uri.authority().ok_or_else(not_url)?;
+        // A port that is no number from 0 to 65535 must not become the default one.
+        let after_host = &authority.as_str()[authority.host().len()..];
+        let has_port = authority.port_u16().is_some() || matches!(after_host, "" | ":");
+        if authority.host().is_empty() || !has_port {
+            return Err(not_url());
+        }
         let tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
@@ -227,7 +233,17 @@ mod tests {
 
     #[test]
     fn what_is_no_base_url() {
-        for url in ["localhost:8000", "ftp://x", "", "http://", "http://h?q=1"] {
+        for url in [
+            "localhost:8000",
+            "ftp://x",
+            "",
+            "http://",
+            "http://h?q=1",
+            "http://:8000",
+            "http://:.0.",
+            "http://h:99999",
+            "http://h:x",
+        ] {
             assert!(
                 matches!(Target::parse(url), Err(TargetError::NotUrl { .. })),
                 "{url}"
