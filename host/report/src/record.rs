@@ -8,7 +8,7 @@ mod check;
 mod lines;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -190,20 +190,28 @@ impl<W: Write> Write for Line<'_, W> {
 pub fn read(
     folder: &Path,
 ) -> Result<impl Iterator<Item = Result<Exchange, RecordError>>, RecordError> {
-    let mut lines = Lines::open(folder)?;
+    Ok(readable(Lines::open(folder)?).map(Ok))
+}
+
+/// Those of these lines that are records. The lines are not compressed.
+pub fn in_lines(lines: impl BufRead) -> impl Iterator<Item = Exchange> {
+    readable(Lines::of(lines))
+}
+
+fn readable(mut lines: Lines<impl BufRead>) -> impl Iterator<Item = Exchange> {
     let mut unreadable = 0;
-    Ok(std::iter::from_fn(move || {
+    std::iter::from_fn(move || {
         while unreadable < MOST_UNREADABLE {
             match parsed(lines.next_line().ok()??) {
                 Ok(exchange) => {
                     unreadable = 0;
-                    return Some(Ok(exchange));
+                    return Some(exchange);
                 }
                 Err(_) => unreadable += 1,
             }
         }
         None
-    }))
+    })
 }
 
 /// The record in a line.

@@ -107,17 +107,24 @@ impl Tokenizer {
             let cause = format!("it has more than {} MiB", FILE_BYTES >> 20);
             return Err(TokenizerError::NotTokenizer { path: file, cause });
         };
-        let read = match read::read(&bytes) {
-            Some(Read { facts, model }) => Ok(Read {
+        Tokenizer::parse(&path.display().to_string(), &bytes)
+            .map_err(|cause| TokenizerError::NotTokenizer { path: file, cause })
+    }
+
+    /// Reads what a `tokenizer.json` holds; `name` is its name.
+    ///
+    /// # Errors
+    /// Why it is something else.
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Self, String> {
+        let Read { facts, model } = match read::read(bytes) {
+            Some(Read { facts, model }) => Read {
                 facts,
                 model: Model::ByteLevel(Box::new(model)),
-            }),
-            None => hugging_face(&bytes),
+            },
+            None => hugging_face(bytes)?,
         };
-        let Read { facts, model } =
-            read.map_err(|cause| TokenizerError::NotTokenizer { path: file, cause })?;
         Ok(Tokenizer {
-            name: path.display().to_string(),
+            name: name.to_owned(),
             facts,
             model,
         })

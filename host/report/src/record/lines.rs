@@ -13,12 +13,12 @@ use super::{FILE, LONGEST_LINE, RecordError};
 const WINDOW_LOG: u32 = 23;
 
 /// Reads line by line.
-pub(super) struct Lines {
-    reader: BufReader<Decoder<'static, BufReader<File>>>,
+pub(super) struct Lines<R> {
+    reader: R,
     line: Vec<u8>,
 }
 
-impl Lines {
+impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
     pub fn open(folder: &Path) -> Result<Self, RecordError> {
         let path = folder.join(FILE);
         let open = || {
@@ -30,10 +30,16 @@ impl Lines {
             path: path.clone(),
             cause,
         })?;
-        Ok(Lines {
-            reader: BufReader::with_capacity(1 << 20, decoder),
+        Ok(Lines::of(BufReader::with_capacity(1 << 20, decoder)))
+    }
+}
+
+impl<R: BufRead> Lines<R> {
+    pub fn of(reader: R) -> Self {
+        Lines {
+            reader,
             line: Vec::new(),
-        })
+        }
     }
 
     /// The next line with its end; nothing at the end of the file.

@@ -105,7 +105,9 @@ impl Gather {
     pub(super) fn finish(self) -> Course {
         let lengths: Vec<f64> = (0..self.failed.len() as u64)
             .map(|place| {
-                let rest = self.duration.since(Nanos(place.saturating_mul(self.grain.0)));
+                let rest = self
+                    .duration
+                    .since(Nanos(place.saturating_mul(self.grain.0)));
                 rest.min(self.grain).as_secs_f64()
             })
             .collect();

@@ -1,0 +1,224 @@
+//! Reading replies with the backends that ship, compiled natively.
+
+use model::frame::{Framer, Frames};
+use model::units::Nanos;
+use runner_plugin::{Backend, Error, Frame, Framing, Meaning, Reading, Refusal};
+
+use crate::bytes::{Cuts, first};
+
+// Components are all that their packages build, so their sources are compiled here once more.
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/lmdeploy/src/lib.rs"]
+mod lmdeploy;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/openai/src/lib.rs"]
+mod openai;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/sglang/src/lib.rs"]
+mod sglang;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/vllm/src/lib.rs"]
+mod vllm;
+
+/// Most bytes of state that the host accepts.
+const STATE_BYTES: usize = 64 << 10;
+
+/// The backends, each with a configuration for every way in which it reads replies.
+pub(crate) const CONFIGURED: [(&str, &str); 8] = [
+    ("openai", "{}"),
+    ("openai", r#"{"route":"completions"}"#),
+    ("vllm", "{}"),
+    ("vllm", r#"{"route":"chat"}"#),
+    ("sglang", "{}"),
+    ("sglang", r#"{"route":"chat"}"#),
+    ("lmdeploy", "{}"),
+    ("lmdeploy", r#"{"route":"generate"}"#),
+];
+
+/// What one of an engine's answers is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// A reply, streamed or not.
+    Reply { streaming: bool },
+    /// An answer with an error status.
+    Error { status: u16 },
+    /// The list of models.
+    Models,
+    /// The server's metrics.
+    Metrics,
+}
+
+/// What an input asks: which backend reads which kind of answer, and how it is cut.
+pub(crate) struct Question<'d> {
+    /// The backend's place in [`CONFIGURED`].
+    pub configured: usize,
+    /// What the bytes are.
+    pub of: Of,
+    /// How frames are put into batches.
+    pub seed: u8,
+    /// The answer.
+    pub body: &'d [u8],
+}
+
+impl<'d> Question<'d> {
+    /// Reads an input.
+    pub fn of(data: &'d [u8]) -> Self {
+        let (choice, data) = first(data);
+        let (seed, body) = first(data);
+        let of = match choice >> 3 & 7 {
+            0..=3 => Of::Reply { streaming: true },
+            4 => Of::Reply { streaming: false },
+            5 => Of::Error {
+                status: [400, 401, 404, 429, 500, 503][usize::from(seed) % 6],
+            },
+            6 => Of::Models,
+            _ => Of::Metrics,
+        };
+        Question {
+            configured: usize::from(choice & 7),
+            of,
+            seed,
+            body,
+        }
+    }
+}
+
+/// What a backend makes of an answer.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Read {
+    /// Of a reply: its events with their frames, and how it ends.
+    Events(Vec<(usize, Meaning)>, Result<(), Error>),
+    /// Of an answer with an error status.
+    Refusal(Refusal),
+    /// Of the list of models.
+    Models(Result<Vec<String>, Error>),
+    /// Of the metrics.
+    Metrics(Result<Vec<Reading>, Error>),
+}
+
+/// An engine's answer, read by a backend: how frames come in batches makes no difference, the state stays small and
+/// reads back, and no figure is infinite.
+pub fn decode(data: &[u8]) {
+    read(&Question::of(data));
+}
+
+/// Reads an answer natively.
+pub(crate) fn read(question: &Question<'_>) -> Read {
+    thread_local! {
+        static BACKENDS: [Box<dyn Native>; CONFIGURED.len()] = CONFIGURED.map(native);
+    }
+    BACKENDS.with(|backends| backends[question.configured].read(question))
+}
+
+fn native((name, config): (&str, &str)) -> Box<dyn Native> {
+    match name {
+        "openai" => opened::<openai::OpenAi>(config),
+        "vllm" => opened::<vllm::Vllm>(config),
+        "sglang" => opened::<sglang::Sglang>(config),
+        _ => opened::<lmdeploy::Lmdeploy>(config),
+    }
+}
+
+fn opened<B: Backend>(config: &str) -> Box<dyn Native> {
+    let config = runner_plugin::parse(config).expect("the configuration is right");
+    Box::new(Opened(B::open(config).expect("it opens")))
+}
+
+trait Native {
+    fn read(&self, question: &Question<'_>) -> Read;
+}
+
+struct Opened<B>(B);
+
+impl<B: Backend> Native for Opened<B> {
+    fn read(&self, question: &Question<'_>) -> Read {
+        let Question { of, body, .. } = question;
+        match of {
+            Of::Reply { streaming } => {
+                let frames = frames(framed(self.0.framing(*streaming)), body);
+                let (one_by_one, end) = fold(&self.0, &batches(&frames, 0));
+                let (events, ended) = fold(&self.0, &batches(&frames, question.seed));
+                assert_eq!(end, ended, "batches");
+                match end {
+                    Ok(()) => assert_eq!(one_by_one, events, "batches"),
+                    // Of a batch that fails, the events before the fault are lost.
+                    Err(_) => assert!(one_by_one.starts_with(&events), "batches"),
+                }
+                Read::Events(events, ended)
+            }
+            Of::Error { status } => Read::Refusal(self.0.explain(*status, body)),
+            Of::Models => Read::Models(self.0.read_models(body)),
+            Of::Metrics => {
+                let readings = self.0.read_metrics(body);
+                for reading in readings.iter().flatten() {
+                    assert!(reading.value.is_finite(), "{reading:?}");
+                }
+                Read::Metrics(readings)
+            }
+        }
+    }
+}
+
+/// Folds batches of frames as the component does: the state is bytes between two of them.
+fn fold<B: Backend>(backend: &B, batches: &[Frames]) -> (Vec<(usize, Meaning)>, Result<(), Error>) {
+    let mut events = Vec::new();
+    let mut kept = Vec::new();
+    let mut before = 0;
+    for batch in batches {
+        let mut state: B::State = match kept.is_empty() {
+            true => B::State::default(),
+            false => postcard::from_bytes(&kept).expect("the state reads back"),
+        };
+        let mut of_batch = Vec::new();
+        let mut meanings = Vec::new();
+        for (index, frame) in batch.iter().enumerate() {
+            let frame = Frame {
+                name: frame.name,
+                data: frame.data,
+            };
+            if let Err(error) = backend.decode(&mut state, &frame, &mut meanings) {
+                return (events, Err(error));
+            }
+            of_batch.extend(meanings.drain(..).map(|what| (before + index, what)));
+        }
+        events.append(&mut of_batch);
+        before += batch.len();
+        kept = postcard::to_allocvec(&state).expect("the state can be written");
+        assert!(kept.len() <= STATE_BYTES, "a state of {} bytes", kept.len());
+    }
+    (events, Ok(()))
+}
+
+fn framed(framing: Framing) -> model::frame::Framing {
+    match framing {
+        Framing::EventStream => model::frame::Framing::EventStream,
+        Framing::Lines => model::frame::Framing::Lines,
+        Framing::Whole => model::frame::Framing::Whole,
+        other => unreachable!("no backend that ships has {other:?}"),
+    }
+}
+
+/// The frames of a whole reply.
+pub(crate) fn frames(framing: model::frame::Framing, body: &[u8]) -> Frames {
+    let mut frames = Frames::default();
+    let mut framer = Framer::new(framing);
+    if framer.push(Nanos::ZERO, body, &mut frames).is_ok() {
+        framer.finish(Nanos::ZERO, &mut frames);
+    }
+    frames
+}
+
+/// The frames in batches whose lengths follow from a seed; of one frame each where it is 0.
+pub(crate) fn batches(frames: &Frames, seed: u8) -> Vec<Frames> {
+    let mut batches = Vec::new();
+    let mut dice = Cuts::new(seed, &[]);
+    let mut batch = Frames::default();
+    for frame in frames.each() {
+        batch.append(&frame);
+        if dice.below(5) == 0 {
+            batches.push(std::mem::take(&mut batch));
+        }
+    }
+    batches.extend((!batch.is_empty()).then_some(batch));
+    batches
+}

@@ -1,0 +1,125 @@
+//! Reading replies with the backends that ship, as components in the sandbox.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use plugins::PluginError;
+use plugins::backend::{Backend, Dialect};
+use plugins::load::{SearchPath, load};
+use plugins::sandbox::{Grants, Limits, LogBook};
+use runner_plugin::Error;
+use tokenizer::Tokenizer;
+
+use crate::backend::{CONFIGURED, Of, Question, Read, batches, frames, read};
+
+/// An engine's answer, read by a backend in the sandbox: the same comes out as natively, and nothing of it is the
+/// plugin's misbehaviour.
+pub fn component(data: &[u8]) {
+    thread_local! {
+        static DIALECTS: RefCell<BTreeMap<usize, Dialect>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    let question = Question::of(data);
+    let native = read(&question);
+    DIALECTS.with_borrow_mut(|dialects| {
+        let dialect = dialects
+            .entry(question.configured)
+            .or_insert_with(|| open(CONFIGURED[question.configured]));
+        match (question.of, native) {
+            (Of::Reply { streaming }, Read::Events(expected, end)) => {
+                let framing = dialect.framing(streaming).expect("it says how");
+                let frames = frames(framing.into(), question.body);
+                let mut events = Vec::new();
+                let mut state = Vec::new();
+                let mut ended = Ok(());
+                let mut before = 0;
+                for batch in batches(&frames, question.seed) {
+                    match dialect.decode(&state, &batch) {
+                        Ok(decoded) => {
+                            let indices = decoded.events.into_iter();
+                            events.extend(indices.map(|(frame, what)| (before + frame, what)));
+                            state = decoded.state;
+                            before += batch.len();
+                        }
+                        Err(error) => {
+                            ended = Err(error);
+                            break;
+                        }
+                    }
+                }
+                same(&expected, &events);
+                compare(end, ended);
+            }
+            (Of::Error { status }, Read::Refusal(expected)) => {
+                let refusal = dialect.explain(status, question.body).expect("it explains");
+                assert_eq!(
+                    format!("{:?}", expected.reason),
+                    format!("{:?}", refusal.reason)
+                );
+                said(&expected.message, &refusal.message);
+            }
+            (Of::Models, Read::Models(expected)) => {
+                compare(expected, dialect.read_models(question.body));
+            }
+            (Of::Metrics, Read::Metrics(expected)) => {
+                compare(expected, dialect.read_metrics(question.body));
+            }
+            (of, read) => unreachable!("{of:?} read as {read:?}"),
+        }
+    });
+}
+
+fn open((name, config): (&str, &str)) -> Dialect {
+    let search = SearchPath {
+        scenario: None,
+        folders: Vec::new(),
+        shipped: shipped::PLUGINS,
+    };
+    let plugin = load(&format!("backends/{name}.wasm"), &search)
+        .expect("the component is built: `cargo xtask plugins`");
+    let grants = Grants {
+        // Time is no part of what is checked: the machine may be busy.
+        limits: Limits {
+            backend_call_ms: 600_000,
+            ..Limits::default()
+        },
+        log: LogBook::default(),
+        files: Arc::new(BTreeMap::new()),
+        tokenizer: Arc::new(Tokenizer::bytes()),
+        seed: 1,
+    };
+    let config = serde_json::from_str(config).expect("the configuration is JSON");
+    Backend::new(plugin, &config, grants)
+        .and_then(|backend| backend.open())
+        .expect("it opens")
+}
+
+/// Compares what the bindings of both sides have as types of their own.
+fn same(expected: &impl Debug, seen: &impl Debug) {
+    assert_eq!(format!("{expected:?}"), format!("{seen:?}"));
+}
+
+fn compare<T: Debug, U: Debug>(expected: Result<T, Error>, seen: Result<U, PluginError>) {
+    match (expected, seen) {
+        (Ok(expected), Ok(seen)) => same(&expected, &seen),
+        (Err(Error::Protocol(expected)), Err(PluginError::Protocol { said: message, .. })) => {
+            said(&expected, &message)
+        }
+        (expected, seen) => panic!("natively {expected:?}, as a component {seen:?}"),
+    }
+}
+
+/// A message of a plugin, which the host shortens and makes fit for a terminal.
+fn said(expected: &str, seen: &str) {
+    let plain = |c: &char| c.is_alphanumeric();
+    assert!(
+        expected
+            .chars()
+            .filter(plain)
+            .zip(seen.chars().filter(plain))
+            .take(1000)
+            .all(|(a, b)| a == b),
+        "natively {expected:?}, as a component {seen:?}"
+    );
+}

@@ -1,0 +1,58 @@
+//! What is fuzzed: one function for each reader of bytes from outside, which panics where the reader breaks a promise.
+//!
+//! A function takes any bytes. Some of the first ones choose what the rest means (a framing, a backend, where a reply
+//! is cut), so that one corpus serves all of it. `cargo xtask fuzz` feeds them with inputs made up by libFuzzer; the
+//! test `replay` feeds them with the committed inputs, as part of the gate.
+//!
+//! This crate owns the promises that are checked. It leaves the readers to their crates and the fuzzer to the
+//! package in the folder above.
+#![forbid(unsafe_code)]
+
+mod audits;
+mod backend;
+mod bytes;
+mod component;
+mod framer;
+mod http1;
+mod outline;
+mod records;
+mod scenarios;
+mod scripts;
+mod sharegpt;
+mod tokenizers;
+mod traces;
+mod words;
+
+pub use audits::audit;
+pub use backend::decode;
+pub use component::component;
+pub use framer::framer;
+pub use http1::http1;
+pub use outline::outline;
+pub use records::records;
+pub use scenarios::scenario;
+pub use scripts::mock_script;
+pub use sharegpt::sharegpt;
+pub use tokenizers::tokenizer;
+pub use traces::trace;
+pub use words::words;
+
+/// A target: it takes any bytes, and panics where a promise is broken.
+pub type Target = fn(&[u8]);
+
+/// Every target, by the name of its binary, its corpus and its cases.
+pub const TARGETS: [(&str, Target); 13] = [
+    ("audit", audit),
+    ("component", component),
+    ("decode", decode),
+    ("framer", framer),
+    ("http1", http1),
+    ("mock_script", mock_script),
+    ("outline", outline),
+    ("records", records),
+    ("scenario", scenario),
+    ("sharegpt", sharegpt),
+    ("tokenizer", tokenizer),
+    ("trace", trace),
+    ("words", words),
+];

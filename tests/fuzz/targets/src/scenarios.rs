@@ -1,0 +1,59 @@
+//! Scenarios.
+
+use miette::Diagnostic;
+use reader::ScenarioError;
+use scenario::Scenario;
+
+/// A scenario's text: what is wrong with it is said in words with places within it; what is right can be shown, said
+/// again with flags, and laid over itself, and stays the same.
+pub fn scenario(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let scenario = match Scenario::parse("scenario.toml", text) {
+        Ok(scenario) => scenario,
+        Err(error) => return told(&error, text),
+    };
+    if let Err(error) = scenario.validate() {
+        told(&error, text);
+    }
+    let entries = scenario.entries();
+    let said = |scenario: &Scenario| -> Vec<(String, String)> {
+        let entries = scenario.entries().into_iter();
+        entries.map(|entry| (entry.path, entry.value)).collect()
+    };
+    let same = scenario.clone().overlay(scenario.clone());
+    assert_eq!(said(&scenario), said(&same), "laid over itself");
+    // Entries of lists have places, which an assignment cannot name.
+    if entries.iter().all(|entry| !entry.path.contains('[')) {
+        let assignments: Vec<String> = entries
+            .iter()
+            .map(|entry| format!("{}={}", entry.path, entry.value))
+            .collect();
+        let (again, problems) = Scenario::assigned(&assignments);
+        assert!(
+            problems.is_empty(),
+            "{assignments:?}: {}",
+            ScenarioError::new(problems)
+        );
+        assert_eq!(said(&scenario), said(&again), "with --set");
+    }
+}
+
+/// Mistakes that can be shown: each has words, and a place within the text.
+pub(crate) fn told(error: &ScenarioError, text: &str) {
+    assert!(!error.problems().is_empty());
+    assert!(!error.to_string().is_empty());
+    for problem in error.problems() {
+        assert!(!problem.message().is_empty());
+        for label in problem.labels().into_iter().flatten() {
+            let end = label.offset() + label.len();
+            assert!(end <= text.len(), "{problem}: a place behind the end");
+            if let Some(source) = problem.source_code() {
+                source
+                    .read_span(label.inner(), 1, 1)
+                    .expect("its lines can be shown");
+            }
+        }
+    }
+}
