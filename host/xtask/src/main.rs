@@ -7,6 +7,7 @@ mod dist;
 mod documents;
 mod examples;
 mod freeze;
+mod fuzz;
 mod guest;
 mod steps;
 mod toolchain;
@@ -27,6 +28,7 @@ cargo xtask COMMAND
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
   examples    build the examples in plugins/examples and run their cases, if the tools of their languages are available
   guide       build the user guide as a site with mdBook, to target/guide
+  fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
   freeze      copy the components of the frozen contract, tests/guests/frozen-*, to tests/versions
   help        print this text
 
@@ -52,6 +54,7 @@ fn run() -> Result<ExitCode> {
     let root = root()?;
     match command.to_str() {
         Some("demo") => return steps::demo(&root, &rest),
+        Some("fuzz") => return fuzz::fuzz(&root, &rest),
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),
