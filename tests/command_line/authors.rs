@@ -166,3 +166,27 @@ fn folders_that_are_no_projects() {
     }
     transcript("plugin-build-refused", &text);
 }
+
+#[test]
+fn names_of_files_cannot_steer_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("\u{1b}[2Jx\u{9b}");
+    std::fs::create_dir_all(project.join("cases")).unwrap();
+    std::fs::write(project.join("Cargo.toml"), "[package]\nname = 3\n").unwrap();
+    for command in ["build", "test", "check", "info"] {
+        let ended = run(runner()
+            .current_dir(folder.path())
+            .args(["plugin", command])
+            .arg(&project));
+        assert!(
+            !ended.stderr.contains(|c: char| c.is_control() && c != '\n'),
+            "{command}: {:?}",
+            ended.stderr
+        );
+        assert!(
+            ended.stderr.contains(r"\u{1b}[2Jx"),
+            "{command}: {:?}",
+            ended.stderr
+        );
+    }
+}

@@ -1,13 +1,13 @@
 //! How a plugin can fail. Messages from a plugin are always attributed to it.
 
-use super::clean::Clean;
 use super::instance::words;
+use model::clean::text;
 
 /// Why a plugin could not be used, or a call of it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// There is no such file, and no plugin of that name ships with the runner.
-    #[error("plugin `{asked}` not found: no such file here{searched}, and no plugin of that name ships with the runner{nearest}", asked = Clean(.asked), searched = Clean(.searched), nearest = Clean(.nearest))]
+    #[error("plugin `{asked}` not found: no such file here{searched}, and no plugin of that name ships with the runner{nearest}", asked = text(.asked), searched = text(.searched), nearest = text(.nearest))]
     NotFound {
         /// The name as the user gave it.
         asked: String,
@@ -17,7 +17,7 @@ pub enum PluginError {
         nearest: String,
     },
     /// The file could not be read.
-    #[error("plugin `{plugin}`: cannot read the file: {cause}", plugin = Clean(.plugin))]
+    #[error("plugin `{plugin}`: cannot read the file: {cause}", plugin = text(.plugin))]
     Unreadable {
         /// The plugin.
         plugin: String,
@@ -25,7 +25,7 @@ pub enum PluginError {
         cause: std::io::Error,
     },
     /// It is a folder.
-    #[error("plugin `{plugin}` is a folder; {what}", plugin = Clean(.plugin), what = Clean(.what))]
+    #[error("plugin `{plugin}` is a folder; {what}", plugin = text(.plugin), what = text(.what))]
     Folder {
         /// The folder.
         plugin: String,
@@ -33,7 +33,7 @@ pub enum PluginError {
         what: String,
     },
     /// The pinned digest is malformed.
-    #[error("plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this one {what}", plugin = Clean(.plugin), what = Clean(.what))]
+    #[error("plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this one {what}", plugin = text(.plugin), what = text(.what))]
     Pin {
         /// The plugin.
         plugin: String,
@@ -41,7 +41,7 @@ pub enum PluginError {
         what: String,
     },
     /// Its digest is not the pinned one.
-    #[error("plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; use the file that was pinned, or pin this one once you trust it", plugin = Clean(.plugin), origin = Clean(.origin), found = Clean(.found), pinned = Clean(.pinned))]
+    #[error("plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; use the file that was pinned, or pin this one once you trust it", plugin = text(.plugin), origin = text(.origin), found = text(.found), pinned = text(.pinned))]
     OtherDigest {
         /// The plugin.
         plugin: String,
@@ -53,7 +53,7 @@ pub enum PluginError {
         found: String,
     },
     /// It exceeds a limit of the sandbox.
-    #[error("plugin `{plugin}` is refused: {what}", plugin = Clean(.plugin), what = Clean(.what))]
+    #[error("plugin `{plugin}` is refused: {what}", plugin = text(.plugin), what = text(.what))]
     Excessive {
         /// The plugin.
         plugin: String,
@@ -61,7 +61,7 @@ pub enum PluginError {
         what: String,
     },
     /// The file is not a WebAssembly component.
-    #[error("plugin `{plugin}` {what}", plugin = Clean(.plugin), what = Clean(.what))]
+    #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
     NotComponent {
         /// The plugin.
         plugin: String,
@@ -69,7 +69,7 @@ pub enum PluginError {
         what: String,
     },
     /// It is a component, but not a runner plugin, or one for another version of the contract.
-    #[error("plugin `{plugin}` {what}", plugin = Clean(.plugin), what = Clean(.what))]
+    #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
     WrongWorld {
         /// The plugin.
         plugin: String,
@@ -77,7 +77,7 @@ pub enum PluginError {
         what: String,
     },
     /// It is a plugin of a different kind than the one asked for.
-    #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}", plugin = Clean(.plugin), place = Clean(.place))]
+    #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}", plugin = text(.plugin), place = text(.place))]
     WrongKind {
         /// The plugin.
         plugin: String,
@@ -89,7 +89,7 @@ pub enum PluginError {
         place: String,
     },
     /// It trapped, ran too long or used too much.
-    #[error("plugin `{plugin}` failed in `{call}`: {cause}", plugin = Clean(.plugin), cause = Clean(.cause))]
+    #[error("plugin `{plugin}` failed in `{call}`: {cause}", plugin = text(.plugin), cause = text(.cause))]
     Trapped {
         /// The plugin.
         plugin: String,
@@ -99,7 +99,7 @@ pub enum PluginError {
         cause: String,
     },
     /// It returned something that its contract forbids.
-    #[error("plugin `{plugin}` broke its contract in `{call}`: {what}", plugin = Clean(.plugin), what = Clean(.what))]
+    #[error("plugin `{plugin}` broke its contract in `{call}`: {what}", plugin = text(.plugin), what = text(.what))]
     Contract {
         /// The plugin.
         plugin: String,
@@ -109,7 +109,7 @@ pub enum PluginError {
         what: String,
     },
     /// It rejected its configuration.
-    #[error("plugin `{plugin}` refuses its configuration: {said}", plugin = Clean(.plugin), said = Clean(.said))]
+    #[error("plugin `{plugin}` refuses its configuration: {said}", plugin = text(.plugin), said = text(.said))]
     Config {
         /// The plugin.
         plugin: String,
@@ -117,7 +117,7 @@ pub enum PluginError {
         said: String,
     },
     /// It found an error in an input file.
-    #[error("plugin `{plugin}` cannot use its input: {said}", plugin = Clean(.plugin), said = Clean(.said))]
+    #[error("plugin `{plugin}` cannot use its input: {said}", plugin = text(.plugin), said = text(.said))]
     Input {
         /// The plugin.
         plugin: String,
@@ -125,7 +125,7 @@ pub enum PluginError {
         said: String,
     },
     /// The server sent something it does not understand.
-    #[error("plugin `{plugin}` does not understand the reply: {said}", plugin = Clean(.plugin), said = Clean(.said))]
+    #[error("plugin `{plugin}` does not understand the reply: {said}", plugin = text(.plugin), said = text(.said))]
     Protocol {
         /// The plugin.
         plugin: String,
@@ -133,7 +133,7 @@ pub enum PluginError {
         said: String,
     },
     /// It returned an error of another kind.
-    #[error("plugin `{plugin}` says: {said}", plugin = Clean(.plugin), said = Clean(.said))]
+    #[error("plugin `{plugin}` says: {said}", plugin = text(.plugin), said = text(.said))]
     Located {
         /// The plugin.
         plugin: String,

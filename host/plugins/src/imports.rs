@@ -2,9 +2,9 @@
 //!
 //! This module only decides; `sandbox` and `wasi` implement the imports.
 
-use super::clean::Clean;
 use super::contract::Contract;
 use super::outline::Outline;
+use model::clean;
 use model::plugin::Kind;
 
 /// Something that a component imports.
@@ -65,7 +65,7 @@ fn judge(name: &str, kind: Option<Kind>) -> Import {
         None => foreign(name),
     };
     Import {
-        name: Clean(name).to_string(),
+        name: clean::line(name).into_owned(),
         allowed,
         why,
     }

@@ -5,12 +5,12 @@ use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
 use super::bindings::types;
-use super::clean::steers;
 use super::contract::Contract;
 use super::error::PluginError;
 use super::load::Plugin;
 use super::sandbox::{self, Grants, Guest, arm, trapped};
 use super::wasi;
+use model::clean::unsafe_to_show;
 use model::plugin::Kind;
 use model::plugin::Limits;
 
@@ -311,7 +311,13 @@ pub(super) fn words(text: &str) -> String {
     let end = text.floor_char_boundary(text.len().min(WORDS));
     text[..end]
         .chars()
-        .map(|c| if steers(c) && c != '\n' { ' ' } else { c })
+        .map(|c| {
+            if unsafe_to_show(c) && c != '\n' {
+                ' '
+            } else {
+                c
+            }
+        })
         .collect::<String>()
         .trim()
         .to_owned()

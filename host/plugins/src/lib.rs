@@ -17,7 +17,6 @@ pub mod sandbox;
 pub mod scorer;
 
 mod bindings;
-mod clean;
 mod compile;
 mod contract;
 mod effort;

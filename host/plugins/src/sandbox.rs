@@ -14,11 +14,11 @@ use wasmtime::component::{HasSelf, Resource, ResourceTable};
 use wasmtime::{Config, Engine, Store, Trap};
 
 use super::bindings::{files, log, types};
-use super::clean::steers;
 use super::error::PluginError;
 use super::limits::{Exceeded, Tally, mebibytes};
 use super::wasi::Output;
 use ::tokenizer::Tokenizer;
+use model::clean::unsafe_to_show;
 use model::clock;
 use model::plugin::Kind;
 use model::random::SplitMix64;
@@ -352,7 +352,7 @@ fn one_line(message: &str) -> String {
     let end = message.floor_char_boundary(LOG_LINE_BYTES.min(message.len()));
     let mut line: String = message[..end]
         .chars()
-        .map(|c| if steers(c) { ' ' } else { c })
+        .map(|c| if unsafe_to_show(c) { ' ' } else { c })
         .collect();
     if end < message.len() {
         line.push('…');
