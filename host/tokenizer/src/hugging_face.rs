@@ -71,7 +71,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
     };
     let model = HuggingFace { model, expansion };
     // Some texts are beyond some vocabularies, which is no error yet; a panic would be one with any text.
-    if let Some(ids) = guarded(|| model.model.encode(PROBE, true))?.ok() {
+    if let Ok(ids) = guarded(|| model.model.encode(PROBE, true))? {
         let _ = guarded(|| model.model.decode(ids.get_ids(), false))?;
     }
     Ok(Read { facts, model })
