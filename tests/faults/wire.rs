@@ -342,13 +342,17 @@ fn floods_of_events() -> Vec<Flood> {
             "events without text",
             chunked.clone(),
             empty,
-            &[Class::FirstTokenTimeout, Class::RequestTimeout],
+            &[
+                Class::FirstTokenTimeout,
+                Class::RequestTimeout,
+                Class::Protocol,
+            ],
         ),
         (
             "an endless answer",
             chunked.clone(),
             events,
-            &[Class::Plugin, Class::RequestTimeout],
+            &[Class::Protocol, Class::RequestTimeout],
         ),
     ]
 }

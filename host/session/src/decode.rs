@@ -30,8 +30,12 @@ use report::record::RecordError;
 pub use failures::{FailureLimit, failed, fit};
 pub(crate) use spool::Spool;
 
-/// The maximum size of what is decoded from one reply, in bytes: a plugin can return far more than its input.
+/// The maximum size of what is decoded from one reply, in bytes: a server can go on for ever, and a plugin can return
+/// far more than its input.
 const ANSWER_BYTES: usize = 32 << 20;
+/// How many times larger than its input an answer may be before its size is the plugin's fault: the smallest frames
+/// are smaller than what an event of them counts as.
+const INFLATION: usize = 4;
 /// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses to the plugin and
 /// back with every batch, so the next batch waits for half as many bytes as it has: all together, a frame then
 /// crosses a few times, and not once for each read.
@@ -245,7 +249,11 @@ impl Decoder {
         self.shared
             .output_tokens
             .fetch_add(outputs, Ordering::Relaxed);
-        if answer.size() > ANSWER_BYTES {
+        answer.received += frames.bytes().len();
+        if answer.size() > ANSWER_BYTES && answer.size() / INFLATION < answer.received {
+            let what = format!("the reply goes on beyond {} MiB", ANSWER_BYTES >> 20);
+            answer.fault = Some(Fault::new(FailureClass::Protocol, what));
+        } else if answer.size() > ANSWER_BYTES {
             return Err(PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
                 call: "decode",

@@ -46,6 +46,8 @@ pub(super) struct Answer {
     pub(super) last_output: Nanos,
     pub(super) fault: Option<Fault>,
     has_text: bool,
+    /// Bytes of the frames that it was decoded from.
+    pub(super) received: usize,
 }
 
 /// Events with their text, one after the other.
