@@ -109,10 +109,8 @@ fn template(pieces: usize, ids: usize) -> Value {
 #[test]
 fn a_hostile_file_is_an_error_that_names_it() {
     let replace = |content: String| json!({"type": "Replace", "pattern": {"String": "a"}, "content": content});
-    let charsmap = {
-        // An index of nothing, and 6000 bytes of text behind it: zeros in base64 are `A`.
-        "AAAAA".to_owned() + &"Y2Nj".repeat(2_000)
-    };
+    // An index of no length (zeros, which are `A` in base64), and 6000 bytes of text behind it.
+    let charsmap = "AAAAAAAA".to_owned() + &"Y2Nj".repeat(2_000);
     let cases: Vec<(&str, String, &str)> = vec![
         ("empty", String::new(), "EOF"),
         ("no JSON", "{\"model\"".to_owned(), "EOF"),
