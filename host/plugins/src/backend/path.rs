@@ -7,8 +7,9 @@ const LONGEST: usize = 8 << 10;
 /// Whether a path begins with one `/`, leads nowhere but down, and says nothing in a second way.
 ///
 /// Servers differ in when they decode escapes, in what they take for a separator, and in what they cut off a segment
-/// at a semicolon. So an escape must not hide a separator, another escape or a control character, and dots must not lead
-/// upwards however they are written.
+/// at a semicolon. So an escape must not hide another escape, a delimiter or a control character, and dots must not lead
+/// upwards however they are written. An escaped slash may stand in a name, as in that of a model, where the path leads
+/// nowhere but down whether or not a server takes it for a separator.
 pub(super) fn is_plain(path: &str) -> bool {
     let visible = path
         .bytes()
@@ -22,9 +23,20 @@ pub(super) fn is_plain(path: &str) -> bool {
     while let Some(segment) = segments.next() {
         // Only the last segment may be empty: that is a slash at the end.
         let empty = segment.is_empty() && segments.peek().is_some();
-        whole &= !empty && decoded(segment).is_some_and(|segment| !leads_astray(&segment));
+        whole &= !empty && decoded(segment, b"\\%;?#").is_some_and(|name| is_downward(&name));
     }
-    whole && decoded(query).is_some() && !query.split(['/', '?']).any(|part| part == "..")
+    let upward = |query: Vec<u8>| {
+        let mut parts = query.split(|byte| b"/?".contains(byte));
+        parts.any(|part| part == b"..")
+    };
+    whole && decoded(query, b"").is_some_and(|query| !upward(query))
+}
+
+/// Whether a segment leads down, with each slash in it taken for a separator.
+fn is_downward(segment: &[u8]) -> bool {
+    let mut names = segment.split(|byte| *byte == b'/');
+    let whole = !segment.contains(&b'/');
+    names.all(|name| (whole || !name.is_empty()) && !leads_astray(name))
 }
 
 /// Whether a segment means the folder itself or the one above, with or without a parameter after a semicolon.
@@ -36,8 +48,8 @@ fn leads_astray(segment: &[u8]) -> bool {
     name == b"." || name == b".." || (name.is_empty() && !segment.is_empty())
 }
 
-/// The bytes that escapes stand for; absent where one is broken or stands for what must not be hidden.
-fn decoded(text: &str) -> Option<Vec<u8>> {
+/// The bytes that escapes stand for; absent where one is broken, or stands for a control character or one of `hidden`.
+fn decoded(text: &str, hidden: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
@@ -50,7 +62,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
             .ok()
             .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
         let byte = u8::from_str_radix(digits, 16).ok()?;
-        if byte.is_ascii_control() || b"/\\%;?#".contains(&byte) {
+        if byte.is_ascii_control() || hidden.contains(&byte) {
             return None;
         }
         decoded.push(byte);
@@ -74,6 +86,9 @@ mod tests {
             "/model/anthropic.claude-3:0/converse-stream",
             "/a..b/...c/.well-known/x..",
             "/models/m;v=2",
+            "/v2/models/my%20model%2F%C3%A4/generate_stream",
+            "/model/arn:aws:bedrock:inference-profile%2fus.claude/converse-stream",
+            "/a?model=org%2Fname%23x&next=%3Fy%25",
             "/caf%C3%A9",
             "/find?redirect=/a/b?c",
         ] {
@@ -100,7 +115,12 @@ mod tests {
             "/%2e/x",
             "/..%2fadmin",
             "/..%2Fadmin",
-            "/a%2fb",
+            "/a%2f..%2fb",
+            "/a%2f%2e%2e",
+            "/a%2f..;x%2fb",
+            "/%2fa",
+            "/a%2f",
+            "/a%2f%2fb",
             "/..%5cadmin",
             "/..\\admin",
             "/%252e%252e/admin",
@@ -127,6 +147,8 @@ mod tests {
             "/a?b=%0a",
             "/a?b=%",
             "/a?../../x",
+            "/a?%2e%2e/x",
+            "/a?..%2fx",
             "/a?b#c",
             "/é",
         ] {
