@@ -3,6 +3,7 @@
 mod limits;
 #[cfg(debug_assertions)]
 mod panics;
+mod phases;
 mod stops;
 
 use std::path::Path;

@@ -169,3 +169,31 @@ fn a_server_that_takes_no_connection_is_given_up() {
         ended.stdout
     );
 }
+
+/// Connections are opened ahead of the requests; the user need not wait for those that never open.
+#[test]
+fn an_interrupt_ends_the_opening_of_connections() {
+    let (address, is_endless) = narrow(3);
+    let folder = TempDir::new().unwrap();
+    let mut command = runner();
+    let flags = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 60 \
+                 --request-rate 20 --connect-timeout 1h";
+    command
+        .args(words(flags))
+        .args(["--base-url", &format!("http://{address}")]);
+    let process = Process::start(command.current_dir(folder.path()));
+    std::thread::sleep(Duration::from_secs(3));
+    if is_endless.try_recv().is_ok() {
+        eprintln!("skipped: this system's queues of connections have no end");
+        return;
+    }
+    process.signal("INT");
+    let ended = process.end().with_code(130);
+    assert!(
+        ended
+            .stdout
+            .contains("suspect interrupted: the run was stopped"),
+        "{ended:#?}"
+    );
+    assert!(exchanges(folder.path()).is_empty());
+}

@@ -14,7 +14,7 @@ use crossbeam_channel::RecvTimeoutError;
 use crate::pace::Signal;
 use crate::vitals::Vitals;
 
-/// How often a waiting caller looks whether the run was stopped.
+/// How often a waiting caller looks whether it should wait no longer.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Starts the threads of one run.
@@ -100,6 +100,20 @@ impl Crew {
         name: &str,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Option<T>> {
+        self.until(|| self.signal.is_stopped(), name, body)
+    }
+
+    /// Does this on a thread of its own, and waits for it until it is given up: then it is left to itself. `None` if it
+    /// was given up, or it panicked.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub fn until<T: Send + 'static>(
+        &self,
+        given_up: impl Fn() -> bool,
+        name: &str,
+        body: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<Option<T>> {
         let (tell, told) = crossbeam_channel::bounded(1);
         let waited_for = self.start(name, None, move || {
             // If nobody waits any more, nobody needs it.
@@ -108,7 +122,7 @@ impl Crew {
         loop {
             match told.recv_timeout(GLANCE) {
                 Ok(done) => return Ok(Some(done)),
-                Err(RecvTimeoutError::Timeout) if self.signal.is_stopped() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if given_up() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     // It panicked; its end is awaited, because only then it is known why.

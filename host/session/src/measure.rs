@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::crew::{Crew, trip};
 use load::pace::Signal;
@@ -342,18 +342,28 @@ impl Kept {
             server,
             mut kept,
         } = self;
-        let assessed = crew.guard("assess", || {
-            trip("assess");
-            let exchanges = folder.read()?;
-            assess_read(exchanges, &run.tokenizer, &run.scorers, &given_up)
-        });
-        let assessment = match (assessed.transpose()?.flatten(), crew.panicked()) {
-            (Some(assessment), _) => assessment,
-            (None, panicked) => {
-                let why = match panicked {
-                    Some(panicked) => RunError::Panicked(panicked),
-                    None => RunError::Unassessed,
-                };
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let work = {
+            let (folder, abandoned) = (folder.clone(), Arc::clone(&abandoned));
+            let (tokenizer, scorers) = (Arc::clone(&run.tokenizer), run.scorers.clone());
+            move || {
+                trip("assess");
+                let given_up = || abandoned.load(Ordering::Relaxed);
+                assess_read(folder.read()?, &tokenizer, &scorers, given_up)
+            }
+        };
+        // A scorer may not return for as long as its limit is, which is up to the user.
+        let assessed = crew.until(given_up, "assess", work);
+        abandoned.store(true, Ordering::Relaxed);
+        let (assessed, unable) = match assessed {
+            Ok(assessed) => (assessed.transpose()?.flatten(), None),
+            Err(cause) => (None, Some(RunError::Thread(cause))),
+        };
+        let assessment = match assessed {
+            Some(assessment) => assessment,
+            None => {
+                let panicked = crew.panicked().map(RunError::Panicked);
+                let why = unable.or(panicked).unwrap_or(RunError::Unassessed);
                 let mut none = Assessment::default();
                 none.failed(why.to_string());
                 ended = ended.and(Err(why));

@@ -1,0 +1,151 @@
+//! An interrupt while something else than a reply of the measurement is waited for: a connection, an answer about the
+//! server itself, a plugin that does not return. It ends the run soon, and keeps what was measured.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{RUNS, count, exchanges, line, report};
+use crate::hostile_guests::fixture::{DATASET, SCORER, components};
+use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner, words};
+use crate::support::raw::{Act, Raw, wait, whole};
+
+/// Longer than any test waits.
+fn silence() -> Vec<Act> {
+    vec![wait(3_600_000)]
+}
+
+/// Ten requests to a server that is asked about itself.
+fn start(url: &str, folder: &Path, flags: &str) -> Process {
+    let line = "--backend vllm --model mock --dataset-name random --random-input-len 8 --random-output-len 2 \
+                --num-prompts 10 --warmup-requests 1";
+    let mut command = runner();
+    command
+        .args(words(line))
+        .args(words(flags))
+        .args(["--base-url", url])
+        .current_dir(folder);
+    Process::start(&mut command)
+}
+
+fn until_asked(process: &mut Process, server: &Arc<Raw>, route: &str, times: usize) {
+    process.until("the server is asked", |_| {
+        let requests = server.requests();
+        requests.iter().filter(|r| r.starts_with(route)).count() == times
+    });
+}
+
+fn interrupted(process: Process) -> Ended {
+    process.signal("INT");
+    process.end().with_code(130)
+}
+
+#[test]
+fn a_cache_that_is_never_flushed() {
+    let (folder, route) = (TempDir::new().unwrap(), "POST /reset_prefix_cache");
+    let server = Raw::routing([(route, vec![silence()])]);
+    let listening = server.listen();
+    let mut process = start(&listening.url, folder.path(), "--flush-cache");
+    until_asked(&mut process, &server, route, 1);
+    interrupted(process);
+    assert_eq!(exchanges(folder.path()).len(), 1, "the warm-up's");
+}
+
+#[test]
+fn metrics_that_never_come() {
+    let (folder, route) = (TempDir::new().unwrap(), "GET /metrics");
+    let server = Raw::routing([(route, vec![silence()])]);
+    let listening = server.listen();
+    let mut process = start(&listening.url, folder.path(), "--server-metrics");
+    until_asked(&mut process, &server, route, 1);
+    interrupted(process);
+    assert_eq!(exchanges(folder.path()).len(), 1, "the warm-up's");
+}
+
+/// The measurement is over: nothing of it is lost, and the report says what could not be read.
+#[test]
+fn metrics_that_come_only_once() {
+    let (folder, route) = (TempDir::new().unwrap(), "GET /metrics");
+    let first = whole("200 OK", "vllm:prompt_tokens_total 5\n");
+    let server = Raw::routing([(route, vec![first, silence()])]);
+    let listening = server.listen();
+    let mut process = start(&listening.url, folder.path(), "--server-metrics");
+    until_asked(&mut process, &server, route, 2);
+    let ended = interrupted(process);
+    assert_eq!(count(&exchanges(folder.path()), None), 11);
+    assert!(
+        ended
+            .stdout
+            .contains("the run was stopped before it answered"),
+        "{ended:#?}"
+    );
+    assert_eq!(report(folder.path()).stdout, ended.stdout);
+}
+
+fn scenario(folder: &Path, url: &str, dataset: &str, more: &str) -> Process {
+    let path = folder.join("hangs.toml");
+    let text = format!(
+        "name = 'hangs'\n\
+         target = {{ base-url = '{url}', model = 'mock' }}\n\
+         [backend]\nplugin = 'backends/vllm.wasm'\n\
+         [dataset]\nplugin = '{DATASET}'\nconfig = {{ {dataset} }}\n\
+         [sandbox]\ndataset-call = '1h'\nscorer-call = '1h'\n\
+         [load]\nconcurrency = 2\nwarmup = 0\n{more}"
+    );
+    std::fs::write(&path, text).unwrap();
+    let mut command = runner();
+    command.arg("run").arg(path).current_dir(folder);
+    Process::start(command.env("RUNNER_PLUGIN_PATH", components()))
+}
+
+/// Before the first request is ready, and while others are answered.
+#[test]
+fn a_dataset_that_does_not_return() {
+    for (at, measured) in [(0, false), (400, true)] {
+        let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--itl", "1ms"]));
+        let dataset = format!("call = 'next', misbehave = 'loop', only-at = {at}");
+        let mut process = scenario(folder.path(), &mock.url, &dataset, "requests = 20000\n");
+        match measured {
+            true => process.until("records are flushed", |_| {
+                has_records(&folder.path().join(RUNS))
+            }),
+            false => std::thread::sleep(Duration::from_secs(2)),
+        }
+        interrupted(process);
+        assert_eq!(count(&exchanges(folder.path()), None) > 0, measured);
+        assert!(only_run(&folder.path().join(RUNS)).is_some());
+    }
+}
+
+/// Every answer is on disk when they are judged.
+#[test]
+fn a_scorer_that_does_not_return() {
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--itl", "1ms"]));
+    let load = format!(
+        "requests = 6\n[[scorers]]\nplugin = '{SCORER}'\n\
+         config = {{ call = 'score', misbehave = 'loop' }}\n"
+    );
+    let mut process = scenario(folder.path(), &mock.url, "", &load);
+    process.until("all are answered", |_| {
+        let metrics = mock.metrics();
+        let mut finished = metrics
+            .lines()
+            .filter(|line| line.starts_with("vllm:request_success_total"));
+        finished.any(|line| line.ends_with(" 6") || line.ends_with(" 6.0"))
+    });
+    process.signal("INT");
+    process.until("it is heard", |process| {
+        process.stderr().contains("interrupted: ")
+    });
+    let judging = "interrupted: reporting without counting and judging the answers";
+    if !process.stderr().contains(judging) {
+        // It came before the last reply was taken.
+        std::thread::sleep(Duration::from_secs(2));
+        process.signal("INT");
+    }
+    let ended = process.end().with_code(130);
+    assert!(ended.stderr.contains(judging), "{ended:#?}");
+    assert_eq!(count(&exchanges(folder.path()), None), 6);
+}
