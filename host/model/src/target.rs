@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use crate::exchange::Reply;
 
@@ -54,7 +54,7 @@ impl Target {
         // A port that is no number from 0 to 65535 must not become the default one.
         let after_host = &authority.as_str()[authority.host().len()..];
         let has_port = authority.port_u16().is_some() || matches!(after_host, "" | ":");
-        if authority.host().is_empty() || !has_port {
+        if !is_host(authority.host()) || !has_port {
             return Err(not_url());
         }
         let tls = match uri.scheme_str() {
@@ -124,6 +124,17 @@ impl Target {
     /// The resolver's error.
     pub fn resolve(&self) -> std::io::Result<Vec<SocketAddr>> {
         Ok((self.host(), self.port).to_socket_addrs()?.collect())
+    }
+}
+
+/// Whether this is a name, an address, or an address of IPv6 in brackets.
+fn is_host(host: &str) -> bool {
+    match host.strip_prefix('[') {
+        Some(rest) => {
+            let address = rest.strip_suffix(']').map(str::parse::<Ipv6Addr>);
+            matches!(address, Some(Ok(_)))
+        }
+        None => !host.is_empty() && !host.contains(['[', ']']),
     }
 }
 
@@ -243,6 +254,10 @@ mod tests {
             "http://:.0.",
             "http://h:99999",
             "http://h:x",
+            "http://[]",
+            "http://[]:80",
+            "http://[localhost]",
+            "http://[::1",
         ] {
             assert!(
                 matches!(Target::parse(url), Err(TargetError::NotUrl { .. })),
