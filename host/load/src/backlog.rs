@@ -20,6 +20,10 @@ pub const BOUND: usize = 32 << 20;
 /// A stream that waited, and of which this much had come in the meantime, may have made its engine wait: the
 /// smallest receive buffer that Linux gives a connection has room for twice as much.
 const THROTTLED_BYTES: usize = 32 << 10;
+/// The same of a reply that shares a connection: about as much of the connection's window is its own.
+const THROTTLED_SHARED_BYTES: usize = 10 << 10;
+/// What came during a shorter wait is stamped well enough.
+const LATE: Nanos = Nanos(10_000_000);
 /// The most periods of waiting that are kept one by one.
 const PERIODS: usize = 64;
 
@@ -38,7 +42,7 @@ pub struct Backlog {
     peak: AtomicUsize,
     /// The stream that may read although the bound is reached, as its number plus one; else 0.
     exempt: AtomicU64,
-    /// Readers that wait. It is also the lock of `closed_since`.
+    /// Readers that wait.
     waiting: Mutex<Waiting>,
     /// Changes when readers are woken.
     round: AtomicU64,
@@ -61,6 +65,8 @@ struct Seen {
     more_periods: u64,
     waited: Nanos,
     throttled_from: Option<Nanos>,
+    /// The longest wait during which something came.
+    late: Nanos,
 }
 
 /// Bytes that are counted in a [`Backlog`] until this is dropped.
@@ -95,6 +101,12 @@ impl Backlog {
         self.all.load(Ordering::Relaxed)
     }
 
+    /// Whether half of the bound are pieces that more bytes must complete: then no stream should hold more than it must.
+    pub fn is_tight(&self) -> bool {
+        let queued = self.queued.load(Ordering::Relaxed);
+        self.bytes().saturating_sub(queued) >= self.bound / 2
+    }
+
     /// Counts bytes that stay until more is read: a piece of a frame, or of an answer.
     pub fn hold(self: &Arc<Self>) -> Held {
         Held {
@@ -117,9 +129,9 @@ impl Backlog {
 
     fn add(&self, bytes: usize, is_queued: bool) {
         if is_queued {
-            self.queued.fetch_add(bytes, Ordering::AcqRel);
+            self.queued.fetch_add(bytes, Ordering::SeqCst);
         }
-        let all = self.all.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let all = self.all.fetch_add(bytes, Ordering::SeqCst) + bytes;
         // Threads share the place, and seldom have anything new to put there.
         if all > self.peak.load(Ordering::Relaxed) {
             self.peak.fetch_max(all, Ordering::Relaxed);
@@ -127,14 +139,15 @@ impl Backlog {
     }
 
     fn release(&self, bytes: usize, is_queued: bool) {
-        let before = self.all.fetch_sub(bytes, Ordering::AcqRel);
+        let before = self.all.fetch_sub(bytes, Ordering::SeqCst);
         let left = before - bytes;
         let resume = self.bound - self.bound / 4;
         let mut wake = before >= resume && left < resume;
         if is_queued {
-            let queued = self.queued.fetch_sub(bytes, Ordering::AcqRel) - bytes;
-            // Nothing more is released unless somebody reads on.
-            wake |= queued == 0 && left >= resume;
+            let queued = self.queued.fetch_sub(bytes, Ordering::SeqCst) - bytes;
+            // Nothing more is released unless somebody reads on. Others may have read in between, so both are looked
+            // at again, in the order in which a stream that comes to wait looks at them.
+            wake |= queued == 0 && self.all.load(Ordering::SeqCst) >= resume;
         }
         if wake {
             self.wake();
@@ -162,19 +175,19 @@ impl Backlog {
 
     /// Whether a stream may read now.
     fn admits(&self, stream: u64) -> bool {
-        let all = self.all.load(Ordering::Acquire);
-        if all < self.bound {
-            return true;
-        }
-        let own = stream.wrapping_add(1);
-        if self.exempt.load(Ordering::Acquire) == own {
+        if self.all.load(Ordering::SeqCst) < self.bound || self.is_exempt(stream) {
             return true;
         }
         // What is held are pieces, which more bytes must complete: one stream at a time goes on.
-        self.queued.load(Ordering::Acquire) == 0
+        let own = stream.wrapping_add(1);
+        self.queued.load(Ordering::SeqCst) == 0
             && (self.exempt)
                 .compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire)
                 .is_ok()
+    }
+
+    fn is_exempt(&self, stream: u64) -> bool {
+        self.exempt.load(Ordering::Acquire) == stream.wrapping_add(1)
     }
 
     /// The stream needs no exemption any more.
@@ -190,7 +203,12 @@ impl Backlog {
 
     /// Forgets what was seen so far: the measurement begins.
     pub fn restart(&self) {
-        self.lock().seen = Seen::default();
+        let mut waiting = self.lock();
+        waiting.seen = Seen::default();
+        if let Some(since) = &mut waiting.since {
+            *since = self.clock.now();
+        }
+        drop(waiting);
         self.peak.store(self.bytes(), Ordering::Relaxed);
     }
 
@@ -212,6 +230,7 @@ impl Backlog {
                     .map(|(from, to)| (seconds(*from), seconds(*to)))
                     .collect(),
                 throttled_from_s: seen.throttled_from.map(seconds),
+                late_s: (seen.late > Nanos::ZERO).then(|| seen.late.as_secs_f64()),
             }),
         }
     }
@@ -265,12 +284,16 @@ impl Drop for Held {
 pub struct Gate {
     backlog: Arc<Backlog>,
     stream: u64,
+    /// Whether others have the same number, because they share a connection.
+    is_shared: bool,
+    /// Whether bytes were read since that was last asked.
+    has_read: bool,
     /// The round in which it last left its waker.
     asked: Option<u64>,
     /// When it came to wait.
     since: Option<Nanos>,
-    /// The beginning of the last wait, and the bytes that came right after it.
-    after: Option<(Nanos, usize)>,
+    /// The last wait, from and to, and the bytes that came right after it.
+    after: Option<(Nanos, Nanos, usize)>,
 }
 
 impl Gate {
@@ -279,10 +302,29 @@ impl Gate {
         Gate {
             backlog: Arc::clone(backlog),
             stream,
+            is_shared: false,
+            has_read: false,
             asked: None,
             since: None,
             after: None,
         }
+    }
+
+    /// The stream shares a connection of this number with others, and its window: what one of them leaves unread keeps
+    /// the others from reading. So they go on together.
+    pub fn share(&mut self, connection: u64) {
+        self.stream = connection;
+        self.is_shared = true;
+    }
+
+    /// Whether the stream reads although the bound is reached.
+    pub fn is_exempt(&self) -> bool {
+        self.backlog.is_exempt(self.stream)
+    }
+
+    /// Whether bytes were read since this was last asked.
+    pub fn has_read(&mut self) -> bool {
+        std::mem::take(&mut self.has_read)
     }
 
     /// Whether the stream waits.
@@ -310,6 +352,7 @@ impl Gate {
         // Room may have come between the look and the waker.
         if self.backlog.admits(self.stream) {
             self.open();
+            self.backlog.wake();
             return Poll::Ready(());
         }
         Poll::Pending
@@ -317,29 +360,45 @@ impl Gate {
 
     fn open(&mut self) {
         if let Some(since) = self.since.take() {
-            self.after = Some((since, 0));
+            self.after = Some((since, self.backlog.clock.now(), 0));
         }
     }
 
     /// Bytes were read.
     pub fn read(&mut self, bytes: usize) {
-        if let Some((_, waited)) = &mut self.after {
+        self.has_read = true;
+        if let Some((.., waited)) = &mut self.after {
             *waited += bytes;
         }
     }
 
-    /// What was read right after a wait says whether the engine had to wait too.
+    /// What was read right after a wait says whether the engine had to wait too, and how late it may be stamped: what
+    /// is read at once has the time of its last packet.
     fn settle(&mut self) {
-        if let Some((since, bytes)) = self.after.take()
-            && bytes >= THROTTLED_BYTES
-        {
-            let mut waiting = self.backlog.lock();
-            let from = &mut waiting.seen.throttled_from;
+        let Some((since, until, bytes)) = self.after.take() else {
+            return;
+        };
+        let throttled = match self.is_shared {
+            true => THROTTLED_SHARED_BYTES,
+            false => THROTTLED_BYTES,
+        };
+        let late = until.since(since);
+        let is_late = bytes > 0 && late >= LATE;
+        if !is_late && bytes < throttled {
+            return;
+        }
+        let mut waiting = self.backlog.lock();
+        let seen = &mut waiting.seen;
+        if is_late {
+            seen.late = seen.late.max(late);
+        }
+        if bytes >= throttled {
+            let from = &mut seen.throttled_from;
             *from = Some(from.map_or(since, |from| from.min(since)));
         }
     }
 
-    /// A frame is complete and was passed on.
+    /// A frame is complete and was passed on, or another stream should go on.
     pub fn passed_on(&self) {
         self.backlog.end_exemption(self.stream);
     }

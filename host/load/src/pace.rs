@@ -131,8 +131,10 @@ impl Signal {
 
     /// A worker is gone: its replies will never end.
     pub fn break_down(&self) {
+        // In this order: whoever sees that it is broken must see that replies are not waited for.
+        self.0.aborted.store(true, Ordering::Release);
         self.0.broken.store(true, Ordering::Release);
-        self.abort();
+        self.stop();
     }
 
     /// Whether [`Signal::break_down`] was called.

@@ -149,6 +149,14 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
+    /// What the replies that share this connection know it by, where it can be shared.
+    pub fn shared(&self) -> Option<u64> {
+        match self {
+            Connection::Http1(_) => None,
+            Connection::Http2(stream) => Some(stream.number()),
+        }
+    }
+
     /// It was opened because a request found none.
     pub fn waited(&mut self) {
         match self {

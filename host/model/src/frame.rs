@@ -401,7 +401,8 @@ impl Framer {
 
     /// How much memory it takes for the frame that is not complete.
     pub fn memory(&self) -> usize {
-        self.line.capacity() + self.data.capacity()
+        let name = self.name.as_ref().map_or(0, String::capacity);
+        self.line.capacity() + self.data.capacity() + name
     }
 
     /// The reply broke off; `at` is when that was seen. Unlike one that ended, what came of a whole reply is unfinished.

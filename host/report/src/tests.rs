@@ -359,6 +359,7 @@ fn watched() -> Client {
                 seconds: 2.5,
                 from_to_s: vec![(3.0, 5.5)],
                 throttled_from_s: None,
+                late_s: None,
             }),
         }),
         machine: Some(Machine {

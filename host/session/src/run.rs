@@ -11,6 +11,7 @@ use crate::decode::FailureLimit;
 use crate::decode::threads::most;
 use crate::prepare::Preparation;
 use load::crew::{Crew, Panicked};
+use load::drive::Order;
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
 use load::pace::Signal;
@@ -258,6 +259,12 @@ where
     let conducted = control.crew.guard("pace", || {
         pollster::block_on(stage.conduct(&orders, prepared))
     });
+    if control.signal.is_aborted() {
+        // The pacer may have panicked before it could say so.
+        for worker in &orders {
+            worker.put(Order::Abort);
+        }
+    }
     drop(orders);
     let mut conducted = conducted.unwrap_or(Ok(()));
     for thread in threads {

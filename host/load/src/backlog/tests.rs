@@ -121,6 +121,58 @@ fn what_came_during_a_wait_says_whether_the_engine_waited() {
 }
 
 #[test]
+fn what_came_during_a_long_wait_may_be_stamped_late() {
+    for (bytes, is_late) in [(0, false), (1, true)] {
+        let backlog = backlog(100);
+        let mut stream = Stream::new(&backlog, 0);
+        let queued = backlog.queue(100);
+        assert!(!stream.may_read());
+        std::thread::sleep(std::time::Duration::from(LATE));
+        drop(queued);
+        assert!(stream.may_read());
+        stream.gate.read(bytes);
+        assert!(stream.may_read());
+        let held_back = backlog.figures(Nanos::ZERO).held_back.unwrap();
+        assert_eq!(held_back.throttled_from_s, None);
+        let late = held_back.late_s;
+        assert_eq!(late.is_some_and(|late| late >= 0.01), is_late, "{late:?}");
+    }
+}
+
+/// Replies that share a connection share its window: one that stops reading would keep the others from it.
+#[test]
+fn streams_of_one_connection_go_on_together() {
+    let backlog = backlog(100);
+    let mut pieces = backlog.hold();
+    pieces.set(40);
+    let queued = backlog.queue(60);
+    let [mut one, mut other, mut elsewhere] = [0, 1, 2].map(|number| Stream::new(&backlog, number));
+    for shared in [&mut one, &mut other] {
+        shared.gate.share(1 << 63);
+        assert!(!shared.may_read());
+    }
+    assert!(!elsewhere.may_read());
+    pieces.set(120);
+    drop(queued);
+    assert_eq!(other.woken(), 1, "all look again");
+    assert!(one.may_read() && one.gate.is_exempt());
+    assert!(other.may_read() && !elsewhere.may_read());
+    other.gate.passed_on();
+    assert!(elsewhere.may_read() && !one.may_read());
+}
+
+#[test]
+fn what_is_queued_does_not_make_it_tight() {
+    let backlog = backlog(100);
+    let _queued = backlog.queue(90);
+    let mut pieces = backlog.hold();
+    pieces.set(49);
+    assert!(!backlog.is_tight());
+    pieces.set(50);
+    assert!(backlog.is_tight());
+}
+
+#[test]
 fn a_new_measurement_begins_with_nothing_seen() {
     let backlog = backlog(100);
     let mut stream = Stream::new(&backlog, 0);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-use super::{Opened, Worker};
+use super::{Opened, Worker, passed_on};
 use crate::pace::Signal;
 use crate::transport::{Connect, Connection, SHARED_BY};
 use model::clock::Clock;
@@ -70,7 +70,19 @@ struct Opening {
     waiting: Cell<usize>,
     /// Why there is none, once that is known.
     result: OnceCell<Result<(), Refusal>>,
+    /// Whether the task that opens it is gone.
+    is_over: Cell<bool>,
     ended: Notify,
+}
+
+/// Tells those who wait for a connection that its task is gone, however it went.
+struct Over(Rc<Opening>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.is_over.set(true);
+        self.0.ended.notify_waiters();
+    }
 }
 
 impl<C: Connect + Clone + 'static> Pool<C> {
@@ -119,7 +131,9 @@ impl<C: Connect + Clone + 'static> Pool<C> {
                 }
             });
         }
-        while openers.join_next().await.is_some() {}
+        while let Some(ended) = openers.join_next().await {
+            passed_on(ended);
+        }
     }
 
     /// Opens one connection to a target ahead of need, unless one that can be shared is there.
@@ -190,7 +204,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     }
 
     /// A slot on a shared connection. Where none is free, connections are opened, one for as many requests as can
-    /// share it; a request waits for the one that was begun for it, and no longer than opening it may take.
+    /// share it; a request waits for one that was begun, and for the next if others have taken all its places.
     async fn shared(
         self: &Rc<Self>,
         target: u32,
@@ -216,6 +230,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         place.openings.borrow_mut().push(Rc::clone(&opening));
         let (pool, begun) = (Rc::clone(self), Rc::clone(&opening));
         tokio::task::spawn_local(async move {
+            let _over = Over(Rc::clone(&begun));
             let opened = pool.open(target).await;
             let place = pool.place(target);
             let mut openings = place.openings.borrow_mut();
@@ -230,7 +245,6 @@ impl<C: Connect + Clone + 'static> Pool<C> {
                 idle.push_back(connection);
             });
             let _ = begun.result.set(result);
-            begun.ended.notify_waiters();
         });
         opening
     }
@@ -288,6 +302,11 @@ impl Opening {
             if let Some(result) = self.result.get() {
                 return result.clone();
             }
+            // So the panic reaches the worker, whose task this is.
+            assert!(
+                !self.is_over.get(),
+                "the task that opens a connection panicked"
+            );
             ended.await;
         }
     }
@@ -305,7 +324,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
         self.next += 1;
         self.order.push_back((number, Arc::clone(&session)));
         self.connections.insert(session, (number, connection));
-        while self.connections.len() > KEPT || self.order.len() > 2 * KEPT {
+        if self.order.len() > 2 * KEPT {
+            let Kept {
+                connections, order, ..
+            } = self;
+            order.retain(|(number, session)| {
+                (connections.get(session)).is_some_and(|(own, _)| own == number)
+            });
+        }
+        while self.connections.len() > KEPT {
             self.close_first();
         }
     }

@@ -1,6 +1,7 @@
 //! Reads one reply: passes frames to the decode thread, and applies the timeouts.
 
 use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,6 +33,10 @@ const BATCH_BYTES: usize = 8 << 10;
 /// Or the frames of this much time, because what is shown during a run must be current.
 const BATCH_TIME: Nanos = Nanos(1_000_000_000);
 
+/// A reply that may be read although the bound is reached, and of which nothing more came for this long, lets another one
+/// go on.
+const STALLED: Duration = Duration::from_millis(100);
+
 /// Why there is no head of a reply.
 pub(super) enum NoHead {
     /// The request was sent in vain, or it took too long.
@@ -54,6 +59,8 @@ pub(super) struct Reading<'r> {
     timer: TokenTimer,
     backlog: Arc<Backlog>,
     gate: Gate,
+    /// Rings when nothing came for a while, where others wait for this reply.
+    stall: Option<Pin<Box<Sleep>>>,
     /// Counts the pieces and frames that are held here.
     held: Held,
 }
@@ -77,6 +84,7 @@ impl<'r> Reading<'r> {
             timer: TokenTimer::new(worker.clock, worker.timeouts),
             backlog: Arc::clone(&worker.backlog),
             gate: Gate::new(&worker.backlog, key),
+            stall: None,
             held: worker.backlog.hold(),
         }
     }
@@ -110,6 +118,9 @@ impl<'r> Reading<'r> {
         Io: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let marks = Rc::clone(self.marks);
+        if let Some(shared) = connection.shared() {
+            self.gate.share(shared);
+        }
         let read = poll_fn(|cx| {
             if self.poll_gate(cx).is_pending() {
                 return Poll::Pending;
@@ -130,6 +141,7 @@ impl<'r> Reading<'r> {
                 let now = self.timer.clock.now();
                 return Poll::Ready((Some(End::Broke(class, what)), now));
             }
+            self.poll_stall(cx);
             Poll::Pending
         });
         let (broke, at) = read.await;
@@ -189,9 +201,30 @@ impl<'r> Reading<'r> {
             Poll::Pending => {
                 // What is complete can be decoded, and makes room.
                 self.hand_on();
+                self.frames = Frames::default();
                 self.count();
                 Poll::Pending
             }
+        }
+    }
+
+    /// Lets another reply go on where this one may be read although the bound is reached, and there is nothing to read.
+    fn poll_stall(&mut self, cx: &mut Context<'_>) {
+        let has_read = self.gate.has_read();
+        if !self.gate.is_exempt() {
+            self.stall = None;
+            return;
+        }
+        if has_read {
+            self.stall = Some(Box::pin(tokio::time::sleep(STALLED)));
+        }
+        let is_over = match &mut self.stall {
+            Some(stall) => stall.as_mut().poll(cx).is_ready(),
+            None => true,
+        };
+        if is_over {
+            self.stall = None;
+            self.gate.passed_on();
         }
     }
 
@@ -206,8 +239,10 @@ impl<'r> Reading<'r> {
             return;
         }
         self.handed_on = true;
-        // The next batch is likely to be as large as a full one; the first of a reply is one frame.
+        // The next batch is likely to be as large as a full one; the first of a reply is one frame. What waits for its
+        // batch fills the bound too, where there are many replies.
         let room = match self.frames.len() {
+            _ if self.backlog.is_tight() => (0, 0),
             0..=1 => (0, 0),
             frames => (
                 frames.min(BATCH_FRAMES),
@@ -274,6 +309,7 @@ impl Sink for Reading<'_> {
             self.held_since = at;
         }
         if !self.handed_on
+            || self.backlog.is_tight()
             || self.frames.len() >= BATCH_FRAMES
             || self.frames.bytes().len() >= BATCH_BYTES
             || at.since(self.held_since) >= BATCH_TIME

@@ -122,6 +122,11 @@ impl Stream {
         !self.sender.is_closed() && self.shared.outgoing.is_sure()
     }
 
+    /// What tells this connection from others of the process, and from the numbers of requests.
+    pub fn number(&self) -> u64 {
+        Rc::as_ptr(&self.shared).addr() as u64 | 1 << 63
+    }
+
     /// Another place, if there is one.
     pub fn share(&self) -> Option<Self> {
         let taken = self.shared.taken.get();

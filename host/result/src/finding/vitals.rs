@@ -218,12 +218,21 @@ pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
             why: "latencies, rates and throughput from then on are this client's, not the engine's".into(),
             advice: advice.into(),
         },
-        None => Finding {
-            id: Id::HeldBack,
-            severity: Severity::Note,
-            seen: waits,
-            why: "the system took in what came meanwhile, and stamped it; so the engine did not wait, and times are correct".into(),
-            advice: advice.into(),
+        None => match held.late_s {
+            Some(late) => Finding {
+                id: Id::HeldBack,
+                severity: Severity::Suspect,
+                seen: format!("{waits}; what came meanwhile may be stamped up to {late:.2} s late"),
+                why: "the system took in what came meanwhile, so the engine did not wait; but what is read at once has the time of its last packet, which moves tokens together".into(),
+                advice: advice.into(),
+            },
+            None => Finding {
+                id: Id::HeldBack,
+                severity: Severity::Note,
+                seen: waits,
+                why: "nothing to speak of came meanwhile, so the engine did not wait, and times are correct".into(),
+                advice: advice.into(),
+            },
         },
     })
 }

@@ -73,6 +73,10 @@ pub struct HeldBack {
     /// buffer takes, in seconds since the measurement began; absent if all of it fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_from_s: Option<f64>,
+    /// How late, in seconds, what came meanwhile may be stamped, at most: it has the time of the last packet that was
+    /// read with it. Absent if nothing came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_s: Option<f64>,
 }
 
 /// Calls to a plugin that were stopped.
@@ -192,10 +196,13 @@ fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 
 impl Backlog {
     fn worst(self, other: Backlog) -> Backlog {
-        let seconds = |held_back: &Option<HeldBack>| {
-            (held_back.as_ref()).map_or(f64::NEG_INFINITY, |held_back| held_back.seconds)
+        // Any time that an engine had to wait is worse than any time that it had not.
+        let badness = |held_back: &Option<HeldBack>| {
+            let of =
+                |held_back: &HeldBack| (held_back.throttled_from_s.is_some(), held_back.seconds);
+            held_back.as_ref().map(of)
         };
-        let is_worse = seconds(&other.held_back) > seconds(&self.held_back);
+        let is_worse = badness(&other.held_back) > badness(&self.held_back);
         Backlog {
             bound_bytes: self.bound_bytes.max(other.bound_bytes),
             peak_bytes: self.peak_bytes.max(other.peak_bytes),

@@ -54,7 +54,7 @@ impl FailureLimit {
         }
     }
 
-    /// Ends the run at once, for a reason that will not go away.
+    /// Stops the run, for a reason that will not go away.
     pub fn abort(&self, reason: RunError) {
         self.abort_reason
             .lock()

@@ -81,7 +81,7 @@ fn decoding_that_does_not_keep_up() {
 
 #[test]
 fn an_engine_that_had_to_wait() {
-    let held_back = |throttled_from_s, lag: Option<Nanos>| {
+    let held_back = |throttled_from_s, late_s, lag: Option<Nanos>| {
         after(move |facts, run| {
             for exchange in run {
                 exchange.read_lag = lag;
@@ -91,6 +91,7 @@ fn an_engine_that_had_to_wait() {
                 seconds: 3.5,
                 from_to_s: vec![(1.0, 2.0), (4.0, 6.5)],
                 throttled_from_s,
+                late_s,
             };
             let backlog = Backlog {
                 held_back: Some(held_back),
@@ -104,11 +105,18 @@ fn an_engine_that_had_to_wait() {
         })
     };
     let kernel = Some(Nanos(1_000));
-    assert_eq!(held_back(None, kernel), [(Id::HeldBack, Severity::Note)]);
+    assert_eq!(
+        held_back(None, None, kernel),
+        [(Id::HeldBack, Severity::Note)]
+    );
+    assert_eq!(
+        held_back(None, Some(0.5), kernel),
+        [(Id::HeldBack, Severity::Suspect)]
+    );
     let invalid = [(Id::HeldBack, Severity::Invalid)];
-    assert_eq!(held_back(Some(4.0), kernel), invalid);
+    assert_eq!(held_back(Some(4.0), Some(0.5), kernel), invalid);
     // What this client stamps itself is as late as it reads.
-    assert_eq!(held_back(None, None), invalid);
+    assert_eq!(held_back(None, None, None), invalid);
 }
 
 #[test]
