@@ -331,7 +331,7 @@ impl Decoder {
                 Fault::new(FailureClass::Empty, what)
             })
         });
-        let (reply, fault) = match answer.into_reply(&self.shared.spool) {
+        let (reply, fault) = match answer.into_reply() {
             Ok(reply) => (self.shared.secrets.redacted_reply(reply), fault),
             Err(cause) => {
                 let path = self.shared.spool.folder().to_owned();

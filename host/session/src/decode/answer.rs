@@ -149,7 +149,7 @@ impl Answer {
     ///
     /// # Errors
     /// If what is on disk cannot be read.
-    pub(super) fn into_reply(self, spool: &Spool) -> io::Result<Reply> {
+    pub(super) fn into_reply(self) -> io::Result<Reply> {
         let mut reply = Reply {
             finish: self.finish,
             usage: self.usage,
@@ -157,7 +157,7 @@ impl Answer {
         };
         let mut at = Nanos::ZERO;
         for extent in self.log.spooled {
-            unpack(&spool.read(extent)?, &mut at, &mut reply)?;
+            unpack(&extent.read()?, &mut at, &mut reply)?;
         }
         unpack(&self.log.bytes, &mut at, &mut reply)?;
         Ok(reply)
@@ -283,7 +283,7 @@ mod tests {
                     answer.spool(&spool, 1).unwrap();
                 }
             }
-            let reply = answer.into_reply(&spool).unwrap();
+            let reply = answer.into_reply().unwrap();
             prop_assert_eq!(reply.events, events);
             prop_assert_eq!([reply.output, reply.reasoning, reply.tool_calls], texts);
         }

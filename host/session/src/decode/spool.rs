@@ -1,11 +1,11 @@
-//! Answers on disk, for when there is no more room for them in memory: one file without a name beside the records,
-//! which is gone when the run ends, however it ends.
+//! Answers on disk, for when there is no more room for them in memory: in files without a name beside the records, which
+//! are gone when their answers were read or the run ends, however it ends.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where parts of answers are put.
 pub(crate) struct Spool {
@@ -13,17 +13,19 @@ pub(crate) struct Spool {
     state: Mutex<State>,
 }
 
+/// The size from which a new file is begun. The old one is gone when its last part was read.
+const FILE_BYTES: u64 = 64 << 20;
+
 #[derive(Default)]
 struct State {
-    file: Option<File>,
+    file: Option<Arc<File>>,
     end: u64,
-    /// Parts that were not read yet.
-    parts: u64,
 }
 
 /// Where a part is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Extent {
+    file: Arc<File>,
     at: u64,
     length: usize,
 }
@@ -37,7 +39,7 @@ impl Spool {
         }
     }
 
-    /// Where its file is.
+    /// Where its files are.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -45,33 +47,30 @@ impl Spool {
     /// Writes a part.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<Extent> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { file, end, parts } = &mut *state;
+        if state.end >= FILE_BYTES {
+            *state = State::default();
+        }
+        let State { file, end } = &mut *state;
         let file = match file {
             Some(file) => file,
-            None => file.insert(tempfile::tempfile_in(&self.folder)?),
+            None => file.insert(Arc::new(tempfile::tempfile_in(&self.folder)?)),
         };
-        if *parts == 0 {
-            *end = 0;
-        }
         file.write_all_at(bytes, *end)?;
         let extent = Extent {
+            file: Arc::clone(file),
             at: *end,
             length: bytes.len(),
         };
         *end += bytes.len() as u64;
-        *parts += 1;
         Ok(extent)
     }
+}
 
-    /// Reads a part, which is not needed again.
-    pub(super) fn read(&self, extent: Extent) -> io::Result<Vec<u8>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.parts = state.parts.saturating_sub(1);
-        let Some(file) = &state.file else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
-        let mut bytes = vec![0; extent.length];
-        file.read_exact_at(&mut bytes, extent.at)?;
+impl Extent {
+    /// Reads the part, which is not needed again.
+    pub(super) fn read(self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.length];
+        self.file.read_exact_at(&mut bytes, self.at)?;
         Ok(bytes)
     }
 }
