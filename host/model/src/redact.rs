@@ -56,6 +56,9 @@ const SECRET_BEGINNINGS: [&str; 8] = [
 /// No such key is shorter.
 const SHORTEST_KEY: usize = 12;
 
+/// How deep assignments and quotes may nest in a word.
+const DEPTH: u32 = 8;
+
 /// The words of our own command line, without their secrets.
 pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut secret_follows = false;
@@ -95,6 +98,10 @@ pub fn about(about: About, secrets: &Secrets) -> About {
 /// them as secret, without what looks like a key, and without credentials in URLs. A reference to a variable is no
 /// secret.
 pub fn command(text: &str) -> String {
+    command_within(text, 0)
+}
+
+fn command_within(text: &str, depth: u32) -> String {
     let mut out = String::with_capacity(text.len());
     let mut due = Due::Nothing;
     let mut rest = text;
@@ -120,7 +127,7 @@ pub fn command(text: &str) -> String {
             Due::Perhaps if !is_flag && !bare.contains("://") => value(word),
             Due::Header if !is_flag => header(word),
             Due::User if !is_flag && has_password(bare) => value(word),
-            _ => self::word(word),
+            _ => self::word(word, depth),
         };
         out.push_str(&redacted);
         due = match due {
@@ -202,8 +209,12 @@ fn in_quotes_of(word: &str, inner: &str) -> String {
     }
 }
 
-/// A word by itself: an assignment, a header, JSON, a URL, a command in quotes.
-fn word(word: &str) -> String {
+/// A word by itself: an assignment, a header, JSON, a URL, a command in quotes. One that nests deeper than people write is
+/// taken away as a whole.
+fn word(word: &str, depth: u32) -> String {
+    if depth == DEPTH {
+        return value(word);
+    }
     let inner = unquoted(word);
     if let Ok(mut json @ (serde_json::Value::Object(_) | serde_json::Value::Array(_))) =
         serde_json::from_str(inner)
@@ -219,7 +230,7 @@ fn word(word: &str) -> String {
     let assigned = assigned.filter(|(name, _)| !name.contains(char::is_whitespace));
     // Where a secret of several words ends cannot be seen.
     if assigned.is_none() && inner.len() < word.len() && inner.contains(char::is_whitespace) {
-        return in_quotes_of(word, &command(inner));
+        return in_quotes_of(word, &command_within(inner, depth + 1));
     }
     if looks_like_a_key(inner) {
         return value(word);
@@ -232,7 +243,7 @@ fn word(word: &str) -> String {
             _ if is_secret(name) => value(given),
             "header" | "headers" | "H" => header(given),
             "user" if has_password(given) => value(given),
-            _ => self::word(given),
+            _ => self::word(given, depth + 1),
         };
         return in_quotes_of(word, &format!("{name}={given}"));
     }
@@ -289,7 +300,7 @@ fn has_password(word: &str) -> bool {
     password.is_some_and(|it| !it.is_empty() && !it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn looks_like_a_key(word: &str) -> bool {
+pub(crate) fn looks_like_a_key(word: &str) -> bool {
     let begins = SECRET_BEGINNINGS
         .iter()
         .any(|begin| word.starts_with(begin));

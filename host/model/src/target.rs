@@ -5,9 +5,13 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use crate::exchange::Reply;
+use crate::redact;
 
 /// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
+
+/// Secrets of this length are no words of a language.
+const NO_WORD_BYTES: usize = 12;
 
 /// An HTTP origin and the path below which the engine's routes lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,22 +186,30 @@ impl Secrets {
         })
     }
 
-    /// A reply without the secrets that the server repeats in it.
+    /// A reply without the secrets that the server repeats in it. A value that is a word of the language, such as that of
+    /// `x-tier: free`, must not change what was answered: only what is long enough to be no word is taken out, and of
+    /// headers only those whose names or values say that they are secret.
     pub fn redacted_reply(&self, reply: Reply) -> Reply {
+        let telling = |(name, value): &&(String, String)| {
+            redact::is_secret(name) || redact::looks_like_a_key(value)
+        };
+        let headers = self.headers.iter().filter(telling).map(|(_, value)| value);
+        let all = self.api_key.iter().chain(headers).chain(&self.fields);
+        let secrets: Vec<&String> = all.filter(|secret| secret.len() >= NO_WORD_BYTES).collect();
+        let redacted = |text: String| {
+            secrets
+                .iter()
+                .fold(text, |text, secret| match text.contains(secret.as_str()) {
+                    true => text.replace(secret.as_str(), REDACTED),
+                    false => text,
+                })
+        };
         Reply {
-            output: self.redacted(reply.output),
-            reasoning: self.redacted(reply.reasoning),
-            tool_calls: self.redacted(reply.tool_calls),
-            finish: reply.finish.map(|why| self.redacted(why)),
+            output: redacted(reply.output),
+            reasoning: redacted(reply.reasoning),
+            tool_calls: redacted(reply.tool_calls),
+            finish: reply.finish.map(redacted),
             ..reply
-        }
-    }
-
-    /// As [`Secrets::redact`], of a text that seldom holds any.
-    fn redacted(&self, text: String) -> String {
-        match self.secrets().any(|secret| text.contains(secret)) {
-            true => self.redact(&text),
-            false => text,
         }
     }
 

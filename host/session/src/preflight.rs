@@ -198,7 +198,7 @@ pub async fn probe<C: Connect>(
         });
     }
     let served = if (200..300).contains(&status) {
-        dialect.read_models(&body)
+        dialect.read_models(&secrets.redact_bytes(&body))
     } else {
         let said = fit(&explained(dialect, secrets, status, &body)?);
         let remark = format!("{target} does not list its models (HTTP {status}: {said})");

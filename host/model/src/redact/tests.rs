@@ -168,3 +168,11 @@ fn what_the_runner_holds_is_said_nowhere() {
     assert_eq!(kept.launch_command.as_deref(), Some("serve [redacted]"));
     assert_eq!(kept.notes["key"], "is [redacted]");
 }
+
+/// A stranger's scenario may hold any words; they must not take the stack.
+#[test]
+fn what_nests_without_end_is_taken_away() {
+    let deep = "a=".repeat(200_000) + "b";
+    let shown = command(&deep);
+    assert!(shown.ends_with(REDACTED) && shown.len() < 100, "{shown}");
+}
