@@ -9,7 +9,8 @@ use super::sandbox::Guest;
 
 /// How much text is worked on before the time is looked at, in bytes.
 const PORTION: u64 = 1 << 20;
-/// Longest text, in bytes: it is worked on as a whole.
+/// Longest text to tokenize, in bytes: it is worked on as a whole. A text that is decoded may take what the guest's memory
+/// may.
 const TEXT: u64 = 8 << 20;
 /// What a list takes beside its items.
 const LIST: u64 = 16;
@@ -30,6 +31,7 @@ impl Host for Guest {
         let tokenizer = self.grants.tokenizer.clone();
         self.portions(
             &texts,
+            TEXT,
             |text| text.len() as u64,
             |some| tokenizer.encode(some, special),
             |ids| 4 * ids.len() as u64,
@@ -40,6 +42,7 @@ impl Host for Guest {
         let tokenizer = self.grants.tokenizer.clone();
         self.portions(
             &texts,
+            TEXT,
             |text| text.len() as u64,
             |some| tokenizer.count(some, special),
             |_| 4,
@@ -50,6 +53,7 @@ impl Host for Guest {
         let tokenizer = self.grants.tokenizer.clone();
         self.portions(
             &tokens,
+            self.grants.limits.memory_bytes,
             |ids| tokenizer.decoded_bytes(ids),
             |some| tokenizer.decode(some),
             |text| text.len() as u64,
@@ -58,10 +62,12 @@ impl Host for Guest {
 }
 
 impl Guest {
-    /// Works on a few items at a time, while there is time and memory for the results.
+    /// Works on a few items at a time, while there is time and memory for the results. `size` is how long the text of an
+    /// item can be, at most `longest`.
     fn portions<I, T>(
         &self,
         items: &[I],
+        longest: u64,
         size: impl Fn(&I) -> u64,
         work: impl Fn(&[I]) -> Result<Vec<T>, String>,
         takes: impl Fn(&T) -> u64,
@@ -78,8 +84,8 @@ impl Guest {
             let mut bytes = 0_u64;
             for item in rest {
                 let more = size(item);
-                if more > TEXT {
-                    return Err(Exceeded::Text(TEXT).into());
+                if more > longest {
+                    return Err(Exceeded::Text(longest).into());
                 }
                 if portion > 0 && bytes + more > PORTION {
                     break;

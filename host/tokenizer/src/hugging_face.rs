@@ -93,12 +93,11 @@ fn check(parts: &BTreeMap<Cow<'_, str>, &RawValue>) -> Result<u64, String> {
     }
     let shape: Shape = serde_json::from_value(shape.into()).map_err(|cause| cause.to_string())?;
     let model = parts.get("model").map(|part| part.get()).unwrap_or("{}");
-    if let Ok(Model {
-        max_input_chars_per_word: Some(longest),
-    }) = serde_json::from_str(model)
-    {
-        shape::check_word(longest.as_u64())?;
-    }
+    // A key that is there twice is an error here; the crate takes the last.
+    let model: Model =
+        serde_json::from_str(model).map_err(|cause| format!("key `model`: {cause}"))?;
+    let longest = model.max_input_chars_per_word;
+    shape::check_word(longest.and_then(|longest| longest.as_u64()))?;
     shape.check()
 }
 

@@ -246,6 +246,33 @@ fn a_hostile_file_is_an_error_that_names_it() {
             "`model.max_input_chars_per_word` is 1000000000, at most 512 are supported",
         ),
         (
+            "a replacement that passes for a sequence",
+            with(
+                words(),
+                "/normalizer",
+                json!({
+                    "type": "Replace", "pattern": {"String": "a"}, "content": "b".repeat(1 << 20), "normalizers": [],
+                }),
+            ),
+            "`normalizer` can make a text more than 1024 times longer",
+        ),
+        (
+            "a length of words that is there twice",
+            with(
+                words(),
+                "/model",
+                json!({
+                    "type": "WordPiece", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]",
+                    "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+                }),
+            )
+            .replace(
+                "\"max_input_chars_per_word\":100",
+                "\"max_input_chars_per_word\":1,\"max_input_chars_per_word\":1000000000",
+            ),
+            "key `model`: duplicate field `max_input_chars_per_word`",
+        ),
+        (
             "merges of nothing",
             with(byte_level(), "/model/merges", json!(["nothing here"])),
             "tokenizer.json",
