@@ -145,6 +145,7 @@ impl<'a> Index<'a> {
             .min_by_key(|index| results[**index].verdict)
             .copied();
         rests_on.truncate(NAMED);
+        rests_on.shrink_to_fit();
         // Of many, the best is named in any case.
         if let (Some(best), Some(last)) = (best, rests_on.last_mut()) {
             *last = best.max(*last);

@@ -303,11 +303,9 @@ impl Dialect {
                 "the path `{}` must begin with one `/`",
                 path.escape_debug()
             ))
-        } else if !path::is_plain(path) {
-            Some(format!(
-                "the path `{}` contains `..` or characters that are not allowed in a path",
-                path.escape_debug()
-            ))
+        } else if let Some(fault) = path::fault(path) {
+            let shown = words(path);
+            Some(format!("the path `{}` {fault}", shown.escape_debug()))
         } else if !matches!(request.method.as_str(), "GET" | "POST" | "PUT") {
             Some(format!(
                 "the method `{}` is not allowed; a backend may use GET, POST and PUT",

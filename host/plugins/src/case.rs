@@ -187,12 +187,11 @@ impl Suite {
 
 /// The events that other cases beside a folder expect.
 fn beside(folder: &Path) -> impl Iterator<Item = String> {
-    let parent = folder.parent().unwrap_or(folder);
-    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
-    let others = entries
-        .map(|entry| entry.path())
-        .filter(|path| path != folder);
-    let others: Vec<PathBuf> = others.collect();
+    let absolute = std::path::absolute(folder).unwrap_or_default();
+    let entries = find::above(folder).and_then(|parent| std::fs::read_dir(parent).ok());
+    let entries = entries.into_iter().flatten().flatten();
+    let others = entries.filter(|entry| Some(&*entry.file_name()) != absolute.file_name());
+    let others: Vec<PathBuf> = others.map(|entry| entry.path()).collect();
     let events = others.into_iter().map(|other| other.join("events.json"));
     events.filter_map(|file| std::fs::read_to_string(file).ok())
 }

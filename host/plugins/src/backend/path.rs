@@ -4,33 +4,50 @@
 /// The longest path.
 const LONGEST: usize = 8 << 10;
 
-/// Whether a path begins with one `/`, leads nowhere but down, and says nothing in a second way.
+/// What is wrong with a path, if it does not begin with one `/`, leads anywhere but down, or says something in a second
+/// way.
 ///
 /// Servers differ in when they decode escapes, in what they take for a separator, and in what they cut off a segment
 /// at a semicolon. So an escape must not hide another escape, a delimiter or a control character, and dots must not lead
 /// upwards however they are written. An escaped slash may stand in a name, as in that of a model, where the path leads
 /// nowhere but down whether or not a server takes it for a separator.
-pub(super) fn is_plain(path: &str) -> bool {
-    let visible = path
-        .bytes()
-        .all(|byte| byte.is_ascii_graphic() && !b"\\#".contains(&byte));
+pub(super) fn fault(path: &str) -> Option<&'static str> {
+    const UPWARD: &str =
+        "leads upwards, or to the folder itself (`..`, `.` or a name that begins with `;`)";
+    let visible = |byte: u8| byte.is_ascii_graphic() && !b"\\#".contains(&byte);
+    if path.len() > LONGEST {
+        return Some("is longer than 8 KiB");
+    }
+    if !path.bytes().all(visible) {
+        return Some(
+            "contains a character that a path must escape (a space, a control character, `\\`, `#` or one beyond ASCII)",
+        );
+    }
     let (below, query) = path.split_once('?').unwrap_or((path, ""));
     let Some(segments) = below.strip_prefix('/') else {
-        return false;
+        return Some("does not begin with `/`");
     };
     let mut segments = segments.split('/').peekable();
-    let mut whole = visible && path.len() <= LONGEST;
     while let Some(segment) = segments.next() {
         // Only the last segment may be empty: that is a slash at the end.
-        let empty = segment.is_empty() && segments.peek().is_some();
-        whole &= !empty && decoded(segment, b"\\%;?#").is_some_and(|name| is_downward(&name));
+        if segment.is_empty() && segments.peek().is_some() {
+            return Some("has an empty segment (`//`)");
+        }
+        match decoded(segment, b"\\%;?#") {
+            None => return Some(ESCAPE),
+            Some(name) if !is_downward(&name) => return Some(UPWARD),
+            Some(_) => {}
+        }
     }
-    let upward = |query: Vec<u8>| {
-        let mut parts = query.split(|byte| b"/?".contains(byte));
-        parts.any(|part| part == b"..")
+    let Some(query) = decoded(query, b"") else {
+        return Some(ESCAPE);
     };
-    whole && decoded(query, b"").is_some_and(|query| !upward(query))
+    let mut parts = query.split(|byte| b"/?".contains(byte));
+    parts.any(|part| part == b"..").then_some(UPWARD)
 }
+
+/// What is wrong with escapes.
+const ESCAPE: &str = "has a `%` that is no escape, or an escape that hides a control character, `%`, `?`, `#`, `;` or `\\`";
 
 /// Whether a segment leads down, with each slash in it taken for a separator.
 fn is_downward(segment: &[u8]) -> bool {
@@ -92,7 +109,7 @@ mod tests {
             "/caf%C3%A9",
             "/find?redirect=/a/b?c",
         ] {
-            assert!(is_plain(path), "{path}");
+            assert_eq!(fault(path), None, "{path}");
         }
     }
 
@@ -152,8 +169,9 @@ mod tests {
             "/a?b#c",
             "/é",
         ] {
-            assert!(!is_plain(path), "{path:?}");
+            assert!(fault(path).is_some(), "{path:?}");
         }
-        assert!(!is_plain(&format!("/{}", "a".repeat(LONGEST))));
+        assert!(fault(&format!("/{}", "a".repeat(LONGEST))).is_some());
+        assert_eq!(fault("/v1//models"), Some("has an empty segment (`//`)"));
     }
 }

@@ -64,7 +64,7 @@ fn project_of(cases: &Path) -> Option<PathBuf> {
 }
 
 /// The parent folder; the current folder for a relative path with a single component.
-fn above(folder: &Path) -> Option<PathBuf> {
+pub(super) fn above(folder: &Path) -> Option<PathBuf> {
     match folder.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
         Some(parent) if folder.file_name().is_some() => Some(parent.to_owned()),
