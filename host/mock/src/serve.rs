@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::header::{
@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -46,7 +46,10 @@ const BACKLOG: u32 = 16_384;
 const CONNECTIONS: usize = 65_536;
 
 /// The largest request body that is read.
-const BODY_LIMIT: u32 = 256 << 20;
+const BODY_LIMIT: usize = 256 << 20;
+
+/// What a body of unstated length takes at first of the memory for bodies.
+const UNSTATED: usize = 1 << 20;
 
 /// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
 pub(super) const BODIES_KIB: usize = 1 << 20;
@@ -205,6 +208,41 @@ fn route<B>(engine: &Engine, request: &Request<B>) -> Option<Asked> {
     })
 }
 
+/// Reads a body, and holds its share of the memory that all bodies have. One of unstated length takes a little, and more
+/// as it grows, so that it keeps no other waiting; where no more is left, it is given up.
+async fn read_body(
+    bodies: &Arc<Semaphore>,
+    body: Incoming,
+) -> Option<(Bytes, OwnedSemaphorePermit)> {
+    let kibibytes = |bytes: usize| u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX);
+    let stated = body.size_hint().upper();
+    let stated = stated.map(|stated| {
+        usize::try_from(stated)
+            .unwrap_or(usize::MAX)
+            .min(BODY_LIMIT)
+    });
+    let mut held = stated.unwrap_or(UNSTATED);
+    let mut room = Arc::clone(bodies)
+        .acquire_many_owned(kibibytes(held))
+        .await
+        .ok()?;
+    let mut body = Limited::new(body, BODY_LIMIT);
+    let mut read = BytesMut::with_capacity(stated.unwrap_or(0));
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.ok()?.into_data() else {
+            continue;
+        };
+        let whole = read.len() + data.len();
+        if whole > held {
+            let more = kibibytes(whole.max(2 * held).min(BODY_LIMIT) - held);
+            room.merge(Arc::clone(bodies).try_acquire_many_owned(more).ok()?);
+            held += (more as usize) << 10;
+        }
+        read.extend_from_slice(&data);
+    }
+    Some((read.freeze(), room))
+}
+
 /// A request for text: reads it, and holds the reply back if the script says so.
 async fn answer(
     engine: Arc<Engine>,
@@ -216,15 +254,7 @@ async fn answer(
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
     let (parts, body) = request.into_parts();
-    let stated = body.size_hint().upper().unwrap_or(u64::MAX);
-    let most = u32::try_from(stated).unwrap_or(u32::MAX).min(BODY_LIMIT);
-    let room = Arc::clone(&engine.bodies).acquire_many_owned(most.div_ceil(1 << 10));
-    let room = room.await.map_err(|_| HangUp)?;
-    let body = Limited::new(body, most as usize)
-        .collect()
-        .await
-        .map_err(|_| HangUp)?
-        .to_bytes();
+    let (body, room) = read_body(&engine.bodies, body).await.ok_or(HangUp)?;
     let received = Instant::now();
     let mut record = Record::new(Arc::clone(&engine), route.path(), received);
     let mishaps = Mishaps::of(&engine.script.faults, record.number());
