@@ -309,7 +309,7 @@ mod tests {
         let large = "#".repeat(crate::MOST_BYTES + 1);
         assert_eq!(
             problems(&large)[0].message(),
-            "file.toml: it is larger than 1024 KiB"
+            "file.toml: it is larger than 1 MiB, the most that is read"
         );
     }
 }

@@ -117,7 +117,7 @@ fn read_arguments(arguments: &[OsString]) -> Result<Option<Asked>> {
                     .next()
                     .flatten()
                     .and_then(|text| text.parse().ok());
-                asked.minutes = minutes.filter(|minutes: &f64| (0.0..=1e6).contains(minutes));
+                asked.minutes = minutes.filter(|minutes: &f64| *minutes > 0.0 && *minutes <= 1e6);
                 if asked.minutes.is_none() {
                     bail!("--minutes takes a number of minutes, such as 30 or 0.5");
                 }

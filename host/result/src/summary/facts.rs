@@ -102,9 +102,7 @@ impl Damage {
                 format!("{missing} of {written} records are missing or unreadable: {found}")
             }
             Some(written) => {
-                format!(
-                    "the file holds {readable} records and the run wrote {written}, but {found}"
-                )
+                format!("the run wrote {written} records and the file holds {readable}: {found}")
             }
             None => format!("{readable} records can be read, but {found}"),
         }

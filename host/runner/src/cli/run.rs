@@ -185,11 +185,14 @@ pub(super) fn measure(
     let measured = std::panic::catch_unwind(followed).unwrap_or_else(|_| {
         let kept = format!(". What was measured until then is in {}", folder.display());
         Err(Failure::bug(&kept))
-    })?;
-    round.summary = Some(measured.summary.clone());
-    print(&measured.summary, output, lines, &measured.folder)?;
+    });
+    let printed = measured.and_then(|measured| {
+        round.summary = Some(measured.summary.clone());
+        print(&measured.summary, output, lines, &measured.folder)?;
+        Ok(measured)
+    });
     interrupt.done();
-    conclude(measured, interrupt, output)
+    conclude(printed?, interrupt, output)
 }
 
 /// Makes the load, and all that follows it.

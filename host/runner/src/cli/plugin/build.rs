@@ -87,7 +87,10 @@ fn shell(command: &mut Command, talk: Talk) -> std::io::Result<ExitStatus> {
             let output = command.output()?;
             if !output.status.success() {
                 for said in [&output.stdout, &output.stderr] {
-                    tell(String::from_utf8_lossy(said).trim_end());
+                    let said = String::from_utf8_lossy(said);
+                    if !said.trim().is_empty() {
+                        tell(said.trim_end());
+                    }
                 }
             }
             Ok(output.status)
