@@ -3,8 +3,8 @@
 //!
 //! `loading` covers files that are no plugin, `bombs` those that are too large, `backend`, `dataset` and
 //! `scorer` single calls, `wasi` what WASI provides, `determinism` the same output for the same
-//! input, `pins` and `kept` whose code is run, `runs` whole runs of the built binary, `matrix` what each kind does wrong in one. The guests
-//! themselves are in `tests/guests/`.
+//! input, `pins` and `kept` whose code is run, `runs` whole runs of the built binary, `matrix` the misdeeds
+//! of each kind of plugin in whole runs. The guests themselves are in `tests/guests/`.
 
 mod backend;
 mod bombs;

@@ -97,6 +97,7 @@ fn a_dataset_that_is_asked_for_too_much_says_so() {
             .current_dir(folder.path());
         let ended = run(&mut command);
         assert!(matches!(ended.code, Some(2..=5)), "{flags}: {ended:#?}");
+        assert!(ended.stderr.contains("error: "), "{flags}: {ended:#?}");
         assert!(!ended.stderr.contains("panicked"), "{flags}: {ended:#?}");
     }
 }

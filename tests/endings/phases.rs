@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{RUNS, count, exchanges, line, report};
+use super::{RUNS, count, exchanges, report};
 use crate::hostile_guests::fixture::{DATASET, SCORER, components};
 use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner, words};
 use crate::support::raw::{Act, Raw, wait, whole};
+use report::record;
 
 /// Longer than any test waits.
 fn silence() -> Vec<Act> {
@@ -111,7 +112,10 @@ fn a_dataset_that_does_not_return() {
             true => process.until("records are flushed", |_| {
                 has_records(&folder.path().join(RUNS))
             }),
-            false => std::thread::sleep(Duration::from_secs(2)),
+            false => process.until("the run has begun", |_| {
+                let run = only_run(&folder.path().join(RUNS));
+                run.is_some_and(|run| run.join(record::FILE).exists())
+            }),
         }
         interrupted(process);
         assert_eq!(count(&exchanges(folder.path()), None) > 0, measured);

@@ -1,6 +1,5 @@
 //! An interrupt in every phase of a run: it ends soon, however much is planned and whatever it waits for.
 
-use std::io::Read;
 use std::net::TcpListener;
 
 use tempfile::TempDir;
@@ -9,20 +8,8 @@ use super::{RUNS, count, exchanges, line, report};
 use crate::support::process::{
     Ended, Mock, Process, has_records, only_run, runner, runner_behind, words,
 };
+use crate::support::raw::{Raw, wait};
 use model::exchange::FailureClass as Class;
-
-/// Accepts connections, reads, and never answers. It goes away with the test's process.
-fn silent() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            std::thread::spawn(move || stream.read_to_end(&mut Vec::new()));
-        }
-    });
-    format!("http://{address}")
-}
 
 fn stopped(process: &Process, signal: &str) {
     process.signal(signal);
@@ -129,15 +116,18 @@ fn thinking_users_do_not_hold_a_run_up() {
 /// which models it serves, and one that never flushes its cache.
 #[test]
 fn waiting_for_a_server_ends_with_an_interrupt() {
-    let nobody = {
+    let no_one = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    for (url, flags, seen) in [
-        (nobody, "--ready-check-timeout-sec 600", "waiting for http"),
-        (silent(), "", ""),
-        (silent(), "--ready-check-timeout-sec 600", ""),
-    ] {
+    let ready = "--ready-check-timeout-sec 600";
+    for (nobody, flags) in [(true, ready), (false, ""), (false, ready)] {
+        let silent = Raw::routing([("GET", vec![vec![wait(3_600_000)]])]);
+        let listening = silent.listen();
+        let url = match nobody {
+            true => &no_one,
+            false => &listening.url,
+        };
         let folder = TempDir::new().unwrap();
         let mut command = runner();
         command
@@ -145,13 +135,12 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
                 "--backend vllm --dataset-name random --num-prompts 10",
             ))
             .args(words(flags))
-            .args(["--base-url", &url])
+            .args(["--base-url", url])
             .current_dir(folder.path());
         let mut process = Process::start(&mut command);
-        match seen {
-            "" => std::thread::sleep(std::time::Duration::from_secs(3)),
-            seen => process.until("it waits", |process| process.stderr().contains(seen)),
-        }
+        process.until("it waits", |process| {
+            process.stderr().contains("waiting for http") || !silent.requests().is_empty()
+        });
         stopped(&process, "INT");
         let ended = process.end();
         assert_eq!(ended.code, Some(130), "{url} {flags}: {ended:#?}");

@@ -225,6 +225,8 @@ fn a_disk_that_is_slow_delays_records_and_nothing_else() {
     process.until("records are flushed", |_| {
         has_records(&place.path().join(RUNS))
     });
+    // Dropped before the process, which cannot end while one of its threads is frozen.
+    let freezer = freezer;
     freezer.freeze(&thread(&process, "record"));
     let tokens = || mock.metric("vllm:generation_tokens_total");
     let before = tokens();

@@ -95,9 +95,9 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&speed));
         // A closed loop fails as fast as a connection is refused, so it lasts by the clock.
         let size = if load.contains("rate") {
-            "--num-prompts 250"
+            "--num-prompts 1000"
         } else {
-            "--duration 2500ms"
+            "--duration 10s"
         };
         let flags = format!("{load} {size} --random-output-len 10");
         let mut process = Process::start(&mut line(runner(), &mock, place.path(), &flags));

@@ -109,7 +109,7 @@ fn a_network_that_falls_silent_is_a_timeout() {
         };
         let proxy = Proxy::before(&mock.url, network);
         let flags = "--model mock --concurrency 2 --num-prompts 4 --random-output-len 30 --connections never \
-                     --first-token-timeout 500ms --token-gap-timeout 500ms";
+                     --first-token-timeout 3s --token-gap-timeout 3s";
         let direct = line(runner(), &mock, place.path(), flags);
         let ended = run(&mut redirected(&direct, &mock.url, &proxy.url));
         let after = check(&about, place.path(), &ended, How::NothingAnswered, None);

@@ -1,5 +1,6 @@
 //! Signals in every phase of a run: what was measured is on disk, and the run ends.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -131,7 +132,13 @@ fn a_signal_before_the_run_leaves_nothing() {
         command.arg(&listening.url).arg("--dataset-path").arg(&file);
         let mut process = Process::start(command.current_dir(place.path()));
         // Opening it for writing succeeds as soon as somebody reads it.
-        let writer = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+        let mut writer = None;
+        process.until(&about, |_| {
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).custom_flags(nix::libc::O_NONBLOCK);
+            writer = options.open(&file).ok();
+            writer.is_some()
+        });
         process.signal(signal);
         process.until_gone();
         drop(writer);

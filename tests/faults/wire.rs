@@ -108,7 +108,7 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
                 vec![say(headed(&length(right), text("a")))],
                 Some((
                     Class::TokenGapTimeout,
-                    "no more of the answer arrived for 400ms",
+                    "no more of the answer arrived for 3s",
                 )),
             ),
             (
@@ -192,7 +192,7 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
                 cut_off("no valid size"),
             ),
         ],
-        "--token-gap-timeout 400ms --first-token-timeout 400ms",
+        "--token-gap-timeout 3s --first-token-timeout 30s",
     );
 }
 
@@ -380,7 +380,7 @@ fn flood((about, before, again, classes): &Flood) {
         _ => sound(),
     });
     let (place, listening) = (TempDir::new().unwrap(), raw.listen());
-    let flags = "--concurrency 1 --num-prompts 4 --first-token-timeout 1s --request-timeout 3s";
+    let flags = "--concurrency 1 --num-prompts 4 --first-token-timeout 5s --request-timeout 15s";
     let mut process = Process::start(&mut line(place.path(), &listening.url, flags));
     let mut most = 0;
     while process.goes_on() {
@@ -389,7 +389,7 @@ fn flood((about, before, again, classes): &Flood) {
     }
     let ended = process.end();
     let after = check(about, place.path(), &ended, How::Finished, None);
-    assert!(most < MOST_MIB, "{about}: {most} MiB");
+    assert!((1..MOST_MIB).contains(&most), "{about}: {most} MiB");
     for (number, exchange) in after.exchanges.iter().enumerate() {
         let got = failure(exchange).map(|(class, _)| class);
         let as_wanted = match number {

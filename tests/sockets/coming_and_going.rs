@@ -5,11 +5,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use model::exchange::{Exchange, FailureClass as Class};
+use report::record;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::endings::{RUNS, class, count, exchanges, line, report};
-use crate::support::process::{Mock, Process, has_records, run, runner, words};
+use crate::support::process::{Mock, Process, has_records, only_run, run, runner, words};
 use crate::support::raw::Raw;
 
 /// What may happen to a request whose server is gone.
@@ -181,8 +182,12 @@ fn an_interrupt_ends_the_opening_of_connections() {
     command
         .args(words(flags))
         .args(["--base-url", &format!("http://{address}")]);
-    let process = Process::start(command.current_dir(folder.path()));
-    std::thread::sleep(Duration::from_secs(3));
+    let mut process = Process::start(command.current_dir(folder.path()));
+    process.until("the run has begun", |_| {
+        let run = only_run(&folder.path().join(RUNS));
+        run.is_some_and(|run| run.join(record::FILE).exists())
+    });
+    std::thread::sleep(Duration::from_secs(2));
     if is_endless.try_recv().is_ok() {
         eprintln!("skipped: this system's queues of connections have no end");
         return;

@@ -209,7 +209,7 @@ fn bytes_between_replies_answer_nothing() {
 
 /// A server that speaks first has not answered what it was not asked.
 #[test]
-fn a_server_that_speaks_first_is_not_asked() {
+fn what_a_server_says_first_is_no_answer() {
     let url = server(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
         while hear(&mut stream) {

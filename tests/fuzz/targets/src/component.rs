@@ -113,6 +113,10 @@ fn compare<T: Debug, U: Debug>(expected: Result<T, Error>, seen: Result<U, Plugi
 /// A message of a plugin, which the host shortens and makes fit for a terminal.
 fn said(expected: &str, seen: &str) {
     let plain = |c: &char| c.is_alphanumeric();
+    assert_eq!(
+        expected.chars().any(|c| plain(&c)),
+        seen.chars().any(|c| plain(&c))
+    );
     assert!(
         expected
             .chars()
