@@ -1,7 +1,7 @@
 //! What plugins cost in time: `cargo bench --bench plugins [FIGURE...]`, with the figures `decode`, `cumulative`
 //! and `instance`.
 //!
-//! Each figure is the best of many short rounds: whatever else the machine does can only add to it. Both are
+//! Each figure is the best of many short rounds: whatever else the machine does can only add to it. All are
 //! taken through the host's own calls, so what the host does around the guest is part of them.
 
 use std::hint::black_box;
@@ -138,7 +138,7 @@ fn decode(backend: &Backend, batch: usize) -> Result<()> {
     Ok(())
 }
 
-/// Decoding events that repeat the whole answer, as SGLang's do: 24 KB each, of an answer that grows by a word.
+/// Decoding events that repeat the whole answer, as SGLang's do: 24 KB each, of an answer that grows by a character.
 fn cumulative() -> Result<()> {
     const TEXT: usize = 12_000;
     const EVENTS: usize = 40;

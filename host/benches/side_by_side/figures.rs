@@ -416,14 +416,14 @@ const HELD: [Held; 9] = [
         mock: AS_FAST_AS_IT_CAN,
         script: "",
         streams: 1_024,
-        flags: "--backend sglang --random-output-len 5000 --duration 20s",
+        flags: "--backend sglang --random-output-len 5000 --request-timeout 20s",
     },
     Held {
         name: "events of up to 24 KB that repeat the answer",
         mock: AS_FAST_AS_IT_CAN,
         script: "",
         streams: 10_000,
-        flags: "--backend sglang --random-output-len 5000 --duration 20s",
+        flags: "--backend sglang --random-output-len 5000 --request-timeout 20s",
     },
     Held {
         name: "events that mean nothing, without end",
