@@ -104,7 +104,7 @@ fn a_file_that_is_not_what_the_run_wrote_is_told_from_one_that_is() {
     write(&run, &all[..39]);
     damaged("the last line", 39, &["1 of 40 records", "taken out"]);
     write(&run, &[&all[..], &all[..1]].concat());
-    damaged("a line twice", 41, &["41 records", "wrote 40", "added"]);
+    damaged("a line twice", 41, &["holds 41", "wrote 40", "added"]);
     let mut edited = all.clone();
     edited[7] = edited[7].replacen("\"index\":", "\"index\":1", 1);
     write(&run, &edited);

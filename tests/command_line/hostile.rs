@@ -124,3 +124,25 @@ fn names_on_the_command_line_are_shown_and_not_obeyed() {
     }
     assert!(seen.contains("\\u{1b}[31m"), "{seen}");
 }
+
+/// The library that reads tokenizers panics over this one. That is told as an error, once, and nowhere else.
+#[test]
+fn a_tokenizer_that_the_library_cannot_bear_is_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": {"type": "FixedLength", "length": 0}, "post_processor": null, "decoder": null,
+        "model": {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"},
+    });
+    std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    let flags = "--backend vllm --model m --dataset-name random --num-prompts 1 --base-url http://127.0.0.1:1";
+    let mut command = runner();
+    command
+        .args(words(flags))
+        .arg("--tokenizer")
+        .arg(folder.path());
+    let ended = run(command.current_dir(folder.path())).with_code(3);
+    let said = "the library that reads it failed: chunk size must be non-zero";
+    assert_eq!(ended.stderr.matches(said).count(), 1, "{ended:#?}");
+    assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
+}

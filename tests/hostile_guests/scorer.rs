@@ -90,7 +90,7 @@ fn an_answer_above_the_limit_is_not_taken() {
 #[test]
 fn what_the_host_does_for_it_is_charged_to_it() {
     let mut too_long = "it asked for the tokens of a text, or the text of tokens, of more than the 8 MiB allowed at once (ask for it in pieces)";
-    for answer in ["tokens", "text", "tokens-for-ever"] {
+    for answer in ["tokens", "tokens-for-ever"] {
         let config = json!({"call": "score", "answer": answer});
         let mut roomy = roomy(&config);
         roomy.limits.returned_bytes = 64 << 20;
@@ -103,6 +103,13 @@ fn what_the_host_does_for_it_is_charged_to_it() {
         trapped(&error, SCORER, "score", too_long);
         assert!(judge.finish().is_ok());
     }
+    // Long prompts are decoded whole.
+    let config = json!({"call": "score", "answer": "text"});
+    let mut roomy = roomy(&config);
+    roomy.limits.returned_bytes = 64 << 20;
+    let mut judge = scorer(&config, roomy).open().unwrap();
+    let scores = judge.score(&exchange("fine")).unwrap();
+    assert_eq!(scores[0].1, f64::from(3 << 20));
 }
 
 #[test]

@@ -61,11 +61,11 @@ impl Watched {
 pub struct Load {
     /// Each thread, in the order in which they enlisted. A thread about which the system says nothing is not listed.
     pub threads: Vec<Busy>,
-    /// Reports in the longest decode queue.
+    /// Replies that waited to be decoded, at most.
     pub backlog: u64,
 }
 
-/// Returns how many reports wait in a queue.
+/// Returns how many replies wait to be decoded.
 type Length = Box<dyn Fn() -> usize + Send>;
 
 impl Vitals {
@@ -180,7 +180,7 @@ impl Vitals {
         client
     }
 
-    /// Reports in the longest decode queue.
+    /// Replies that wait to be decoded.
     fn backlog(&self) -> usize {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.iter().map(|length| length()).max().unwrap_or(0)

@@ -300,7 +300,7 @@ fn has_password(word: &str) -> bool {
     password.is_some_and(|it| !it.is_empty() && !it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-pub(crate) fn looks_like_a_key(word: &str) -> bool {
+fn looks_like_a_key(word: &str) -> bool {
     let begins = SECRET_BEGINNINGS
         .iter()
         .any(|begin| word.starts_with(begin));

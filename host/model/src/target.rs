@@ -5,7 +5,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use crate::exchange::Reply;
-use crate::redact;
 
 /// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -187,22 +186,14 @@ impl Secrets {
     }
 
     /// A reply without the secrets that the server repeats in it. A value that is a word of the language, such as that of
-    /// `x-tier: free`, must not change what was answered: only what is long enough to be no word is taken out, and of
-    /// headers only those whose names or values say that they are secret.
+    /// `x-tier: free`, must not change what was answered: only what is long enough to be no word is taken out.
     pub fn redacted_reply(&self, reply: Reply) -> Reply {
-        let telling = |(name, value): &&(String, String)| {
-            redact::is_secret(name) || redact::looks_like_a_key(value)
-        };
-        let headers = self.headers.iter().filter(telling).map(|(_, value)| value);
-        let all = self.api_key.iter().chain(headers).chain(&self.fields);
-        let secrets: Vec<&String> = all.filter(|secret| secret.len() >= NO_WORD_BYTES).collect();
         let redacted = |text: String| {
-            secrets
-                .iter()
-                .fold(text, |text, secret| match text.contains(secret.as_str()) {
-                    true => text.replace(secret.as_str(), REDACTED),
-                    false => text,
-                })
+            let long = |secret: &&str| secret.len() >= NO_WORD_BYTES;
+            (self.secrets().filter(long)).fold(text, |text, secret| match text.contains(secret) {
+                true => text.replace(secret, REDACTED),
+                false => text,
+            })
         };
         Reply {
             output: redacted(reply.output),

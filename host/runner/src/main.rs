@@ -7,6 +7,7 @@ use runner::cli::failure::Failure;
 
 fn main() -> ExitCode {
     model::clock::since_process_began();
+    runner::cli::panics::install();
     let cli = runner::cli::Cli::read();
     match std::panic::catch_unwind(|| cli.exec()) {
         Ok(Ok(code)) => code,

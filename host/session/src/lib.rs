@@ -34,6 +34,8 @@ pub use measure::{
 };
 pub use resolve::{Faults, Resolved, Shipped, Source, Variables, resolve};
 pub use run::{PausedClock, Threads};
+// For whoever prints panics.
+pub use tokenizer::is_guarded;
 
 /// Exchanges for tests, as those of `result` have them.
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! and neither truncation, padding nor dropout affects what is counted.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -136,10 +137,23 @@ impl HuggingFace {
     }
 }
 
+thread_local! {
+    /// Whether a panic of this thread becomes an error.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of the calling thread becomes an error that is told, so that a panic hook need not tell it.
+pub fn is_guarded() -> bool {
+    GUARDED.get()
+}
+
 /// The result, or a panic's message as an error.
 fn guarded<T>(make: impl FnOnce() -> T) -> Result<T, String> {
+    GUARDED.set(true);
     // What the crate had in hand is dropped with the error; nothing of it is used again.
-    catch_unwind(AssertUnwindSafe(make)).map_err(|panic| {
+    let made = catch_unwind(AssertUnwindSafe(make));
+    GUARDED.set(false);
+    made.map_err(|panic| {
         let said = (panic.downcast_ref::<String>().map(String::as_str))
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("no message");

@@ -21,6 +21,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use hugging_face::is_guarded;
+
 use byte_level::ByteLevel;
 use hugging_face::HuggingFace;
 use spread::spread;

@@ -13,6 +13,7 @@ pub mod guide;
 pub mod interrupt;
 pub mod mock;
 mod needs;
+pub mod panics;
 pub mod plugin;
 pub mod print;
 pub mod progress;

@@ -2,7 +2,6 @@
 //! printed next appears where people look for it.
 
 use std::io::{self, IsTerminal, Stderr};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ratatui::Terminal;
@@ -34,7 +33,6 @@ impl Screen {
     /// # Errors
     /// If the terminal refuses.
     pub fn enter() -> io::Result<Self> {
-        leave_when_something_panics();
         UP.store(true, Ordering::Release);
         let entered = enable_raw_mode()
             .and_then(|()| execute!(io::stderr(), EnterAlternateScreen))
@@ -67,16 +65,4 @@ pub fn leave() {
         let _ = execute!(io::stderr(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
-}
-
-/// Leaves the screen first if something panics: the message would be lost with the screen.
-fn leave_when_something_panics() {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let then = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            leave();
-            then(panic);
-        }));
-    });
 }
