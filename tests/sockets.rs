@@ -5,3 +5,4 @@ mod coming_and_going;
 mod faults;
 mod hostile;
 mod tls;
+mod windows;
