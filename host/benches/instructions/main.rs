@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 /// Where the counts to compare with are kept.
-const BASELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.toml");
+const BASELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/instructions.toml");
 
 /// What stands above them.
 const PREAMBLE: &str = "\

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::print::tell;
-use super::run::{Output, measure_all};
+use super::run::{Output, listen, measure_all};
 use super::watch::Watch;
 use mock::{Engine, Script};
 use reader::Located;
@@ -41,6 +41,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     tell(format_args!(
         "mock engine: http://{address}; scenario: {SCENARIO}"
     ));
+    let interrupt = listen()?;
     let text = shipped::scenario(SCENARIO)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} is not built in")))?;
     let mut scenario = Scenario::parse(SCENARIO, text).map_err(|error| Faults::of(&error))?;
@@ -53,7 +54,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         // No variables: the mock engine asks for no key.
         ..Source::default()
     })?;
-    measure_all(vec![resolved], &args.output, &args.watch)
+    measure_all(vec![resolved], &args.output, &args.watch, &interrupt)
 }
 
 /// Starts the mock engine on a thread of its own, for as long as the process lives.

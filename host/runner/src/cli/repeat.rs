@@ -29,7 +29,7 @@ struct Repeated {
 ///
 /// # Errors
 /// If the first run cannot begin.
-pub(super) fn exec(args: &Args, of: u32) -> Result<ExitCode, Failure> {
+pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCode, Failure> {
     let mut scenarios = Vec::new();
     let began = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     for (number, source) in (1..).zip(sources(&args.scenarios, &args.flags)?) {
@@ -52,8 +52,6 @@ pub(super) fn exec(args: &Args, of: u32) -> Result<ExitCode, Failure> {
         );
     }
     let watching = args.watch.begin()?;
-    let interrupt = Interrupt::listen()
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))?;
     let mut first_failure: Option<ExitCode> = None;
     'rounds: for number in 1..=of {
         for scenario in &mut scenarios {
@@ -73,7 +71,7 @@ pub(super) fn exec(args: &Args, of: u32) -> Result<ExitCode, Failure> {
                 summary: None,
             };
             let code = scenario.again().and_then(|resolved| {
-                measure(resolved, &args.output, &watching, &interrupt, &mut round)
+                measure(resolved, &args.output, &watching, interrupt, &mut round)
             });
             scenario.summaries.extend(round.summary);
             let code = match code {

@@ -95,14 +95,25 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         ));
     }
     args.artifacts.apply();
+    // Before files are read and plugins compiled, which may take long.
+    let interrupt = listen()?;
     if args.repeat > 1 {
-        return repeat::exec(args, args.repeat);
+        return repeat::exec(args, args.repeat, &interrupt);
     }
     let mut runs = Vec::new();
     for source in sources(&args.scenarios, &args.flags)? {
         runs.push(resolve(&source)?);
     }
-    measure_all(runs, &args.output, &args.watch)
+    measure_all(runs, &args.output, &args.watch, &interrupt)
+}
+
+/// Listens for signals from now on.
+///
+/// # Errors
+/// If the system does not allow it.
+pub(crate) fn listen() -> Result<Interrupt, Failure> {
+    Interrupt::listen()
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))
 }
 
 /// Measures one run after the other. The exit code is that of the first run that failed.
@@ -113,10 +124,9 @@ pub(crate) fn measure_all(
     runs: Vec<Resolved>,
     output: &Output,
     watch: &Watch,
+    interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
     let watching = watch.begin()?;
-    let interrupt = Interrupt::listen()
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))?;
     let several = runs.len() > 1;
     // Runs of one target say the same of it.
     let mut told = BTreeSet::new();
@@ -131,7 +141,7 @@ pub(crate) fn measure_all(
             resolved,
             output,
             &watching,
-            &interrupt,
+            interrupt,
             &mut Round::default(),
         ) {
             Ok(0) => continue,
