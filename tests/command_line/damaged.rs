@@ -1,4 +1,4 @@
-//! Records that were damaged or changed are said to be, and what can be read of them is used.
+//! Reports name damaged or changed records, and use what can be read.
 
 use std::path::{Path, PathBuf};
 

@@ -125,7 +125,7 @@ fn names_on_the_command_line_are_shown_and_not_obeyed() {
     assert!(seen.contains("\\u{1b}[31m"), "{seen}");
 }
 
-/// The library that reads tokenizers panics over this one. That is told as an error, once, and nowhere else.
+/// The tokenizer library panics on this file. The user sees one error message, and no panic.
 #[test]
 fn a_tokenizer_that_the_library_cannot_bear_is_one_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -150,8 +150,8 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
 }
 
 /// Many answers have a whole number of tokens on average where all have that number, and seldom otherwise. Then the
-/// mean TPOT is that of all gaps. It is doubted if it is far from that, or near and a wrong formula gives it, and the
-/// gaps, if they are stated, agree with the other figures.
+/// mean TPOT is that of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula gives, where
+/// the gaps, if stated, agree with the other figures.
 fn of_one_length(
     figures: &Figures<'_>,
     parts: &Parts,

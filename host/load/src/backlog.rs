@@ -398,8 +398,8 @@ impl Gate {
         }
     }
 
-    /// A frame is complete and was passed on, or another stream should go on.
-    pub fn passed_on(&self) {
+    /// Lets another stream read at the bound: a frame of this one was passed on, or nothing more of it comes.
+    pub fn end_exemption(&self) {
         self.backlog.end_exemption(self.stream);
     }
 }

@@ -131,7 +131,7 @@ impl Signal {
 
     /// A worker is gone: its replies will never end.
     pub fn break_down(&self) {
-        // In this order: whoever sees that it is broken must see that replies are not waited for.
+        // `aborted` first: whoever sees `broken` must also see that nobody waits for replies.
         self.0.aborted.store(true, Ordering::Release);
         self.0.broken.store(true, Ordering::Release);
         self.stop();

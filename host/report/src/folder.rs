@@ -432,8 +432,8 @@ impl RunFolder {
     }
 }
 
-/// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is kept, so that two
-/// runs can be told apart that differ in it. 32 bits of it say too little of a key to find it.
+/// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is kept, so that runs
+/// that differ in it can be told apart. Its 32 bits do not reveal a key.
 fn without_secrets(plan: &Plan) -> serde_json::Value {
     let mark = |secret: &serde_json::Value| {
         let digest = model::hex(&Sha256::digest(secret.to_string().as_bytes())[..4]);

@@ -1,5 +1,5 @@
-//! Files and folders that only their owner can read: records hold prompts, answers and what servers said. Others are
-//! let in by whoever shares a run, as with `chmod -R g+rX`.
+//! Files and folders that only their owner can read: records hold prompts, answers and what servers said. Whoever
+//! shares a run lets others in, as with `chmod -R g+rX`.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};

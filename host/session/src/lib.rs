@@ -34,7 +34,7 @@ pub use measure::{
 };
 pub use resolve::{Faults, Resolved, Shipped, Source, Variables, resolve};
 pub use run::{PausedClock, Threads};
-// For whoever prints panics.
+// The command line's panic hook asks this.
 pub use tokenizer::is_guarded;
 
 /// Exchanges for tests, as those of `result` have them.

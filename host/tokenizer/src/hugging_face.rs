@@ -142,7 +142,7 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of the calling thread becomes an error that is told, so that a panic hook need not tell it.
+/// Whether a panic of the calling thread becomes an error, so that a panic hook need not print it.
 pub fn is_guarded() -> bool {
     GUARDED.get()
 }

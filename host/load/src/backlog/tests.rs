@@ -77,7 +77,7 @@ fn where_only_pieces_are_held_one_stream_at_a_time_goes_on() {
     assert!(one.may_read());
     assert!(!other.may_read());
     assert!(one.may_read(), "it keeps its exemption");
-    one.gate.passed_on();
+    one.gate.end_exemption();
     assert_eq!(other.woken(), 1);
     assert!(other.may_read());
     assert!(!one.may_read());
@@ -157,7 +157,7 @@ fn streams_of_one_connection_go_on_together() {
     assert_eq!(other.woken(), 1, "all look again");
     assert!(one.may_read() && one.gate.is_exempt());
     assert!(other.may_read() && !elsewhere.may_read());
-    other.gate.passed_on();
+    other.gate.end_exemption();
     assert!(elsewhere.may_read() && !one.may_read());
 }
 

@@ -224,7 +224,7 @@ impl<'r> Reading<'r> {
         };
         if is_over {
             self.stall = None;
-            self.gate.passed_on();
+            self.gate.end_exemption();
         }
     }
 
@@ -252,7 +252,7 @@ impl<'r> Reading<'r> {
         let frames = std::mem::replace(&mut self.frames, Frames::with_capacity(room.0, room.1));
         let queued = self.backlog.queue(frames.memory());
         self.reply.frames(frames, self.timer.clock.now(), queued);
-        self.gate.passed_on();
+        self.gate.end_exemption();
     }
 
     /// Whether the next token is overdue. Only the decode thread knows what a token

@@ -1,9 +1,9 @@
-//! What a panic prints: nothing where it becomes an error that is told, and nothing on the alternate screen, with which
-//! the message would be lost.
+//! What a panic prints: nothing where it becomes an error message. Otherwise the alternate screen is left first, because
+//! the message would vanish with it.
 
 use super::dashboard::screen;
 
-/// Has every panic from now on printed like this.
+/// Installs the panic hook.
 pub fn install() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

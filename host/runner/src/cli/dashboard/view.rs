@@ -4,15 +4,6 @@
 mod panels;
 mod words;
 
-/// Takes out whatever would move the cursor or turn text round: names and messages come from servers.
-fn scrub(buffer: &mut Buffer) {
-    for cell in &mut buffer.content {
-        if cell.symbol().contains(clean::unsafe_to_show) {
-            cell.set_symbol("\u{fffd}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests;
 
@@ -252,5 +243,14 @@ impl View<'_> {
             Paragraph::new(text).block(Block::bordered().title("help")),
             over,
         );
+    }
+}
+
+/// Takes out whatever would move the cursor or turn text round: names and messages come from servers.
+fn scrub(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.symbol().contains(clean::unsafe_to_show) {
+            cell.set_symbol("\u{fffd}");
+        }
     }
 }
