@@ -1,0 +1,311 @@
+//! The engine: a queue, a batch and its steps. It knows no clock: whoever drives it waits for as long as a step says.
+
+use std::collections::VecDeque;
+
+use model::units::Nanos;
+
+use crate::{Parameters, Random};
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Tokens of its prompt.
+    pub prompt_tokens: u32,
+    /// Tokens of its answer; at least one is generated.
+    pub output_tokens: u32,
+}
+
+/// An engine at work.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    parameters: Parameters,
+    random: Random,
+    /// What all steps of this run take, times those of the mean run.
+    pace: f64,
+    /// The jitter's process, with mean 0 and deviation 1.
+    jitter: f64,
+    waiting: VecDeque<Job>,
+    batch: Vec<Job>,
+    preemptions: u64,
+}
+
+/// A request in the queue or in the batch.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    id: u64,
+    /// Tokens that must be read before the next one can be generated.
+    unread: u32,
+    /// Tokens that it has in the KV cache.
+    held: u64,
+    /// Tokens to generate.
+    left: u32,
+    /// Whether the step under way generates a token of it.
+    generates: bool,
+}
+
+impl Engine {
+    /// An engine without requests. The seed decides its pace and its jitter.
+    pub fn new(parameters: Parameters, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let pace = (parameters.run * random.normal()).exp();
+        let jitter = random.normal();
+        Engine {
+            parameters,
+            random,
+            pace,
+            jitter,
+            waiting: VecDeque::new(),
+            batch: Vec::new(),
+            preemptions: 0,
+        }
+    }
+
+    /// Adds a request to the queue. Its number is the caller's.
+    pub fn submit(&mut self, id: u64, work: Work) {
+        self.waiting.push_back(Job {
+            id,
+            unread: work.prompt_tokens.max(1),
+            held: 0,
+            left: work.output_tokens.max(1),
+            generates: false,
+        });
+    }
+
+    /// Drops a request whose client has gone.
+    pub fn cancel(&mut self, id: u64) {
+        self.waiting.retain(|job| job.id != id);
+        self.batch.retain(|job| job.id != id);
+    }
+
+    /// Begins a step, and gives how long it takes; `None` if there is nothing to do. [`Engine::finish`] ends it.
+    pub fn begin(&mut self) -> Option<Nanos> {
+        self.preempt();
+        self.admit();
+        if self.batch.is_empty() {
+            return None;
+        }
+        let mut budget = self.parameters.chunk;
+        let (mut read, mut decoding) = (0_u32, 0_u32);
+        for job in &mut self.batch {
+            let now = job.unread.min(budget);
+            decoding += u32::from(job.unread == 0);
+            job.unread -= now;
+            job.held += u64::from(now);
+            budget -= now;
+            read += now;
+            job.generates = job.unread == 0;
+        }
+        Some(self.time(decoding, read))
+    }
+
+    /// Ends the step, and shows each request for which it generated a token, and whether that was the last.
+    pub fn finish(&mut self, mut show: impl FnMut(u64, bool)) {
+        self.batch.retain_mut(|job| {
+            if !job.generates {
+                return true;
+            }
+            job.generates = false;
+            job.left -= 1;
+            job.held += 1;
+            show(job.id, job.left == 0);
+            job.left > 0
+        });
+    }
+
+    /// Requests in the queue.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Requests in the batch.
+    pub fn running(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// How often a request was put back into the queue because the KV cache was full.
+    pub fn preemptions(&self) -> u64 {
+        self.preemptions
+    }
+
+    /// Share of the KV cache in use; 0 where it has no limit.
+    pub fn kv_usage(&self) -> f64 {
+        match self.parameters.kv {
+            0 => 0.0,
+            limit => self.held() as f64 / limit as f64,
+        }
+    }
+
+    fn held(&self) -> u64 {
+        self.batch.iter().map(|job| job.held).sum()
+    }
+
+    /// Puts the newest requests back into the queue until each of the batch has room for a token. The oldest stays,
+    /// however long it is.
+    fn preempt(&mut self) {
+        let limit = self.parameters.kv;
+        while limit > 0 && self.batch.len() > 1 && self.held() + self.batch.len() as u64 > limit {
+            let Some(job) = self.batch.pop() else { return };
+            let again = u32::try_from(job.held)
+                .unwrap_or(u32::MAX)
+                .saturating_add(job.unread);
+            self.waiting.push_front(Job {
+                unread: again,
+                held: 0,
+                ..job
+            });
+            self.preemptions += 1;
+        }
+    }
+
+    fn admit(&mut self) {
+        let limit = self.parameters.kv;
+        // What the batch holds and has still to read.
+        let mut needed: u64 = (self.batch.iter())
+            .map(|job| job.held + u64::from(job.unread) + 1)
+            .sum();
+        while self.batch.len() < self.parameters.slots as usize {
+            let Some(next) = self.waiting.front() else {
+                return;
+            };
+            needed += u64::from(next.unread) + 1;
+            if limit > 0 && needed > limit && !self.batch.is_empty() {
+                return;
+            }
+            self.batch.extend(self.waiting.pop_front());
+        }
+    }
+
+    fn time(&mut self, decoding: u32, read: u32) -> Nanos {
+        let own = &self.parameters;
+        let seconds =
+            own.step + own.request * f64::from(decoding) + own.prompt_token * f64::from(read);
+        let kept = own.correlation;
+        self.jitter = kept * self.jitter + (1.0 - kept * kept).sqrt() * self.random.normal();
+        // The mean of the factor is 1.
+        let factor = (own.jitter * self.jitter - own.jitter * own.jitter / 2.0).exp();
+        Nanos::from_secs_f64(seconds * self.pace * factor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exact(slots: u32, kv: u64) -> Engine {
+        let parameters = Parameters {
+            slots,
+            kv,
+            step: 0.010,
+            request: 0.001,
+            prompt_token: 0.000_1,
+            chunk: 100,
+            jitter: 0.0,
+            ..Parameters::default()
+        };
+        Engine::new(parameters, 1)
+    }
+
+    /// The time of every step in milliseconds, and which requests it generated a token for.
+    fn steps(engine: &mut Engine) -> Vec<(u64, Vec<u64>)> {
+        let mut steps = Vec::new();
+        while let Some(span) = engine.begin() {
+            let mut shown = Vec::new();
+            engine.finish(|id, _| shown.push(id));
+            steps.push((span.0 / 1_000_000, shown));
+        }
+        steps
+    }
+
+    #[test]
+    fn a_step_takes_what_its_batch_asks_for() {
+        let mut engine = exact(2, 0);
+        for id in 0..3 {
+            let work = Work {
+                prompt_tokens: 150,
+                output_tokens: 2,
+            };
+            engine.submit(id, work);
+        }
+        let wanted = [
+            // A chunk of the first prompt; the rest of it and half of the second one; the rest of that.
+            (20, vec![]),
+            (20, vec![0]),
+            (21, vec![0, 1]),
+            // The third takes the place of the first.
+            (21, vec![1]),
+            (15, vec![2]),
+            (11, vec![2]),
+        ];
+        assert_eq!(steps(&mut engine), wanted);
+    }
+
+    #[test]
+    fn a_full_cache_puts_the_newest_back() {
+        let mut engine = exact(8, 60);
+        for id in 0..2 {
+            let work = Work {
+                prompt_tokens: 20,
+                output_tokens: 20,
+            };
+            engine.submit(id, work);
+        }
+        let shown: Vec<u64> = steps(&mut engine)
+            .into_iter()
+            .flat_map(|(_, ids)| ids)
+            .collect();
+        assert_eq!(engine.preemptions(), 1);
+        for id in 0..2 {
+            assert_eq!(shown.iter().filter(|own| **own == id).count(), 20);
+        }
+        // A request that is larger than the cache is answered alone.
+        engine.submit(
+            9,
+            Work {
+                prompt_tokens: 100,
+                output_tokens: 3,
+            },
+        );
+        assert_eq!(steps(&mut engine).len(), 3);
+    }
+
+    #[test]
+    fn a_request_whose_client_has_gone_takes_no_steps() {
+        let mut engine = exact(1, 0);
+        engine.submit(
+            1,
+            Work {
+                prompt_tokens: 1,
+                output_tokens: 5,
+            },
+        );
+        engine.submit(
+            2,
+            Work {
+                prompt_tokens: 1,
+                output_tokens: 1,
+            },
+        );
+        assert!(engine.begin().is_some());
+        engine.cancel(1);
+        engine.finish(|id, _| panic!("{id} is gone"));
+        assert_eq!(steps(&mut engine).len(), 1);
+    }
+
+    #[test]
+    fn seeds_decide_pace_and_jitter() {
+        let parameters: Parameters = "jitter=0.1,correlation=0.9,run=0.01".parse().unwrap();
+        let times = |seed| {
+            let mut engine = Engine::new(parameters.clone(), seed);
+            engine.submit(
+                0,
+                Work {
+                    prompt_tokens: 1,
+                    output_tokens: 50,
+                },
+            );
+            steps(&mut engine)
+        };
+        assert_eq!(times(1), times(1));
+        assert_ne!(times(1), times(2));
+    }
+}

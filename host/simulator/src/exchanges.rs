@@ -1,0 +1,67 @@
+//! What a client records of the requests that an engine served.
+
+use model::exchange::{Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Usage};
+use model::units::Nanos;
+
+use crate::Served;
+
+/// The exchanges of these requests: a token an event, and token counts from the server.
+pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
+    (0..)
+        .zip(served)
+        .map(|(index, own)| exchange(index, own))
+        .collect()
+}
+
+fn exchange(index: u64, served: &Served) -> Exchange {
+    let mut events = Events::default();
+    let tokens = served.tokens.iter().map(|at| (*at, Kind::Text, 4));
+    let ended = served.tokens.last().copied();
+    for (at, kind, bytes) in tokens.chain(ended.map(|at| (at, Kind::End, 0))) {
+        events.push(Event {
+            at,
+            kind,
+            tokens: None,
+            bytes,
+        });
+    }
+    let first: Option<Nanos> = served.tokens.first().copied();
+    Exchange {
+        index,
+        phase: Phase::Measure,
+        sample: SampleFacts {
+            id: format!("s{index}"),
+            input_tokens: Some(served.work.prompt_tokens),
+            output_tokens: Some(served.work.output_tokens),
+            reference: None,
+            turn: None,
+            class: None,
+            adapter: None,
+            request_bytes: u64::from(served.work.prompt_tokens) * 4,
+            request_digest: format!("{index:016x}"),
+        },
+        due: served.sent,
+        granted: None,
+        target: 0,
+        connection: None,
+        sent: Some(served.sent),
+        written: Some(served.sent),
+        first_byte: first,
+        headers: first,
+        status: Some(200),
+        read_lag: None,
+        events,
+        ended,
+        output: "x".into(),
+        reasoning: String::new(),
+        tool_calls: String::new(),
+        finish: None,
+        usage: Some(Usage {
+            input_tokens: Some(served.work.prompt_tokens),
+            cached_input_tokens: None,
+            output_tokens: Some(served.work.output_tokens),
+            reasoning_tokens: None,
+        }),
+        outcome: Outcome::Ok,
+    }
+}

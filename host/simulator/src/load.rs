@@ -1,0 +1,153 @@
+//! Loads: when requests arrive at the engine, and when a client sees the tokens of their answers.
+
+use model::units::Nanos;
+
+use crate::{Engine, Parameters, Random, Work};
+
+/// A request and its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Served {
+    /// When it was due and sent.
+    pub sent: Nanos,
+    /// What it asked for.
+    pub work: Work,
+    /// When each token of its answer came.
+    pub tokens: Vec<Nanos>,
+}
+
+impl Served {
+    fn new(sent: Nanos, work: Work) -> Self {
+        Served {
+            sent,
+            work,
+            tokens: Vec::with_capacity(work.output_tokens as usize),
+        }
+    }
+}
+
+/// Instants at which requests arrive by chance, so many a second.
+pub fn poisson(requests: usize, per_s: f64, seed: u64) -> Vec<Nanos> {
+    let mut random = Random::new(seed);
+    let mut at = 0.0;
+    let next = |_| {
+        at += random.exponential() / per_s;
+        Nanos::from_secs_f64(at)
+    };
+    (0..requests).map(next).collect()
+}
+
+/// Requests that arrive at given instants, in order.
+pub fn open(engine: &mut Engine, due: &[Nanos], work: &[Work]) -> Vec<Served> {
+    let mut served: Vec<Served> = (due.iter().zip(work))
+        .map(|(due, work)| Served::new(*due, *work))
+        .collect();
+    let (mut now, mut next) = (Nanos::ZERO, 0);
+    loop {
+        while let Some(arrived) = served.get(next).filter(|own| own.sent <= now) {
+            engine.submit(next as u64, arrived.work);
+            next += 1;
+        }
+        match engine.begin() {
+            Some(span) => {
+                now = now + span;
+                engine.finish(|id, _| served[id as usize].tokens.push(now));
+            }
+            None => match served.get(next) {
+                Some(arrives) => now = arrives.sent,
+                None => return served,
+            },
+        }
+    }
+}
+
+/// Users who each send a request, wait for its answer, and send the next.
+pub fn closed(engine: &mut Engine, users: usize, work: &[Work]) -> Vec<Served> {
+    let mut served: Vec<Served> = Vec::with_capacity(work.len());
+    let mut now = Nanos::ZERO;
+    let mut free = users;
+    loop {
+        while free > 0 && served.len() < work.len() {
+            let work = work[served.len()];
+            engine.submit(served.len() as u64, work);
+            served.push(Served::new(now, work));
+            free -= 1;
+        }
+        let Some(span) = engine.begin() else {
+            return served;
+        };
+        now = now + span;
+        engine.finish(|id, is_last| {
+            served[id as usize].tokens.push(now);
+            free += usize::from(is_last);
+        });
+    }
+}
+
+/// Requests that all arrive at the beginning.
+pub fn all_at_once(engine: &mut Engine, work: &[Work]) -> Vec<Served> {
+    open(engine, &vec![Nanos::ZERO; work.len()], work)
+}
+
+/// Requests per second that the engine answers of this work when it always has enough to do.
+pub fn capacity(parameters: &Parameters, work: &[Work]) -> f64 {
+    let users = parameters.slots as usize * 2;
+    let steady = Parameters {
+        run: 0.0,
+        ..parameters.clone()
+    };
+    let served = closed(&mut Engine::new(steady, 7), users, work);
+    let mut ends: Vec<Nanos> = (served.iter())
+        .filter_map(|own| own.tokens.last().copied())
+        .collect();
+    ends.sort_unstable();
+    // Without the time in which the batch fills and drains.
+    let (from, to) = (ends.len() / 5, ends.len() * 4 / 5);
+    (to - from) as f64 / ends[to].since(ends[from]).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lengths;
+
+    const PROMPTS: Lengths = Lengths {
+        mean: 200.0,
+        spread: 0.5,
+    };
+    const ANSWERS: Lengths = Lengths {
+        mean: 60.0,
+        spread: 0.5,
+    };
+
+    #[test]
+    fn every_request_gets_all_its_tokens() {
+        let work = Lengths::work(PROMPTS, ANSWERS, 300, 5);
+        let engine = || Engine::new(Parameters::default(), 1);
+        let due = poisson(300, 5.0, 2);
+        for served in [
+            open(&mut engine(), &due, &work),
+            closed(&mut engine(), 20, &work),
+            all_at_once(&mut engine(), &work),
+        ] {
+            assert_eq!(served.len(), 300);
+            for own in &served {
+                assert_eq!(own.tokens.len(), own.work.output_tokens as usize);
+                assert!(own.tokens[0] > own.sent);
+                assert!(own.tokens.is_sorted());
+            }
+        }
+    }
+
+    /// A full batch of 32 that answers 60 tokens each, at about 16.4 ms a step and 2.2 ms for its prompts.
+    #[test]
+    fn capacity_is_what_a_full_batch_answers() {
+        let work = Lengths::work(PROMPTS, ANSWERS, 3000, 5);
+        let capacity = capacity(&Parameters::default(), &work);
+        let step = 0.010 + 0.000_2 * 32.0 + 32.0 / 60.0 * 200.0 * 0.000_02;
+        let expected = 32.0 / (60.0 * step);
+        assert!(
+            (capacity / expected - 1.0).abs() < 0.05,
+            "{capacity} {expected}"
+        );
+    }
+}
