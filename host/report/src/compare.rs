@@ -9,7 +9,6 @@ mod cells;
 mod choice;
 pub mod comparable;
 pub mod condition;
-mod dependence;
 pub mod estimate;
 mod prompts;
 mod row;

@@ -157,7 +157,7 @@ impl<'a> Gather<'a> {
             self.slowest.add(took, exchange.index, request);
         }
         for (metric, spread) in &mut self.spreads {
-            take(metric, &reading, spread);
+            take(metric, &reading, spread, None);
         }
         if !exchange.is_ok() {
             return;

@@ -123,6 +123,8 @@ findings! {
     ObjectiveUnknown = "objective-unknown", rules::objective_unknown;
     /// A percentile rests on too few samples.
     FewSamples = "few-samples", rules::few_samples;
+    /// The run holds too few independent loads for confidence intervals.
+    FewLoads = "few-loads", rules::few_loads;
     /// A mean is known only roughly.
     WideInterval = "wide-interval", rules::wide_interval;
 }

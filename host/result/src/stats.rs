@@ -5,6 +5,9 @@
 //! sorted samples or in integers, so the same records give the same results however they were
 //! merged.
 
+mod beta;
+pub mod blocks;
+pub mod dependence;
 pub mod histogram;
 pub mod interval;
 pub mod spread;

@@ -9,6 +9,7 @@
 //! generators can be merged and summarised as one run. `metric` defines the metrics, `finding`
 //! raises doubts about the figures, `report` lays them out.
 
+mod backlog;
 pub mod client;
 mod column;
 pub mod course;
@@ -34,6 +35,7 @@ use std::convert::Infallible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use backlog::Backlog;
 pub use client::Client;
 pub use column::Column;
 pub use facts::{Damage, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
@@ -43,6 +45,8 @@ pub use steady::{SteadyState, Window};
 
 use crate::finding::{self, Finding, Verdict};
 use crate::metric::{self, Measure, Metric, Of, Reading, Source};
+use crate::stats::blocks::Blocks;
+use crate::stats::interval::Loads;
 use crate::stats::{Figures, Interval, Ranked, Spread, interval};
 use crate::threshold::Checked;
 use model::exchange::{Exchange, FailureClass, Reason};
@@ -253,6 +257,14 @@ pub struct Concurrency {
     /// Most requests in flight at one instant, including failed ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<u64>,
+    /// How many independent loads the run holds: requests divided by the design effect of the number in flight when
+    /// each was sent. A run of few of them shows few of the states that the engine can be in. Absent where the number
+    /// in flight does not vary, as in a closed loop, and in runs of few requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub independent: Option<f64>,
+    /// How the number of unanswered requests grew while requests were due; for runs at one rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<Backlog>,
 }
 
 /// The distribution of a metric's samples.
@@ -281,7 +293,7 @@ pub struct Distribution {
     /// if they are exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_error: Option<f64>,
-    /// Confidence intervals; for the headline metrics of a request with at least two samples.
+    /// Confidence intervals; for the headline metrics of a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
 }
@@ -296,43 +308,60 @@ pub enum Basis {
     Histogram,
 }
 
-/// 95 % confidence intervals, from the percentile bootstrap over requests.
+/// 95 % confidence intervals: where the figures of another run of the same scenario against the same engine lie, as
+/// far as one run can show that. They come from blocks of consecutive requests, because requests that are in flight
+/// together affect each other. An interval is absent if the run holds too little independent data for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Confidence {
     /// The confidence level, in percent.
     pub level: f64,
     /// The mean.
-    pub mean: Bounds,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Bounds>,
     /// The median.
-    pub median: Bounds,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median: Option<Bounds>,
     /// The 99th percentile.
-    pub p99: Bounds,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<Bounds>,
 }
 
-/// The two ends of an interval.
+/// The two ends of an interval. An end that the samples do not bound is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Bounds {
     /// The lower end.
-    pub low: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
     /// The upper end.
-    pub high: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
 }
 
 impl From<Interval> for Bounds {
     fn from(Interval { low, high }: Interval) -> Self {
-        Bounds { low, high }
+        let finite = |end: f64| end.is_finite().then_some(end);
+        Bounds {
+            low: finite(low),
+            high: finite(high),
+        }
     }
 }
 
 /// The metrics that get intervals.
-const HEADLINE: [&str; 4] = [
+pub const HEADLINE: [&str; 4] = [
     metric::TTFT,
     metric::TPOT,
     metric::E2E,
     metric::TTFT_FROM_DUE,
 ];
+
+/// Of these, the ones that contain the wait for a place in the engine's batch, which is zero most of the time.
+const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
+
+/// Fewer independent loads than this are not enough for any interval.
+pub const LEAST_LOADS: f64 = 3.0;
 
 impl Summary {
     /// Summarises a run. The order of the exchanges does not matter.
@@ -390,8 +419,13 @@ pub fn spread(metric: &Metric) -> Spread {
     }
 }
 
-/// Adds the metric's samples of an exchange to it.
-pub fn take(metric: &Metric, reading: &Reading<'_>, spread: &mut Spread) {
+/// Adds the metric's samples of an exchange to it, and to blocks of the run if there are any.
+pub fn take(
+    metric: &Metric,
+    reading: &Reading<'_>,
+    spread: &mut Spread,
+    blocks: Option<&mut Blocks>,
+) {
     if metric.of == Of::Answered && !reading.exchange.is_ok() {
         return;
     }
@@ -399,6 +433,9 @@ pub fn take(metric: &Metric, reading: &Reading<'_>, spread: &mut Spread) {
         Measure::One(measure) => {
             if let Some(sample) = measure(reading) {
                 spread.add(sample);
+                if let Some(blocks) = blocks {
+                    blocks.add(reading.exchange.index, sample);
+                }
             }
         }
         Measure::Pooled(shown) => {
@@ -410,20 +447,11 @@ pub fn take(metric: &Metric, reading: &Reading<'_>, spread: &mut Spread) {
 
 impl Distribution {
     fn of(metric: &Metric, figures: &Figures, percentiles: &[f64]) -> Self {
-        let (mean, std) = (figures.mean(), figures.std());
-        let confidence = || {
-            Some(Confidence {
-                level: interval::LEVEL,
-                mean: interval::mean(figures, mean, std)?.into(),
-                median: interval::percentile(figures, 50.0)?.into(),
-                p99: interval::percentile(figures, 99.0)?.into(),
-            })
-        };
         Distribution {
             unit: metric.unit.symbol().to_owned(),
             count: figures.count(),
-            mean,
-            std,
+            mean: figures.mean(),
+            std: figures.std(),
             min: figures.min(),
             max: figures.max(),
             median: figures.percentile(50.0),
@@ -436,8 +464,33 @@ impl Distribution {
                 Figures::Histogram(_) => Basis::Histogram,
             },
             relative_error: figures.error(),
-            confidence: HEADLINE.contains(&metric.name).then(confidence).flatten(),
+            confidence: None,
         }
+    }
+
+    /// With intervals from the blocks that the samples are in. `loads` is the number of independent loads that the run
+    /// holds, where that is known.
+    fn with_confidence(
+        mut self,
+        metric: &Metric,
+        figures: &Figures,
+        blocks: &Blocks,
+        loads: Option<f64>,
+    ) -> Self {
+        let enough = loads.is_none_or(|loads| loads >= LEAST_LOADS);
+        let waits = WAITING.contains(&metric.name);
+        let loads = loads.filter(|_| waits);
+        let loads = loads.map(|independent| Loads { independent });
+        let percentile =
+            |percent| interval::percentile(blocks, figures, percent, loads).map(Bounds::from);
+        self.confidence = Some(Confidence {
+            level: interval::LEVEL,
+            mean: interval::mean(blocks, figures, loads).map(Bounds::from),
+            median: percentile(50.0),
+            p99: percentile(99.0),
+        })
+        .filter(|of| enough && (of.mean.is_some() || of.median.is_some() || of.p99.is_some()));
+        self
     }
 
     /// A percentile, if it was requested.

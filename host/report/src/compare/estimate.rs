@@ -17,9 +17,8 @@
 use rand_mt::Mt64;
 
 use super::blocks::Taken;
-use super::dependence;
 use result::stats::interval::{Interval, LEVEL};
-use result::stats::{Ranked, Sorted, student};
+use result::stats::{Ranked, Sorted, dependence, student};
 
 /// Resamples an interval comes from.
 pub const RESAMPLES: usize = 2000;

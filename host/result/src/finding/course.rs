@@ -1,6 +1,7 @@
 //! Rules on how figures changed over the run: is there a steady state, and is it really steady?
 
 use super::{Finding, Id, Severity};
+use crate::metric;
 use crate::summary::course::{Drift, Swing, THROUGHPUT};
 use crate::summary::{SteadyState, Summary, Window};
 
@@ -35,8 +36,12 @@ pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
 
 pub(super) fn drift(summary: &Summary) -> Option<Finding> {
     let window = window(summary)?;
+    // Waits at one rate come and go with the queue: they grew only if the queue did.
+    let backlog = summary.concurrency.backlog;
+    let comes_and_goes = |name: &str| name == metric::TTFT && backlog.is_some_and(|of| !of.grew());
     let shown = |drift: &Drift| drift.z.abs() > SURE && drift.change.abs() > SMALL;
-    let drifted = window.drift.iter().filter(|(_, drift)| shown(drift));
+    let drifted =
+        (window.drift.iter()).filter(|(name, drift)| shown(drift) && !comes_and_goes(name));
     let drifted: Vec<String> = drifted
         .map(|(name, drift)| {
             let name = match name.as_str() {

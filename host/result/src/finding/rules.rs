@@ -5,7 +5,7 @@
 
 use super::{Finding, Id, Severity};
 use crate::metric;
-use crate::summary::{Comparison, Summary};
+use crate::summary::{Comparison, LEAST_LOADS, Summary};
 use model::exchange::FailureClass;
 
 /// Share of requests beyond which failures, waits and short answers are more than an accident.
@@ -109,9 +109,29 @@ pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// Requests arrive faster than the server answers them, so delays grow with the length of the run.
+/// Requests arrive faster than the server answers them, so delays grow with the length of the run. At one rate, the
+/// backlog shows that: it grows. At several, it may grow by plan, and only a lower rate of answers shows it.
 pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
+    let Some(backlog) = summary.concurrency.backlog else {
+        return answered_slower(summary, due);
+    };
+    backlog.grew().then(|| Finding {
+        id: Id::Overloaded,
+        severity: Severity::Suspect,
+        seen: format!(
+            "on average, {:.0} requests were unanswered in the second quarter of the time in which they were due, and {:.0} in the fourth; chance explains {:.0} more",
+            backlog.second_quarter, backlog.fourth_quarter, backlog.chance
+        ),
+        why: OVERLOADED.into(),
+        advice: LESS_LOAD.into(),
+    })
+}
+
+const OVERLOADED: &str = "a queue grew for as long as requests were sent, so latency reflects the length of the run, not the speed of the server";
+const LESS_LOAD: &str = "lower the rate to less than the server can answer, or measure its capacity in a closed loop (--concurrency)";
+
+fn answered_slower(summary: &Summary, due: f64) -> Option<Finding> {
     let answered = summary.throughput.requests_per_s?;
     // A run goes on until its last answer: for a short one that alone lowers the rate of answers.
     let draining = summary.metric(metric::E2E)?.median / 1000.0;
@@ -121,8 +141,8 @@ pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
         id: Id::Overloaded,
         severity: Severity::Suspect,
         seen: format!("{due:.2} requests per second were due, but {answered:.2} were answered"),
-        why: "a queue grew for as long as requests were sent, so latency reflects the length of the run, not the speed of the server".into(),
-        advice: "lower the rate to less than the server can answer, or measure its capacity in a closed loop (--concurrency)".into(),
+        why: OVERLOADED.into(),
+        advice: LESS_LOAD.into(),
     })
 }
 
@@ -205,14 +225,16 @@ pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
     })
 }
 
+/// Fewer samples than this beyond a percentile do not determine it.
+const FEW: f64 = 5.0;
+
 pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
     let samples = [metric::E2E, metric::TTFT, metric::TPOT]
         .iter()
         .filter_map(|name| summary.metric(name))
         .map(|distribution| distribution.count)
         .min()?;
-    // Fewer than 1 / (1 - p) samples: not one is expected beyond the percentile.
-    let beyond = |percent: &f64| samples as f64 * (100.0 - percent) / 100.0 < 1.0 - 1e-9;
+    let beyond = |percent: &f64| samples as f64 * (100.0 - percent) / 100.0 < FEW - 1e-9;
     let unfounded: Vec<String> = summary
         .run
         .percentiles
@@ -224,8 +246,8 @@ pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
         id: Id::FewSamples,
         severity: Severity::Note,
         seen: format!("{} from only {samples} samples", unfounded.join(", ")),
-        why: "with fewer samples than 1 / (1 - p), a percentile is little more than the largest sample".into(),
-        advice: "send more requests, or use a lower percentile".into(),
+        why: "fewer than five samples are expected beyond such a percentile, so it is little more than one of the largest samples".into(),
+        advice: "send at least 5 / (1 - p) requests (500 for P99), or use a lower percentile".into(),
     })
 }
 
@@ -273,17 +295,32 @@ pub(super) fn wide_interval(summary: &Summary) -> Option<Finding> {
     .iter()
     .filter_map(|(name, label)| {
         let distribution = summary.metric(name)?;
-        let bounds = distribution.confidence?.mean;
-        let half = (bounds.high - bounds.low) / 2.0;
-        (half > ROUGH * distribution.mean)
-            .then(|| format!("{label} {:.2} to {:.2} ms", bounds.low, bounds.high))
+        let bounds = distribution.confidence?.mean?;
+        let (low, high) = bounds.low.zip(bounds.high)?;
+        let half = (high - low) / 2.0;
+        (half > ROUGH * distribution.mean).then(|| format!("{label} {low:.2} to {high:.2} ms"))
     });
     let rough: Vec<String> = rough.collect();
     (!rough.is_empty()).then(|| Finding {
         id: Id::WideInterval,
         severity: Severity::Note,
         seen: format!("some means are known only roughly (95 % confidence): {}", rough.join(", ")),
-        why: "a difference from another run that lies within this interval means nothing; requests of one run also affect each other, so the true interval is wider still".into(),
+        why: "another run of the same load may give any value of the interval, so a difference that lies within it means nothing".into(),
         advice: "send more requests, or compare several repeats".into(),
+    })
+}
+
+/// The load wandered so slowly that the run shows few of its states.
+pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
+    let loads = summary.concurrency.independent?;
+    (loads < LEAST_LOADS).then(|| Finding {
+        id: Id::FewLoads,
+        severity: Severity::Note,
+        seen: format!(
+            "the {} requests are worth {loads:.1} independent ones: the number in flight wandered through the whole run",
+            summary.requests.sent
+        ),
+        why: "requests that are in flight together share a queue and a batch; near the engine's capacity a run sees few of the loads that another one would see, so its figures have no confidence intervals".into(),
+        advice: "run many times longer, lower the rate, or compare several repeats".into(),
     })
 }

@@ -1,117 +1,274 @@
-//! 95 % confidence intervals, by the percentile bootstrap over the samples.
+//! 95 % confidence intervals of one run's figures, from samples that depend on each other.
 //!
-//! A resample draws as many samples as there are, with replacement; the interval holds the middle
-//! 95 % of the figure over [`RESAMPLES`] of them. The draws come from a fixed seed, so the same
-//! samples have the same intervals.
+//! **Means** rest on the means of blocks of consecutive requests (`blocks`), with the dependence that remains between
+//! blocks corrected for (`dependence`), and Student's quantile adjusted for their skewness (Willink 2005, "A confidence
+//! interval and test for the mean of an asymmetric distribution", as in Tafazzoli and Wilson's Skart, 2011).
 //!
-//! The cost is bounded. A percentile does not require drawing every sample: the ranks that a resample
-//! has at a percentile are order statistics of uniform numbers, and these are drawn directly, from
-//! gamma variates. The mean is drawn in full up to [`DRAWN`] samples; beyond that, its interval is the
-//! one of the normal distribution, from which the bootstrap's no longer differs.
+//! **Percentiles** lie between order statistics. The rank of a percentile has a binomial distribution; dependent
+//! samples are worth fewer independent ones, by the design effect of being above it. An end that no sample bounds is
+//! infinite, and a percentile beyond which less than half an independent sample is expected has no interval.
+//!
+//! **Waiting is rare and comes in bursts.** A run may hold none of the bursts that another one does, and then nothing in
+//! its times to first token shows that. How often the load itself changed does show, in the number of requests in
+//! flight: with so many independent loads, a burst that happens in one of ten runs' worth is missed too often. The
+//! upper end of such a metric's mean allows for it, with waits as long as the longest seen.
+//!
+//! How often these intervals hold the truth is measured: `host/benches/statistics`.
 
-use rand_mt::Mt64;
+use super::beta::binomial;
+use super::blocks::{Blocks, effect_at, variance};
+use super::dependence::{correlation, inflation};
+use super::{Figures, Ranked, student};
 
-use super::{Ranked, Sorted, between, place};
-
-/// Resamples an interval comes from.
-pub const RESAMPLES: usize = 1000;
-
-/// So many samples are drawn again for the interval of their mean.
-pub const DRAWN: u64 = 10_000;
-
-/// The share of resamples that an interval holds, in percent.
+/// The share of runs whose intervals are to hold the truth, in percent.
 pub const LEVEL: f64 = 95.0;
 
 /// The standard normal distribution's 97.5th percentile.
-const NORMAL: f64 = 1.959_963_984_540_054;
+pub(super) const NORMAL: f64 = 1.959_963_984_540_054;
 
-const SEED: u64 = 0x626f_6f74;
+/// Independent samples that must be expected beyond a percentile for an interval of it.
+const BEYOND: f64 = 0.5;
+
+/// A burst that a run holds with less than this probability is allowed for.
+const UNSEEN: f64 = 0.1;
+
+/// Correlation of the fill's blocks from which on they are one path rather than independent values.
+const PATH: f64 = 0.4;
+
+/// Percentiles above this are of the tail; the design effect at this one counts for them too, because few samples
+/// beyond a percentile show little of how they cluster.
+const TAIL: f64 = 90.0;
 
 /// Where a figure lies with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
+    /// Its lower end; negative infinity if the samples do not bound it.
     pub low: f64,
-    /// Its upper end.
+    /// Its upper end; infinity if the samples do not bound it.
     pub high: f64,
 }
 
-/// The interval of a percentile; `None` of fewer than two samples.
-pub fn percentile(samples: &impl Ranked, percent: f64) -> Option<Interval> {
-    let n = samples.count();
-    let (below, share) = place(n, percent);
-    let mut random = Mt64::new(SEED);
-    let n_samples = n as f64;
-    middle(n, || {
-        // Of n uniform numbers in order, the one of rank `below` and the next, by their distances.
-        let first = gamma(&mut random, below + 1);
-        let next = first + exponential(&mut random);
-        let whole = next + gamma(&mut random, n - 1 - below);
-        let drawn = |upto: f64| samples.at((n_samples * (upto / whole)) as u64);
-        match share {
-            0.0 => drawn(first),
-            share => between(drawn(first), drawn(next), share),
-        }
-    })
+/// What a run shows of the load that a metric depends on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loads {
+    /// The number of independent loads that the run holds.
+    pub independent: f64,
 }
 
-/// The interval of the mean of samples with the given mean and standard deviation; `None` for fewer
-/// than two.
-pub fn mean(samples: &impl Ranked, mean: f64, std: f64) -> Option<Interval> {
-    let n = samples.count();
-    if n > DRAWN {
-        let away = NORMAL * std / (n as f64).sqrt();
-        let (low, high) = (mean - away, mean + away);
-        return Some(Interval { low, high });
-    }
-    let mut random = Mt64::new(SEED);
-    middle(n, || {
-        // In whole draws of a rank; the bias of n / 2^32 is far below what is resolved.
-        let drawn = (0..n).map(|_| samples.at(((random.next_u64() >> 32) * n) >> 32));
-        drawn.sum::<f64>() / n as f64
-    })
-}
-
-/// The middle part of the values that resamples give.
-fn middle(n: u64, resample: impl FnMut() -> f64) -> Option<Interval> {
-    if n < 2 {
+/// The interval of the mean of the samples; `None` if there are too few blocks. `loads` is given for metrics that
+/// contain a wait, which is zero most of the time.
+pub fn mean(blocks: &Blocks, figures: &Figures, loads: Option<Loads>) -> Option<Interval> {
+    let [fill, rest] = blocks.means();
+    let count = rest.len() as f64;
+    if count < 5.0 {
         return None;
     }
-    let drawn = Sorted::new(std::iter::repeat_with(resample).take(RESAMPLES).collect())?;
-    let outside = (100.0 - LEVEL) / 2.0;
+    let centre = figures.mean();
+    let own = rest.iter().sum::<f64>() / count;
+    let (factor, freedom) = inflation(&rest);
+    let squares = variance(&rest, own);
+    let share = blocks.fill_share();
+    let error =
+        ((1.0 - share).powi(2) * factor * squares / count + share.powi(2) * of_fill(&fill)).sqrt();
+    let quantile = student::quantile(1.0 - LEVEL / 100.0, freedom);
+    let skewness = skewness(&rest, own, squares);
+    let low = centre - adjusted(quantile, skewness, count) * error;
+    let mut high = centre - adjusted(-quantile, skewness, count) * error;
+    if let Some(loads) = loads {
+        let missed = 1.0 - UNSEEN.powf(1.0 / loads.independent.max(1.0));
+        high = high.max(centre + missed * (figures.max() - centre));
+    }
     Some(Interval {
-        low: drawn.percentile(outside),
-        high: drawn.percentile(100.0 - outside),
+        low: low.max(0.0),
+        high,
     })
 }
 
-/// Uniform over (0, 1].
-fn uniform(random: &mut Mt64) -> f64 {
-    ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
-}
-
-fn exponential(random: &mut Mt64) -> f64 {
-    -uniform(random).ln()
-}
-
-fn normal(random: &mut Mt64) -> f64 {
-    // Box and Muller.
-    let radius = (2.0 * exponential(random)).sqrt();
-    radius * (std::f64::consts::TAU * uniform(random)).cos()
-}
-
-/// The sum of a number of exponential variates, by Marsaglia and Tsang's method.
-fn gamma(random: &mut Mt64, shape: u64) -> f64 {
-    if shape == 0 {
+/// The variance of the mean of the fill's blocks. Where each waits for those before it, they are one path, and the
+/// mean of a random walk of n steps of variance s² has the variance s² n / 3.
+fn of_fill(means: &[f64]) -> f64 {
+    let count = means.len() as f64;
+    if count < 3.0 {
         return 0.0;
     }
-    let d = shape as f64 - 1.0 / 3.0;
-    let c = 1.0 / (9.0 * d).sqrt();
-    loop {
-        let x = normal(random);
-        let v = (1.0 + c * x).powi(3);
-        if v > 0.0 && uniform(random).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-            return d * v;
+    let average = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    if correlation(means) > PATH {
+        let steps: Vec<f64> = means.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        return variance(&steps, average(&steps)) * count / 3.0;
+    }
+    variance(means, average(means)) / count
+}
+
+/// The third standardised moment, without bias.
+fn skewness(values: &[f64], mean: f64, variance: f64) -> f64 {
+    let n = values.len() as f64;
+    // A variance that is nothing but rounding has no skewness.
+    if variance <= (mean * 1e-12).powi(2) {
+        return 0.0;
+    }
+    let cubes: f64 = values.iter().map(|x| (x - mean).powi(3)).sum();
+    cubes * n / ((n - 1.0) * (n - 2.0)) / variance.powf(1.5)
+}
+
+/// Student's quantile, adjusted for the skewness of `count` values: Willink's G.
+fn adjusted(quantile: f64, skewness: f64, count: f64) -> f64 {
+    let b = skewness / (6.0 * count.sqrt());
+    if b.abs() < 1e-6 {
+        return quantile;
+    }
+    ((1.0 + 6.0 * b * (quantile - b)).cbrt() - 1.0) / (2.0 * b)
+}
+
+/// The interval of a percentile of the samples; `None` if they are worth too few independent ones. `loads` is given for
+/// metrics that contain a wait.
+pub fn percentile(
+    blocks: &Blocks,
+    figures: &Figures,
+    percent: f64,
+    loads: Option<Loads>,
+) -> Option<Interval> {
+    let count = figures.count() as f64;
+    let mut effect = effect_at(blocks, figures, percent);
+    if percent > TAIL {
+        effect = effect.max(effect_at(blocks, figures, TAIL));
+        // Bursts that the run does not hold make the tail: see above.
+        let loads = loads.map_or(1.0, |loads| count / loads.independent.max(1.0));
+        effect = effect.max(loads);
+    }
+    let independent = count / effect;
+    let share = percent / 100.0;
+    if independent * share.min(1.0 - share) < BEYOND {
+        return None;
+    }
+    let [below, above] = ranks(independent, share);
+    let at = |rank: f64| figures.at((rank - 1.0).max(0.0) as u64);
+    let low = below.map(|rank| at((rank / independent * count).floor().max(1.0)));
+    let high = above.map(|rank| at((rank / independent * count).ceil().min(count)));
+    Some(Interval {
+        low: low.unwrap_or(f64::NEG_INFINITY),
+        high: high.unwrap_or(f64::INFINITY),
+    })
+}
+
+/// The ranks, from 1 and not whole, of the order statistics of so many independent samples between which a share lies:
+/// the value of rank r is below the quantile if at least r samples are below it, and above it if at most r - 1 are.
+fn ranks(independent: f64, share: f64) -> [Option<f64>; 2] {
+    let outside = (1.0 - LEVEL / 100.0) / 2.0;
+    let search = |holds: &dyn Fn(f64) -> bool, mut from: f64, mut to: f64| {
+        for _ in 0..60 {
+            let middle = f64::midpoint(from, to);
+            if holds(middle) {
+                from = middle;
+            } else {
+                to = middle;
+            }
         }
+        from
+    };
+    let surely_below = |rank: f64| binomial(independent, share, rank - 1.0) <= outside;
+    let surely_above = |rank: f64| binomial(independent, share, rank - 1.0) >= 1.0 - outside;
+    let below = search(&surely_below, 0.0, independent);
+    let above = search(&|rank| !surely_above(rank), 0.0, independent + 1.0);
+    [
+        Some(below).filter(|rank| *rank >= 1.0),
+        Some(above).filter(|_| surely_above(independent)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Spread;
+    use crate::stats::blocks::Layout;
+    use simulator::Random;
+
+    fn gathered(samples: &[f64]) -> (Blocks, Figures) {
+        let count = samples.len() as u64;
+        let layout = Layout::of(count, 0, 0, count - 1).unwrap();
+        let (mut blocks, mut spread) = (Blocks::new(layout, 1e6), Spread::new(1e6));
+        for (index, sample) in (0..).zip(samples) {
+            blocks.add(index, *sample);
+            spread.add(*sample);
+        }
+        (blocks, spread.figures().unwrap())
+    }
+
+    /// Ranks as in tables of distribution-free intervals: of 100 samples, the median lies between the 40th and the
+    /// 61st, and the 99th percentile above the 97th, without an upper end.
+    #[test]
+    fn ranks_are_those_of_the_tables() {
+        let [below, above] = ranks(100.0, 0.5).map(Option::unwrap);
+        assert_eq!((below.floor(), above.ceil()), (40.0, 61.0));
+        let [below, above] = ranks(100.0, 0.99);
+        assert_eq!((below.unwrap().floor(), above), (97.0, None));
+        // 1 - p^n reaches 97.5 % with 368 samples.
+        assert_eq!(ranks(367.0, 0.99)[1], None);
+        assert!(ranks(368.0, 0.99)[1].is_some());
+    }
+
+    #[test]
+    fn independent_samples_have_the_interval_they_should() {
+        let mut random = Random::new(5);
+        let samples: Vec<f64> = (0..2000).map(|_| 10.0 + random.normal()).collect();
+        let (blocks, figures) = gathered(&samples);
+        let found = mean(&blocks, &figures, None).unwrap();
+        let half = (found.high - found.low) / 2.0;
+        // 1.96 / √2000, and up to twice that for what twenty blocks do not know.
+        assert!((0.035..0.1).contains(&half), "{found:?}");
+        let found = percentile(&blocks, &figures, 50.0, None).unwrap();
+        assert!(found.low < 10.0 && found.high > 10.0, "{found:?}");
+        let found = percentile(&blocks, &figures, 99.0, None).unwrap();
+        assert!(found.low < 12.326 && found.high > 12.326, "{found:?}");
+    }
+
+    #[test]
+    fn dependence_widens_and_few_samples_leave_ends_open() {
+        let mut random = Random::new(6);
+        let mut at = 0.0;
+        let mut next = |kept: f64| {
+            at = kept * at + (1.0 - kept * kept).sqrt() * random.normal();
+            10.0 + at
+        };
+        let [alone, alike] =
+            [0.0, 0.95].map(|kept| (0..1000).map(|_| next(kept)).collect::<Vec<f64>>());
+        let width = |samples: &[f64]| {
+            let (blocks, figures) = gathered(samples);
+            let found = mean(&blocks, &figures, None).unwrap();
+            found.high - found.low
+        };
+        assert!(width(&alike) > 3.0 * width(&alone));
+        let (blocks, figures) = gathered(&alone[..100]);
+        let found = percentile(&blocks, &figures, 99.0, None).unwrap();
+        assert!(
+            found.high.is_infinite() && found.low.is_finite(),
+            "{found:?}"
+        );
+        let (blocks, figures) = gathered(&alone[..30]);
+        assert_eq!(percentile(&blocks, &figures, 99.0, None), None);
+    }
+
+    #[test]
+    fn what_does_not_vary_is_certain() {
+        let (blocks, figures) = gathered(&[7.5; 500]);
+        let certain = Some(Interval {
+            low: 7.5,
+            high: 7.5,
+        });
+        assert_eq!(mean(&blocks, &figures, None), certain);
+        assert_eq!(percentile(&blocks, &figures, 99.0, None), certain);
+    }
+
+    #[test]
+    fn rare_waits_raise_the_upper_end_of_a_mean() {
+        let mut samples = vec![50.0; 1000];
+        samples[500] = 250.0;
+        let (blocks, figures) = gathered(&samples);
+        let few = Loads { independent: 20.0 };
+        let found = mean(&blocks, &figures, Some(few)).unwrap();
+        // Of twenty loads, a tenth may be of a kind that none of them is: 1 - 0.1^(1/20).
+        assert!(
+            (found.high - (50.2 + 0.108_7 * 199.8)).abs() < 0.1,
+            "{found:?}"
+        );
     }
 }

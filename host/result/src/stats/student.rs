@@ -1,5 +1,7 @@
 //! Student's t distribution: how sure a figure is that rests on few values.
 
+use super::beta::incomplete_beta;
+
 /// The probability of a value at least that far from zero, on either side, of `freedom` degrees of
 /// freedom. With infinitely many it is the normal distribution's.
 pub fn two_sided(t: f64, freedom: f64) -> f64 {
@@ -28,58 +30,6 @@ pub fn quantile(outside: f64, freedom: f64) -> f64 {
         }
     }
     (low + high) / 2.0
-}
-
-/// The regularised incomplete beta function, by its continued fraction (DLMF 8.17.22), evaluated as
-/// Lentz does.
-fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
-    if x <= 0.0 {
-        return 0.0;
-    }
-    if x >= 1.0 {
-        return 1.0;
-    }
-    // The fraction converges fast below the mean; beyond, the function's mirror image does.
-    if x > (a + 1.0) / (a + b + 2.0) {
-        return 1.0 - incomplete_beta(1.0 - x, b, a);
-    }
-    let front = ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln();
-    front.exp() / a * fraction(x, a, b)
-}
-
-fn fraction(x: f64, a: f64, b: f64) -> f64 {
-    const TINY: f64 = 1e-300;
-    let kept = |value: f64| if value.abs() < TINY { TINY } else { value };
-    let mut c = 1.0;
-    let mut d = 1.0 / kept(1.0 - (a + b) * x / (a + 1.0));
-    let mut whole = d;
-    for step in 1..10_000 {
-        let m = f64::from(step);
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        let mut change = 1.0;
-        for term in [even, odd] {
-            d = 1.0 / kept(1.0 + term * d);
-            c = kept(1.0 + term / c);
-            change = c * d;
-            whole *= change;
-        }
-        if (change - 1.0).abs() < 1e-15 {
-            break;
-        }
-    }
-    whole
-}
-
-/// The logarithm of the gamma function of a positive number: Stirling's series, from 10 on.
-fn ln_gamma(x: f64) -> f64 {
-    if x < 10.0 {
-        return ln_gamma(x + 1.0) - x.ln();
-    }
-    let square = 1.0 / (x * x);
-    let series =
-        (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square / 1680.0))) / x;
-    (x - 0.5) * x.ln() - x + (std::f64::consts::TAU).ln() / 2.0 + series
 }
 
 #[cfg(test)]

@@ -133,48 +133,6 @@ fn counts_have_no_end() {
     assert!(Histogram::default().counted(1.0).is_none());
 }
 
-/// The spread of the mean of n draws is known: the bootstrap must find it.
-#[test]
-fn intervals_have_the_width_they_should() {
-    // Uniform over 0..1000: the deviation is 288.7, that of a mean of 1000 is 9.13.
-    let figures = figures((0..1000).map(f64::from), 1.0);
-    let mean = interval::mean(&figures, figures.mean(), figures.std()).unwrap();
-    assert!((mean.low - (499.5 - 17.9)).abs() < 2.0, "{mean:?}");
-    assert!((mean.high - (499.5 + 17.9)).abs() < 2.0, "{mean:?}");
-    // The rank of the median of 1000 has the deviation of half a root of 1000: 15.8.
-    let median = interval::percentile(&figures, 50.0).unwrap();
-    assert!((median.low - (499.5 - 31.0)).abs() < 4.0, "{median:?}");
-    assert!((median.high - (499.5 + 31.0)).abs() < 4.0, "{median:?}");
-    let p99 = interval::percentile(&figures, 99.0).unwrap();
-    assert!(p99.low < 989.0 && p99.low > 980.0, "{p99:?}");
-    assert!(p99.high > 989.0 && p99.high <= 999.0, "{p99:?}");
-}
-
-#[test]
-fn the_mean_of_many_samples_has_the_normal_interval() {
-    let many = figures((0..20_000).map(f64::from), 1.0);
-    let interval = interval::mean(&many, many.mean(), many.std()).unwrap();
-    let away = 1.959963984540054 * many.std() / 20_000f64.sqrt();
-    assert_eq!(
-        (interval.low, interval.high),
-        (many.mean() - away, many.mean() + away)
-    );
-}
-
-#[test]
-fn what_does_not_vary_is_sure_and_one_sample_says_nothing() {
-    let same = figures([7.5; 50], 1e6);
-    let sure = Some(Interval {
-        low: 7.5,
-        high: 7.5,
-    });
-    assert_eq!(interval::mean(&same, same.mean(), same.std()), sure);
-    assert_eq!(interval::percentile(&same, 99.0), sure);
-    let one = figures([7.5], 1e6);
-    assert_eq!(interval::percentile(&one, 50.0), None);
-    assert_eq!(interval::mean(&one, 7.5, 0.0), None);
-}
-
 proptest! {
     /// A percentile of counts is within its bound of NumPy's; all else is exact.
     #[test]

@@ -2,9 +2,9 @@
 //! and whether throughput oscillated with a period. A mean hides both.
 //!
 //! The window is cut into slices of equal length, and a figure's course is its means by slice. That a
-//! course has a trend is judged by Mann and Kendall's test, how steep it is by Theil and Sen's
-//! estimate (the median of all pairwise slopes): both tolerate a few outlying slices. That it has a
-//! period is judged by its autocorrelation: one that falls below zero and then rises again.
+//! course has a trend is judged by Mann and Kendall's test, with the variance that slices have which resemble their
+//! neighbours (Hamed and Rao 1998), and how steep it is by Theil and Sen's estimate (the median of all pairwise
+//! slopes): both tolerate a few outlying slices. That it has a period is judged by its autocorrelation: one that falls below zero and then rises again.
 //!
 //! `finding` decides which of this is a reason for doubt.
 
@@ -44,8 +44,8 @@ pub struct Drift {
     /// By how much it changed from the beginning to the end, as a share of its median: Theil and Sen's
     /// slope over 32 slices of the window.
     pub change: f64,
-    /// How sure it is that it rose (above zero) or fell: Mann and Kendall's Z. Beyond 3.3 either
-    /// way, chance alone does so once in a thousand courses.
+    /// How sure it is that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the autocorrelation of
+    /// the slices as Hamed and Rao do. Beyond 3.3 either way, chance alone does so once in a thousand courses.
     pub z: f64,
 }
 
@@ -175,13 +175,47 @@ fn drift(course: &[f64]) -> Option<Drift> {
         }
     }
     let of = n as f64;
-    let variance = of * (of - 1.0) * (2.0 * of + 5.0) / 18.0;
     let median = |values: Vec<f64>| Some(Sorted::new(values)?.percentile(50.0));
     let level = median(course.to_vec()).filter(|level| *level > 0.0)?;
+    let slope = median(slopes)?;
+    let variance = of * (of - 1.0) * (2.0 * of + 5.0) / 18.0 * resemblance(course, slope);
     Some(Drift {
-        change: median(slopes)? * (of - 1.0) / level,
+        change: slope * (of - 1.0) / level,
         z: (score - score.signum()) as f64 / variance.sqrt(),
     })
+}
+
+/// By what factor the autocorrelation of a course multiplies the variance of Mann and Kendall's score: of the ranks that
+/// are left without the trend, over the lags at which it is beyond chance. At least 1: slices that alternate do not make
+/// a trend more certain.
+fn resemblance(course: &[f64], slope: f64) -> f64 {
+    let n = course.len();
+    let level: Vec<f64> = (course.iter().enumerate())
+        .map(|(place, value)| value - slope * place as f64)
+        .collect();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_unstable_by(|a, b| level[*a].total_cmp(&level[*b]));
+    let mut ranks = vec![0.0; n];
+    let middle = (n - 1) as f64 / 2.0;
+    for (rank, place) in order.into_iter().enumerate() {
+        ranks[place] = rank as f64 - middle;
+    }
+    let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
+    let of = n as f64;
+    let beyond_chance = 1.96 / of.sqrt();
+    let sum: f64 = (1..n - 2)
+        .map(|lag| {
+            let products = ranks.iter().zip(&ranks[lag..]).map(|(a, b)| a * b);
+            let correlation = products.sum::<f64>() / squares;
+            let left = (n - lag) as f64;
+            if correlation.abs() > beyond_chance {
+                left * (left - 1.0) * (left - 2.0) * correlation
+            } else {
+                0.0
+            }
+        })
+        .sum();
+    (1.0 + 2.0 / (of * (of - 1.0) * (of - 2.0)) * sum).max(1.0)
 }
 
 /// The oscillation of a course with slices of this length.
@@ -222,12 +256,12 @@ fn swing(course: &[f64], slice_s: f64) -> Option<Swing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_mt::Mt64;
+    use simulator::Random;
 
     /// Slices of about 1000 with an even spread of so much either way.
     fn course(seed: u64, n: usize, spread: f64, level: impl Fn(f64) -> f64) -> Vec<f64> {
-        let mut random = Mt64::new(seed);
-        let mut unit = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut random = Random::new(seed);
+        let mut unit = || random.uniform();
         (0..n)
             .map(|i| 1000.0 * level(i as f64 / n as f64) * (1.0 + spread * (2.0 * unit() - 1.0)))
             .collect()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::backlog::Waiting;
 use super::facts::NOT_SENT;
 use super::goodput::Judged;
 use super::load::Load;
@@ -10,12 +11,13 @@ use super::steady::{Inside, SteadyState};
 use super::survey::Surveyed;
 use super::tokens::TokenSums;
 use super::{
-    Concurrency, Distribution, Requests, Run, RunFacts, Summary, Throughput, spread, take,
+    Concurrency, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput, spread, take,
 };
 use crate::figure::{Figure, Statistic};
 use crate::finding::Verdict;
 use crate::metric::{CATALOGUE, Reading};
 use crate::stats::Spread;
+use crate::stats::blocks::Blocks;
 use crate::threshold::Threshold;
 use model::exchange::{Exchange, FailureClass, Outcome, Phase};
 use model::units::Nanos;
@@ -36,10 +38,12 @@ pub(super) struct Gather<'a> {
     messages: BTreeMap<FailureClass, Messages>,
     tokens: TokenSums,
     load: Load,
+    /// Of a run at one rate.
+    waiting: Option<Waiting>,
     judged: Option<Judged>,
     steady: Option<Result<Inside, SteadyState>>,
-    /// Samples of each metric of the catalogue.
-    spreads: Vec<Spread>,
+    /// Samples of each metric of the catalogue, and those of the headline metrics by block of the run.
+    spreads: Vec<(Spread, Option<Blocks>)>,
 }
 
 impl<'a> Gather<'a> {
@@ -52,9 +56,17 @@ impl<'a> Gather<'a> {
             messages: BTreeMap::new(),
             tokens: TokenSums::default(),
             load: Load::new(surveyed.origin),
+            waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
             steady: steady.map(|found| found.map(Inside::new)),
-            spreads: CATALOGUE.iter().map(spread).collect(),
+            spreads: CATALOGUE
+                .iter()
+                .map(|metric| {
+                    let layout = surveyed.layout.filter(|_| HEADLINE.contains(&metric.name));
+                    let blocks = layout.map(|layout| Blocks::new(layout, metric.unit.scale()));
+                    (spread(metric), blocks)
+                })
+                .collect(),
             surveyed,
         }
     }
@@ -68,11 +80,14 @@ impl<'a> Gather<'a> {
         let reading = Reading::new(exchange, self.facts.run.streamed, retokenized);
         self.count(exchange);
         self.load.add(&reading);
+        if let Some(waiting) = &mut self.waiting {
+            waiting.add(exchange);
+        }
         if exchange.is_ok() {
             self.add_answer(&reading, retokenized);
         }
-        for (metric, spread) in CATALOGUE.iter().zip(&mut self.spreads) {
-            take(metric, &reading, spread);
+        for (metric, (spread, blocks)) in CATALOGUE.iter().zip(&mut self.spreads) {
+            take(metric, &reading, spread, blocks.as_mut());
         }
     }
 
@@ -179,10 +194,17 @@ impl<'a> Gather<'a> {
             mean: mean(self.load.answered_seconds()),
             mean_in_flight: mean(self.surveyed.in_flight_seconds),
             peak: self.surveyed.peak,
+            independent: self.surveyed.loads,
+            backlog: self.waiting.map(|waiting| waiting.finish()),
         };
         let figures = CATALOGUE.iter().zip(self.spreads);
-        let metrics = figures.filter_map(|(metric, spread)| {
-            let distribution = Distribution::of(metric, &spread.figures()?, &run.percentiles);
+        let loads = self.surveyed.loads;
+        let metrics = figures.filter_map(|(metric, (spread, blocks))| {
+            let figures = spread.figures()?;
+            let mut distribution = Distribution::of(metric, &figures, &run.percentiles);
+            if let Some(blocks) = blocks {
+                distribution = distribution.with_confidence(metric, &figures, &blocks, loads);
+            }
             Some((metric.name.to_owned(), distribution))
         });
         Summary {

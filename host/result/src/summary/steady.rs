@@ -204,7 +204,7 @@ impl Inside {
         }
         self.window.whole += 1;
         for (metric, spread) in &mut self.spreads {
-            super::take(metric, reading, spread);
+            super::take(metric, reading, spread, None);
         }
     }
 

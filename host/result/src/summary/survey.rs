@@ -2,12 +2,13 @@
 //! requests were in flight, and in which window that was steady. The second pass needs these.
 //!
 //! Keeps 16 bytes per request during the pass: the peak of requests in flight comes from a sweep
-//! over their start and end times in order.
+//! over their start and end times in order, and so does the number of independent loads.
 
 use std::collections::BTreeMap;
 
 use super::steady::{Offered, Span, steady};
 use super::{Run, SteadyState, Window};
+use crate::stats::blocks::{Layout, design_effect_of};
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 
@@ -18,12 +19,15 @@ const SECOND: f64 = 1e9;
 pub(super) struct Survey {
     /// Exchanges seen, including those of the warm-up.
     seen: usize,
-    first_due: Option<Nanos>,
+    due: Option<(Nanos, Nanos)>,
     last_end: Option<Nanos>,
     /// When requests were sent, and when they ended; of each that took any time.
     starts: Vec<Nanos>,
     ends: Vec<Nanos>,
     in_flight: u128,
+    /// Requests of the measurement, and the lowest and the highest index among them.
+    requests: u64,
+    indexes: Option<(u64, u64)>,
 }
 
 /// What the first pass has found.
@@ -32,6 +36,10 @@ pub(super) struct Surveyed {
     pub(super) seen: usize,
     /// When the measurement began.
     pub(super) origin: Nanos,
+    /// When the last exchange ended.
+    pub(super) end: Nanos,
+    /// When the first and the last request were due.
+    pub(super) due: Option<(Nanos, Nanos)>,
     /// Seconds from there to the end of the last exchange; `None` if nothing ended.
     pub(super) duration: Option<f64>,
     /// Most requests in flight at one instant.
@@ -40,6 +48,10 @@ pub(super) struct Surveyed {
     pub(super) in_flight_seconds: f64,
     /// The window in which requests in flight were steady, or why there is none.
     pub(super) steady: Option<Result<(Span, Window), SteadyState>>,
+    /// Which block of the run each request belongs to; `None` if there are too few.
+    pub(super) layout: Option<Layout>,
+    /// How many independent loads the run holds.
+    pub(super) loads: Option<f64>,
 }
 
 impl Survey {
@@ -48,8 +60,13 @@ impl Survey {
         if exchange.phase == Phase::Warmup {
             return;
         }
+        self.requests += 1;
+        let index = exchange.index;
+        let (first, last) = self.indexes.unwrap_or((index, index));
+        self.indexes = Some((first.min(index), last.max(index)));
         let due = exchange.due;
-        self.first_due = Some(self.first_due.map_or(due, |first| first.min(due)));
+        let (first, last) = self.due.unwrap_or((due, due));
+        self.due = Some((first.min(due), last.max(due)));
         self.last_end = self.last_end.max(exchange.ended);
         // Without an end, a request was in flight at least until the last sign of its reply.
         let seen = exchange.events.at.last().copied().or(exchange.headers);
@@ -71,7 +88,9 @@ impl Survey {
         let began = |first: Nanos| first.since(run.first_due);
         self.starts.sort_unstable();
         self.ends.sort_unstable();
-        let origin = run.measure_start.or(self.first_due.map(began));
+        let origin = run
+            .measure_start
+            .or(self.due.map(|(first, _)| began(first)));
         let origin = origin.unwrap_or_default();
         let seconds = self.last_end.map(|end| end.since(origin).as_secs_f64());
         let duration = seconds.filter(|seconds| *seconds > 0.0);
@@ -83,9 +102,16 @@ impl Survey {
         let steady = peak
             .zip(duration)
             .map(|(peak, duration)| steady(flights, origin, duration, peak, offered));
+        let layout = self.indexes.and_then(|(first, last)| {
+            Layout::of(self.requests, flights.fill() as u64, first, last)
+        });
         Surveyed {
+            layout,
+            loads: layout.and_then(|layout| flights.independent(layout)),
             seen: self.seen,
             origin,
+            end: self.last_end.unwrap_or(origin),
+            due: self.due,
             duration,
             peak,
             in_flight_seconds: self.in_flight as f64 / SECOND,
@@ -141,6 +167,28 @@ impl Flights<'_> {
             sum > half
         });
         median.map_or(0, |(level, _)| level)
+    }
+
+    /// Requests that were sent before the first one ended.
+    fn fill(self) -> usize {
+        let first = self.ends.first();
+        first.map_or(0, |end| self.starts.partition_point(|start| start < end))
+    }
+
+    /// The number of independent loads: requests after the fill, divided by the design effect of the number in flight
+    /// when each was sent. `None` if that hardly varies.
+    fn independent(self, layout: Layout) -> Option<f64> {
+        let mut ended = 0;
+        let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());
+        for (started, start) in self.starts.iter().enumerate() {
+            while self.ends.get(ended).is_some_and(|end| end <= start) {
+                ended += 1;
+            }
+            levels.push(u32::try_from(started - ended).unwrap_or(u32::MAX));
+        }
+        let levels = levels.get(layout.fill() as usize..)?;
+        let (least, most) = (levels.iter().min()?, levels.iter().max()?);
+        (most - least > 1).then(|| levels.len() as f64 / design_effect_of(levels, layout.blocks()))
     }
 
     /// Nanoseconds in flight within the span, summed over the requests.

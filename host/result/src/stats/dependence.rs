@@ -16,13 +16,13 @@
 const SIDE: f64 = 0.739;
 const REST: f64 = 0.574;
 /// For a walk, differences are as certain as if five values were known.
-pub(super) const WALKING: f64 = 4.0;
+pub const WALKING: f64 = 4.0;
 /// Correlation beyond this would make less than two of the blocks.
 const MOST: f64 = 0.9;
 
 /// The factor by which dependence multiplies the variance of a mean of blocks, given one value per block
 /// in order, and the degrees of freedom it leaves.
-pub(super) fn inflation(values: &[f64]) -> (f64, f64) {
+pub fn inflation(values: &[f64]) -> (f64, f64) {
     let blocks = values.len() as f64;
     // The estimate falls short by about (1 + 3ρ) / n.
     let correlation = (blocks * correlation(values) + 1.0) / (blocks - 4.0);
@@ -32,7 +32,7 @@ pub(super) fn inflation(values: &[f64]) -> (f64, f64) {
 }
 
 /// The standard error of the ratio of two sides' means, if their means by block walk.
-pub(super) fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
+pub fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
     let blocks = a.len() as f64;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / blocks;
     let (ours, theirs) = (mean(a), mean(b));
@@ -77,7 +77,7 @@ fn level(values: &[f64]) -> f64 {
 }
 
 /// The correlation of each value with the next.
-fn correlation(values: &[f64]) -> f64 {
+pub fn correlation(values: &[f64]) -> f64 {
     let blocks = values.len() as f64;
     let mean = values.iter().sum::<f64>() / blocks;
     let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
@@ -97,12 +97,12 @@ fn is_nothing(squares: f64, mean: f64, many: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::normal;
     use super::*;
+    use simulator::Random;
 
     fn noise(seed: u64, many: usize) -> Vec<f64> {
-        let mut random = rand_mt::Mt64::new(seed);
-        (0..many).map(|_| 10.0 + normal(&mut random)).collect()
+        let mut random = Random::new(seed);
+        (0..many).map(|_| 10.0 + random.normal()).collect()
     }
 
     fn walked(seed: u64, many: usize) -> Vec<f64> {

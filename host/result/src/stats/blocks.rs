@@ -1,0 +1,319 @@
+//! A metric's samples by block of consecutive requests: what intervals of one run are computed from.
+//!
+//! Requests of one run are not independent samples: those in flight together share a batch and a queue. A block is
+//! long enough that little of this dependence crosses its ends, and `dependence` corrects for what does.
+//!
+//! **The fill is apart.** Requests that were sent before the first answer had ended meet an engine that fills, in every
+//! run alike: that their latencies differ from the later ones is no chance. They have blocks of their own.
+
+use std::collections::HashMap;
+
+use super::Ranked;
+use super::dependence::inflation;
+use super::interval::{LEVEL, NORMAL};
+use super::student;
+
+/// Largest number of blocks after the fill. Batch means work best with few long ones: beyond twenty, more blocks add
+/// little about the variance, and shorter ones capture less of the dependence (Schmeiser 1982).
+const MOST: u64 = 20;
+/// Smallest number of blocks that allows estimating their variance.
+const FEWEST: u64 = 10;
+/// Requests that a block has if there are enough of them.
+const EACH: u64 = 5;
+/// Largest number of blocks of the fill.
+const FILL: u64 = 10;
+/// So many samples are kept one by one; with one more, all are counted in cells.
+const KEPT: usize = 100_000;
+/// Leading bits of a value that its cell keeps: a cell is narrower than 1/1024 of its values.
+const BITS: u32 = 11;
+/// Bits that name the block in a packed sample.
+const NAME: u32 = 5;
+
+/// Which block each request of a run belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    requests: u64,
+    fill: u64,
+    blocks: u64,
+    /// Index of the first request, and how many indexes there are from it to the last.
+    first: u64,
+    span: u64,
+}
+
+impl Layout {
+    /// The layout of so many requests, of which the first `fill` were sent before the first answer had ended. Their
+    /// indexes go from `first` to `last`; in a slice of a run, they are further apart. `None` if there are too few.
+    pub fn of(requests: u64, fill: u64, first: u64, last: u64) -> Option<Self> {
+        // Where most of the run is the fill, it is the run.
+        let fill = if 2 * fill > requests { 0 } else { fill };
+        let rest = requests - fill;
+        (rest >= FEWEST).then(|| Layout {
+            requests,
+            fill,
+            blocks: (rest / EACH).clamp(FEWEST, MOST),
+            first,
+            span: last.saturating_sub(first).saturating_add(1),
+        })
+    }
+
+    /// The number of requests in the fill.
+    pub fn fill(&self) -> u64 {
+        self.fill
+    }
+
+    /// The number of blocks after the fill.
+    pub fn blocks(&self) -> usize {
+        self.blocks as usize
+    }
+
+    /// The number of blocks of the fill.
+    fn fills(&self) -> usize {
+        self.fill.min(FILL) as usize
+    }
+
+    /// The block of the request at a place in the order of sending; those of the fill come first.
+    fn at(&self, place: u64) -> usize {
+        if place < self.fill {
+            return (place * self.fills() as u64 / self.fill) as usize;
+        }
+        let (place, rest) = (place - self.fill, self.requests - self.fill);
+        let block = u128::from(place) * u128::from(self.blocks) / u128::from(rest);
+        self.fills() + (block as u64).min(self.blocks - 1) as usize
+    }
+
+    /// The block of the request of an index.
+    fn block(&self, index: u64) -> usize {
+        let into = index.saturating_sub(self.first);
+        let place = u128::from(into) * u128::from(self.requests) / u128::from(self.span);
+        self.at((place as u64).min(self.requests - 1))
+    }
+}
+
+/// Samples of a metric on the way.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    layout: Layout,
+    scale: f64,
+    /// Of each block, the sum in whole steps and the count: whole numbers, so that order does not matter.
+    sums: Vec<(u128, u64)>,
+    held: Held,
+}
+
+#[derive(Clone, Debug)]
+enum Held {
+    /// The value in whole steps, and in the lowest bits its block.
+    Samples(Vec<u64>),
+    /// Counts by cell and block.
+    Cells(HashMap<u64, Box<[u32]>>),
+}
+
+impl Blocks {
+    /// No samples yet. They are rounded to `1 / scale`.
+    pub fn new(layout: Layout, scale: f64) -> Self {
+        Blocks {
+            layout,
+            scale,
+            sums: vec![(0, 0); layout.fills() + layout.blocks()],
+            held: Held::Samples(Vec::new()),
+        }
+    }
+
+    /// Adds the sample of the request of an index.
+    pub fn add(&mut self, index: u64, sample: f64) {
+        self.put(self.layout.block(index), sample);
+    }
+
+    fn put(&mut self, block: usize, sample: f64) {
+        let value = self.steps(sample);
+        let (sum, count) = &mut self.sums[block];
+        *sum += u128::from(value);
+        *count += 1;
+        match &mut self.held {
+            Held::Samples(samples) if samples.len() < KEPT => {
+                samples.push(value << NAME | block as u64);
+            }
+            Held::Samples(samples) => {
+                let samples = std::mem::take(samples);
+                let mut cells = HashMap::new();
+                for packed in samples {
+                    let block = (packed & ((1 << NAME) - 1)) as usize;
+                    count_in(&mut cells, self.sums.len(), packed >> NAME, block);
+                }
+                count_in(&mut cells, self.sums.len(), value, block);
+                self.held = Held::Cells(cells);
+            }
+            Held::Cells(cells) => count_in(cells, self.sums.len(), value, block),
+        }
+    }
+
+    fn steps(&self, sample: f64) -> u64 {
+        ((sample * self.scale).round().max(0.0) as u64).min(u64::MAX >> NAME)
+    }
+
+    /// The mean of each block of the fill, in order, and of each block after it; blocks without samples are left out.
+    pub(super) fn means(&self) -> [Vec<f64>; 2] {
+        let means = |sums: &[(u128, u64)]| {
+            let held = sums.iter().filter(|(_, count)| *count > 0);
+            held.map(|(sum, count)| *sum as f64 / *count as f64 / self.scale)
+                .collect()
+        };
+        let (fill, rest) = self.sums.split_at(self.layout.fills());
+        [means(fill), means(rest)]
+    }
+
+    /// The share of the samples that are of the fill.
+    pub(super) fn fill_share(&self) -> f64 {
+        let count = |sums: &[(u128, u64)]| sums.iter().map(|(_, count)| *count).sum::<u64>();
+        let (fill, all) = (count(&self.sums[..self.layout.fills()]), count(&self.sums));
+        fill as f64 / all.max(1) as f64
+    }
+
+    /// The design effect of the event that a sample is above a value: by what factor dependence multiplies the
+    /// variance of its share. At least 1.
+    pub(super) fn design_effect(&self, value: f64) -> f64 {
+        let limit = self.steps(value);
+        let mut above = vec![0_u64; self.sums.len()];
+        match &self.held {
+            Held::Samples(samples) => {
+                for packed in samples.iter().filter(|packed| *packed >> NAME > limit) {
+                    above[(packed & ((1 << NAME) - 1)) as usize] += 1;
+                }
+            }
+            Held::Cells(cells) => {
+                let limit = key(limit);
+                for (_, counts) in cells.iter().filter(|(cell, _)| **cell > limit) {
+                    for (above, count) in above.iter_mut().zip(counts) {
+                        *above += u64::from(*count);
+                    }
+                }
+            }
+        }
+        let fills = self.layout.fills();
+        let counts: Vec<(u64, u64)> = (above.iter().zip(&self.sums).skip(fills))
+            .filter(|(_, (_, count))| *count > 0)
+            .map(|(above, (_, count))| (*above, *count))
+            .collect();
+        design_effect(&counts)
+    }
+}
+
+/// Values of the requests in the order of sending, of which only the design effect is of interest: `values` has those
+/// after the fill. The largest of the design effects at the median, the upper quartile and the upper tenth.
+pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
+    let mut sorted: Vec<u32> = values.to_vec();
+    sorted.sort_unstable();
+    let effects = [2, 4, 10].map(|part| {
+        let Some(limit) = sorted.get(sorted.len() - sorted.len().div_ceil(part)) else {
+            return 1.0;
+        };
+        let counts: Vec<(u64, u64)> = (0..blocks)
+            .map(|block| {
+                let own =
+                    &values[block * values.len() / blocks..(block + 1) * values.len() / blocks];
+                let above = own.iter().filter(|value| *value > limit).count();
+                (above as u64, own.len() as u64)
+            })
+            .collect();
+        design_effect(&counts)
+    });
+    effects.into_iter().fold(1.0, f64::max)
+}
+
+/// The design effect of an event, given how many samples of each block show it and how many there are: the variance of
+/// the blocks' shares over the binomial one, times the inflation for the dependence between blocks, and widened as
+/// Student's quantile is for a variance that rests on few blocks. At least 1.
+fn design_effect(counts: &[(u64, u64)]) -> f64 {
+    let shares: Vec<f64> = (counts.iter())
+        .map(|(above, count)| *above as f64 / (*count).max(1) as f64)
+        .collect();
+    let blocks = shares.len() as f64;
+    if blocks < FEWEST as f64 / 2.0 {
+        return 1.0;
+    }
+    let share = shares.iter().sum::<f64>() / blocks;
+    if share <= 0.0 || share >= 1.0 {
+        return 1.0;
+    }
+    let samples: u64 = counts.iter().map(|(_, count)| count).sum();
+    let binomial = share * (1.0 - share) * blocks / samples as f64;
+    let variance = variance(&shares, share);
+    let (factor, _) = inflation(&shares);
+    let wider = student::quantile(1.0 - LEVEL / 100.0, blocks - 1.0) / NORMAL;
+    (variance * factor / binomial * wider * wider).max(1.0)
+}
+
+/// The variance about a mean, divided by n - 1.
+pub(super) fn variance(values: &[f64], mean: f64) -> f64 {
+    let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
+    squares / (values.len() as f64 - 1.0).max(1.0)
+}
+
+/// A value at a percentile of ranked samples, for the design effect there.
+pub(super) fn effect_at(blocks: &Blocks, samples: &impl Ranked, percent: f64) -> f64 {
+    blocks.design_effect(samples.percentile(percent))
+}
+
+fn count_in(cells: &mut HashMap<u64, Box<[u32]>>, blocks: usize, value: u64, block: usize) {
+    let counts = cells
+        .entry(key(value))
+        .or_insert_with(|| vec![0; blocks].into());
+    counts[block] = counts[block].saturating_add(1);
+}
+
+/// The cell of a value: its leading bits.
+fn key(value: u64) -> u64 {
+    let dropped = (u64::BITS - value.leading_zeros()).saturating_sub(BITS);
+    value >> dropped << dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_lie_in_blocks_in_order() {
+        let layout = Layout::of(1000, 50, 0, 999).unwrap();
+        let places: Vec<usize> = (0..1000).map(|index| layout.block(index)).collect();
+        assert!(places.is_sorted());
+        assert_eq!((places[0], places[4], places[5], places[49]), (0, 0, 1, 9));
+        assert_eq!((places[50], places[999]), (10, 29));
+        // Every third request of a run, as in a slice.
+        let slice = Layout::of(334, 0, 1, 1000).unwrap();
+        let places: Vec<usize> = (0..334).map(|i| slice.block(1 + 3 * i)).collect();
+        assert!(places.is_sorted() && places[333] == 19);
+        assert_eq!(Layout::of(9, 0, 0, 8), None);
+        // A run in which most requests were sent at the beginning has no other part.
+        assert_eq!(Layout::of(100, 60, 0, 99).unwrap().fill(), 0);
+    }
+
+    #[test]
+    fn order_and_number_do_not_change_design_effects() {
+        let layout = Layout::of(KEPT as u64 + 1000, 0, 0, KEPT as u64 + 999).unwrap();
+        let sample = |index: u64| 10.0 + (index / 7000 % 5) as f64;
+        let mut counted = Blocks::new(layout, 1e6);
+        (0..KEPT as u64 + 1000).for_each(|index| counted.add(index, sample(index)));
+        assert!(matches!(counted.held, Held::Cells(_)));
+        let mut kept = Blocks::new(Layout::of(1000, 0, 0, 999).unwrap(), 1e6);
+        let mut turned = kept.clone();
+        (0..1000).for_each(|index| kept.add(index, sample(index * 101)));
+        (0..1000)
+            .rev()
+            .for_each(|index| turned.add(index, sample(index * 101)));
+        for value in [10.0, 11.5, 13.0] {
+            assert_eq!(kept.design_effect(value), turned.design_effect(value));
+            let [few, many] = [&kept, &counted].map(|blocks| blocks.design_effect(value));
+            // A hundred times as many samples of the same course are no more independent ones.
+            assert!((many / few / 101.0 - 1.0).abs() < 0.1, "{many} {few}");
+        }
+        assert_eq!(kept.means()[1], turned.means()[1]);
+    }
+
+    #[test]
+    fn what_does_not_vary_has_no_design_effect() {
+        let mut blocks = Blocks::new(Layout::of(100, 0, 0, 99).unwrap(), 1e6);
+        (0..100).for_each(|index| blocks.add(index, 5.0));
+        assert_eq!(blocks.design_effect(5.0), 1.0);
+        assert_eq!(design_effect_of(&[3; 100], 20), 1.0);
+        assert_eq!(design_effect_of(&[], 20), 1.0);
+    }
+}

@@ -1,0 +1,94 @@
+//! The backlog: how many requests were due and not answered yet, early and late in the time in which requests came.
+//!
+//! Where an engine keeps up, the backlog of a run at one rate wanders about a level. Where it does not, the backlog
+//! grows for as long as requests come. Latencies cannot tell the two apart, because they contain the queue.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::survey::Surveyed;
+use model::exchange::Exchange;
+use model::units::Nanos;
+
+/// So many standard deviations of the number of arrivals are chance.
+const CHANCE: f64 = 3.0;
+/// A growth by this share of the arrivals is small, however certain it is.
+const SMALL: f64 = 0.02;
+
+/// How many requests were due and not answered, on average, at two times of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Backlog {
+    /// In the second quarter of the time in which requests were due.
+    pub second_quarter: f64,
+    /// In the fourth quarter.
+    pub fourth_quarter: f64,
+    /// The growth from one to the other that chance explains. With d requests due in the half of the time between the
+    /// two, it is the larger of 3 √d and 2 % of d.
+    pub chance: f64,
+}
+
+impl Backlog {
+    /// By how much the growth is beyond chance; zero or less if it is not.
+    pub fn excess(&self) -> f64 {
+        self.fourth_quarter - self.second_quarter - self.chance
+    }
+
+    /// Whether it grew beyond chance.
+    pub fn grew(&self) -> bool {
+        self.excess() > 0.0
+    }
+}
+
+/// What is kept of the exchanges seen so far.
+pub(super) struct Waiting {
+    from: Nanos,
+    length: u64,
+    /// What never ended waited to the end of the run.
+    end: Nanos,
+    requests: u64,
+    /// Nanoseconds of waiting in the second and in the fourth quarter, summed.
+    waited: [u128; 2],
+}
+
+impl Waiting {
+    /// Of a run at one rate; `None` if requests were not due over a time.
+    pub(super) fn of(surveyed: &Surveyed) -> Option<Self> {
+        let (from, to) = surveyed.due?;
+        let length = to.since(from).0;
+        (length > 3).then_some(Waiting {
+            from,
+            length,
+            end: surveyed.end.max(to),
+            requests: 0,
+            waited: [0; 2],
+        })
+    }
+
+    pub(super) fn add(&mut self, exchange: &Exchange) {
+        self.requests += 1;
+        let end = exchange.ended.unwrap_or(self.end);
+        for (quarter, waited) in [1, 3].into_iter().zip(&mut self.waited) {
+            let instant = |quarter: u64| {
+                let into = u128::from(self.length) * u128::from(quarter) / 4;
+                Nanos(self.from.0 + into as u64)
+            };
+            let (from, to) = (
+                exchange.due.max(instant(quarter)),
+                end.min(instant(quarter + 1)),
+            );
+            *waited += u128::from(to.since(from).0);
+        }
+    }
+
+    pub(super) fn finish(&self) -> Backlog {
+        let quarter = self.length as f64 / 4.0;
+        let [second_quarter, fourth_quarter] = self.waited.map(|waited| waited as f64 / quarter);
+        let due = self.requests as f64 / 2.0;
+        Backlog {
+            second_quarter,
+            fourth_quarter,
+            chance: (CHANCE * due.sqrt()).max(SMALL * due),
+        }
+    }
+}
