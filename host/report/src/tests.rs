@@ -129,6 +129,7 @@ fn the_block_is_lmdeploys_line_for_line() {
             from: Basis::Samples,
             relative_error: None,
             confidence: None,
+            with_failures: None,
         };
         summary.metrics.insert(name.into(), distribution);
     }

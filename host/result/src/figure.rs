@@ -207,6 +207,19 @@ impl Figure {
         }
     }
 
+    /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a latency of
+    /// theirs is infinite, a speed is zero. The same value if there are none, and for token counts.
+    pub fn read_with_failures(&self, summary: &Summary) -> Option<f64> {
+        let own = self.read(summary)?;
+        let Figure::Of(metric, statistic) = self else {
+            return Some(own);
+        };
+        match &summary.metric(metric)?.with_failures {
+            Some(all) => all.statistic(*statistic),
+            None => Some(own),
+        }
+    }
+
     /// The unit's symbol, empty for a share or a number.
     pub fn unit(&self) -> &'static str {
         match self {

@@ -45,6 +45,16 @@ impl Unit {
         }
     }
 
+    /// What a request that failed or was not sent counts as, where such requests count: infinitely slow,
+    /// or a speed of zero. Absent where no value is worse than another.
+    pub fn worst(self) -> Option<f64> {
+        match self {
+            Unit::Milliseconds => Some(f64::INFINITY),
+            Unit::TokensPerSecond => Some(0.0),
+            Unit::Tokens | Unit::TokensPerEvent => None,
+        }
+    }
+
     /// How many steps a unit has when samples are counted in whole numbers: milliseconds are
     /// counted in nanoseconds.
     pub fn scale(self) -> f64 {

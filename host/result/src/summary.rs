@@ -14,6 +14,7 @@ pub mod client;
 mod column;
 pub mod course;
 mod facts;
+mod failing;
 mod gather;
 mod goodput;
 mod load;
@@ -39,6 +40,7 @@ pub use backlog::Backlog;
 pub use client::Client;
 pub use column::Column;
 pub use facts::{Damage, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
+pub use failing::{Amount, WithFailures};
 pub use goodput::{Attainment, Goodput};
 pub use server::Server;
 pub use steady::{SteadyState, Window};
@@ -296,6 +298,10 @@ pub struct Distribution {
     /// Confidence intervals; for the headline metrics of a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    /// The same figures when requests that failed or were not sent count as the worst, which thresholds
+    /// use; absent if there are none, for token counts, and within the steady window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_failures: Option<WithFailures>,
 }
 
 /// What the percentiles of a distribution are computed from.
@@ -465,6 +471,7 @@ impl Distribution {
             },
             relative_error: figures.error(),
             confidence: None,
+            with_failures: None,
         }
     }
 

@@ -2,7 +2,9 @@
 //! checking them against a summary.
 //!
 //! A figure that was not measured meets no threshold, and neither does an invalid run: a gate must
-//! not open for figures that cannot be trusted. The command line derives the exit code.
+//! not open for figures that cannot be trusted. For the same reason, requests that failed or were not
+//! sent count as infinitely slow, and as a speed of zero: otherwise a gate on latency opens further
+//! with each slow request that fails. The command line derives the exit code.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
 use crate::finding::Verdict;
+use crate::metric::{self, Of};
 use crate::summary::Summary;
 use model::duration;
 
@@ -54,12 +57,20 @@ const RELATIONS: [(&str, Relation); 4] = [
 pub struct Checked {
     /// The threshold, as `ttft.p99 <= 200 ms`.
     pub threshold: String,
-    /// The measured value, in the unit of the threshold; absent if it was not measured.
+    /// The figure that decides, in the unit of the threshold. Requests that failed or were not sent
+    /// count as infinitely slow, and as a speed of zero. Absent if it is infinite or was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<f64>,
+    /// Whether the figure that decides is infinite, because requests failed or were not sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub infinite: bool,
+    /// The figure without those requests; absent if it is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_failures: Option<f64>,
     /// Whether it holds.
     pub held: bool,
-    /// Why it does not hold if the figure does not show it: not measured, or the run is invalid.
+    /// What the figure alone does not say: that it was not measured, that requests failed, that the run is
+    /// invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
@@ -67,6 +78,10 @@ pub struct Checked {
 impl Checked {
     /// What was measured, in words: `250.00`, or why there is no value.
     pub fn outcome(&self) -> String {
+        if self.infinite {
+            let because = self.because.as_deref().unwrap_or("requests failed");
+            return format!("infinite, because {because}");
+        }
         let seen = self.seen.map(|seen| format!("{seen:.2}"));
         let parts: Vec<String> = seen.into_iter().chain(self.because.clone()).collect();
         parts.join(", ")
@@ -108,27 +123,70 @@ impl Threshold {
 
     /// Whether it holds for a run.
     pub fn check(&self, summary: &Summary) -> Checked {
-        let (seen, held, because) = match self {
-            Threshold::Verdict(worst) => {
-                let held = summary.verdict <= *worst;
-                let because = format!("the run is {}", summary.verdict.name());
-                (None, held, (!held).then_some(because))
-            }
-            Threshold::Figure(figure, relation, limit) => match figure.read(summary) {
-                None => (None, false, Some("not measured".to_owned())),
-                Some(seen) if summary.verdict == Verdict::Invalid => {
-                    (Some(seen), false, Some("the run is invalid".to_owned()))
-                }
-                Some(seen) => (Some(seen), relation.holds(seen, *limit), None),
-            },
-        };
-        Checked {
+        let mut checked = Checked {
             threshold: self.to_string(),
-            seen,
-            held,
-            because,
+            seen: None,
+            infinite: false,
+            without_failures: None,
+            held: false,
+            because: None,
+        };
+        match self {
+            Threshold::Verdict(worst) => {
+                checked.held = summary.verdict <= *worst;
+                let because = format!("the run is {}", summary.verdict.name());
+                checked.because = (!checked.held).then_some(because);
+            }
+            Threshold::Figure(figure, relation, limit) => {
+                let Some(seen) = figure.read_with_failures(summary) else {
+                    checked.because = Some("not measured".to_owned());
+                    return checked;
+                };
+                let is_invalid = summary.verdict == Verdict::Invalid;
+                let without = figure.read(summary).filter(|without| *without != seen);
+                let failures = without.and_then(|without| failures(figure, summary, seen, without));
+                let because: Vec<String> = failures
+                    .into_iter()
+                    .chain(is_invalid.then(|| "the run is invalid".to_owned()))
+                    .collect();
+                checked.seen = Some(seen).filter(|seen| seen.is_finite());
+                checked.infinite = seen.is_infinite();
+                checked.without_failures = without;
+                checked.held = !is_invalid && relation.holds(seen, *limit);
+                checked.because = (!because.is_empty()).then(|| because.join("; "));
+            }
         }
+        checked
     }
+}
+
+/// How requests that failed or were not sent make a figure what it is, and what it is without them.
+fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Option<String> {
+    let Figure::Of(name, _) = figure else {
+        return None;
+    };
+    let metric = metric::by_name(name)?;
+    let count = summary.metric(name)?.with_failures.as_ref()?.requests;
+    let total = summary.requests.total;
+    let (missing, kept) = match metric.of {
+        Of::Answered => ("failed or were not sent", "answered"),
+        Of::Sent => ("were not sent", "sent"),
+    };
+    let unit = match figure.unit() {
+        "" => String::new(),
+        unit => format!(" {unit}"),
+    };
+    let counted = match metric.unit.worst()? {
+        _ if seen.is_infinite() => format!("{count} of {total} requests {missing}"),
+        worst => {
+            let worst = match worst.is_infinite() {
+                true => "infinite".to_owned(),
+                false => format!("{worst}{unit}"),
+            };
+            format!("with the {count} of {total} requests that {missing} counted as {worst}")
+        }
+    };
+    Some(format!("{counted}; {without:.2}{unit} over those {kept}"))
 }
 
 impl fmt::Display for Threshold {
@@ -226,7 +284,7 @@ impl TryFrom<String> for Threshold {
 mod tests {
     use super::*;
     use crate::summary::fixture;
-    use model::exchange::Kind::Text;
+    use model::exchange::Kind::{End, Text};
     use model::exchange::{Exchange, FailureClass};
 
     fn threshold(text: &str) -> Threshold {
@@ -293,7 +351,82 @@ mod tests {
         }
         assert_eq!(
             checked("ttft.p99 <= 50ms", &broken),
-            (false, "50.00, the run is invalid".into())
+            (
+                false,
+                "infinite, because 51 of 100 requests failed or were not sent; 50.00 ms over those answered; the run is invalid".into()
+            )
+        );
+    }
+
+    /// A run of 100 answers after 50 ms, the last of `failed` and `unsent` of which did not come.
+    fn checked_of(text: &str, failed: usize, unsent: usize) -> Checked {
+        let mut run: Vec<_> = (0..100)
+            .map(|index| {
+                let events = [(1050 + index, Text, None, 3), (1060 + index, End, None, 0)];
+                let mut exchange = fixture::reply(index, 1000, &events);
+                exchange.usage = fixture::output_usage(4);
+                exchange
+            })
+            .collect();
+        for exchange in &mut run[..failed] {
+            *exchange = fixture::failed(exchange.clone(), FailureClass::TokenGapTimeout, "seen");
+        }
+        for exchange in &mut run[failed..failed + unsent] {
+            *exchange = fixture::failed(exchange.clone(), FailureClass::NotSent, "cap");
+            exchange.sent = None;
+        }
+        let mut facts = fixture::facts();
+        facts.run.thresholds = vec![threshold(text)];
+        Summary::of(&facts, &run).thresholds.remove(0)
+    }
+
+    #[test]
+    fn a_gate_on_latency_does_not_open_because_requests_failed() {
+        let infinite = checked_of("ttft.p99 <= 200ms", 30, 10);
+        assert_eq!(
+            (infinite.held, infinite.infinite, infinite.seen),
+            (false, true, None)
+        );
+        // Those answered came after 90 to 149 ms.
+        assert_eq!(infinite.without_failures, Some(148.41));
+        assert_eq!(
+            infinite.outcome(),
+            "infinite, because 40 of 100 requests failed or were not sent; 148.41 ms over those answered"
+        );
+        // The median of 60 answers and 40 failures is that of the 50th and 51st answer.
+        let median = checked_of("ttft.median <= 139.5ms", 30, 10);
+        assert_eq!((median.held, median.seen), (true, Some(139.5)));
+        assert_eq!(
+            median.outcome(),
+            "139.50, with the 40 of 100 requests that failed or were not sent counted as infinite; 119.50 ms over those answered"
+        );
+        assert!(!checked_of("ttft.median <= 139ms", 30, 10).held);
+        for (text, held) in [
+            ("ttft.min <= 90ms", true),
+            ("ttft.mean <= 10s", false),
+            ("ttft.std <= 10s", false),
+            ("ttft.max <= 10s", false),
+            ("output-tokens.mean <= 4", true),
+            ("send-lag.p80 <= 1ms", true),
+        ] {
+            assert_eq!(checked_of(text, 30, 10).held, held, "{text}");
+        }
+        let speed = checked_of("output-speed.median >= 20", 60, 0);
+        assert_eq!((speed.held, speed.seen), (false, Some(0.0)));
+    }
+
+    #[test]
+    fn what_this_client_did_fails_where_it_sent_nothing() {
+        let failed = checked_of("send-lag.p99 <= 1ms", 30, 0);
+        assert!(failed.held && failed.without_failures.is_none());
+        let unsent = checked_of("send-lag.p99 <= 1ms", 20, 10);
+        assert_eq!(
+            (unsent.held, unsent.outcome()),
+            (
+                false,
+                "infinite, because 10 of 100 requests were not sent; 0.00 ms over those sent"
+                    .into()
+            )
         );
     }
 

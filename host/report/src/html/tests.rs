@@ -53,6 +53,8 @@ fn a_page_says_what_was_measured_and_is_the_same_every_time() {
     checked.reported.summary.thresholds = vec![result::threshold::Checked {
         threshold: "ttft.p99 <= 100 ms".to_owned(),
         seen: Some(160.0),
+        infinite: false,
+        without_failures: None,
         held: false,
         because: None,
     }];

@@ -11,7 +11,8 @@ use super::steady::{Inside, SteadyState};
 use super::survey::Surveyed;
 use super::tokens::TokenSums;
 use super::{
-    Concurrency, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput, spread, take,
+    Concurrency, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput, WithFailures,
+    spread, take,
 };
 use crate::figure::{Figure, Statistic};
 use crate::finding::Verdict;
@@ -200,8 +201,11 @@ impl<'a> Gather<'a> {
         let figures = CATALOGUE.iter().zip(self.spreads);
         let loads = self.surveyed.loads;
         let metrics = figures.filter_map(|(metric, (spread, blocks))| {
-            let figures = spread.figures()?;
-            let mut distribution = Distribution::of(metric, &figures, &run.percentiles);
+            let (figures, percentiles) = (spread.figures()?, &run.percentiles);
+            let mut distribution = Distribution {
+                with_failures: WithFailures::of(metric, &figures, &requests, percentiles),
+                ..Distribution::of(metric, &figures, percentiles)
+            };
             if let Some(blocks) = blocks {
                 distribution = distribution.with_confidence(metric, &figures, &blocks, loads);
             }
