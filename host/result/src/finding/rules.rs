@@ -4,6 +4,7 @@
 //! how figures changed over the run.
 
 use super::{Finding, Id, Severity};
+use crate::figure::Statistic;
 use crate::metric;
 use crate::summary::{Comparison, LEAST_LOADS, Summary};
 use model::exchange::FailureClass;
@@ -32,24 +33,69 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
         .sum();
     let failed = requests.failed - elsewhere.min(requests.failed);
     let share = failed as f64 / requests.total.max(1) as f64;
-    if share <= ACCIDENT {
+    let percentiles = summary.run.percentiles.iter().copied();
+    let highest = percentiles
+        .filter(|percent| *percent < 100.0)
+        .reduce(f64::max)?;
+    // With half of what lies beyond a percentile failed, it is read where a much lower one belongs: P99 of the
+    // answers is then P98.5 of the requests.
+    let hides = failed > 0 && share >= (100.0 - highest) / 100.0 / 2.0 - 1e-12;
+    if share <= ACCIDENT && !hides {
         return None;
     }
+    let severity = match share {
+        share if share > 0.5 => Severity::Invalid,
+        share if share > ACCIDENT => Severity::Suspect,
+        _ => Severity::Note,
+    };
+    let precise = if share < ACCIDENT { 2 } else { 1 };
+    let share = share * 100.0;
+    let total = requests.total;
+    let hidden = hidden_by_failures(summary, highest);
     Some(Finding {
         id: Id::Failures,
-        severity: if share > 0.5 { Severity::Invalid } else { Severity::Suspect },
-        seen: format!("{failed} of {} requests failed ({:.1} %)", requests.total, share * 100.0),
+        severity,
+        seen: format!("{failed} of {total} requests failed ({share:.precise$} %){hidden}"),
         why: "latency covers answered requests only: failed ones, often the slowest, are missing, and each failure took load off the server".into(),
         advice: "look at the failures by class and at their messages; lower the load, or fix the server".into(),
     })
 }
 
+/// What a percentile over the answered requests hides: what it would be if failures counted as infinite.
+fn hidden_by_failures(summary: &Summary, percent: f64) -> String {
+    let statistic = Statistic::Percentile(percent);
+    let metrics = [(metric::TTFT, "TTFT"), (metric::E2E, "E2E")];
+    let hidden = metrics.into_iter().filter_map(|(name, label)| {
+        let of = summary.metric(name)?;
+        let (without, with) = (
+            of.statistic(statistic)?,
+            of.with_failures.as_ref()?.statistic(statistic)?,
+        );
+        let with = match with.is_finite() {
+            true => format!("{with:.2} ms"),
+            false => "infinite".to_owned(),
+        };
+        let without = format!("{without:.2} ms");
+        (with != without)
+            .then(|| format!("P{percent} {label} would be {with} instead of {without}"))
+    });
+    let hidden: Vec<String> = hidden.collect();
+    match hidden.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; if they counted as infinitely slow, {}",
+            hidden.join(", and ")
+        ),
+    }
+}
+
 pub(super) fn not_sent(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     let count = requests.failures.get(&FailureClass::NotSent)?.count;
+    let most = count as f64 > 0.5 * requests.total as f64;
     Some(Finding {
         id: Id::NotSent,
-        severity: Severity::Suspect,
+        severity: if most { Severity::Invalid } else { Severity::Suspect },
         seen: format!("{count} of {} requests were due but never sent", requests.total),
         why: "the server did not receive the planned load".into(),
         advice: "raise the cap on requests in flight, lower the rate, or give the run more time to finish".into(),
