@@ -292,7 +292,7 @@ fn goodput_and_the_steady_state_are_shown() {
         plateau: 64,
         at_least: 61,
         ended: 1000,
-        whole: 900,
+        sent: 900,
         requests_per_s: 12.5,
         metrics: summary.metrics.clone(),
         ..Window::default()

@@ -163,7 +163,7 @@ fn steady_state(block: &mut Block, summary: &Summary) {
         Some(format!("{:.2}, {:.2}", window.from_s, window.to_s)),
     );
     block.line("Steady requests, ended:", Some(window.ended));
-    block.line("Steady requests, whole:", Some(window.whole));
+    block.line("Steady requests, sent:", Some(window.sent));
     block.figure("Steady concurrency:", Some(window.mean_in_flight));
     block.figure(
         "Steady request throughput (req/s):",

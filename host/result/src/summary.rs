@@ -12,6 +12,7 @@
 mod backlog;
 pub mod client;
 mod column;
+mod confidence;
 pub mod course;
 mod facts;
 mod failing;
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use backlog::Backlog;
 pub use client::Client;
 pub use column::Column;
+pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS};
 pub use facts::{Damage, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use goodput::{Attainment, Goodput};
@@ -46,10 +48,9 @@ pub use server::Server;
 pub use steady::{SteadyState, Window};
 
 use crate::finding::{self, Finding, Verdict};
-use crate::metric::{self, Measure, Metric, Of, Reading, Source};
+use crate::metric::{Measure, Metric, Of, Reading, Source};
 use crate::stats::blocks::Blocks;
-use crate::stats::interval::Loads;
-use crate::stats::{Figures, Interval, Ranked, Spread, interval};
+use crate::stats::{Figures, Ranked, Spread};
 use crate::threshold::Checked;
 use model::exchange::{Exchange, FailureClass, Reason};
 
@@ -314,61 +315,6 @@ pub enum Basis {
     Histogram,
 }
 
-/// 95 % confidence intervals: where the figures of another run of the same scenario against the same engine lie, as
-/// far as one run can show that. They come from blocks of consecutive requests, because requests that are in flight
-/// together affect each other. An interval is absent if the run holds too little independent data for it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Confidence {
-    /// The confidence level, in percent.
-    pub level: f64,
-    /// The mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean: Option<Bounds>,
-    /// The median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub median: Option<Bounds>,
-    /// The 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99: Option<Bounds>,
-}
-
-/// The two ends of an interval. An end that the samples do not bound is absent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Bounds {
-    /// The lower end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub low: Option<f64>,
-    /// The upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub high: Option<f64>,
-}
-
-impl From<Interval> for Bounds {
-    fn from(Interval { low, high }: Interval) -> Self {
-        let finite = |end: f64| end.is_finite().then_some(end);
-        Bounds {
-            low: finite(low),
-            high: finite(high),
-        }
-    }
-}
-
-/// The metrics that get intervals.
-pub const HEADLINE: [&str; 4] = [
-    metric::TTFT,
-    metric::TPOT,
-    metric::E2E,
-    metric::TTFT_FROM_DUE,
-];
-
-/// Of these, the ones that contain the wait for a place in the engine's batch, which is zero most of the time.
-const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
-
-/// Fewer independent loads than this are not enough for any interval.
-pub const LEAST_LOADS: f64 = 3.0;
-
 impl Summary {
     /// Summarises a run. The order of the exchanges does not matter.
     pub fn of<E: Borrow<Exchange>>(
@@ -425,12 +371,12 @@ pub fn spread(metric: &Metric) -> Spread {
     }
 }
 
-/// Adds the metric's samples of an exchange to it, and to blocks of the run if there are any.
+/// Adds the metric's samples of an exchange to it, and to blocks at its index there, if it has any.
 pub fn take(
     metric: &Metric,
     reading: &Reading<'_>,
     spread: &mut Spread,
-    blocks: Option<&mut Blocks>,
+    blocks: Option<(&mut Blocks, u64)>,
 ) {
     if metric.of == Of::Answered && !reading.exchange.is_ok() {
         return;
@@ -439,8 +385,8 @@ pub fn take(
         Measure::One(measure) => {
             if let Some(sample) = measure(reading) {
                 spread.add(sample);
-                if let Some(blocks) = blocks {
-                    blocks.add(reading.exchange.index, sample);
+                if let Some((blocks, index)) = blocks {
+                    blocks.add(index, sample);
                 }
             }
         }
@@ -473,31 +419,6 @@ impl Distribution {
             confidence: None,
             with_failures: None,
         }
-    }
-
-    /// With intervals from the blocks that the samples are in. `loads` is the number of independent loads that the run
-    /// holds, where that is known.
-    fn with_confidence(
-        mut self,
-        metric: &Metric,
-        figures: &Figures,
-        blocks: &Blocks,
-        loads: Option<f64>,
-    ) -> Self {
-        let enough = loads.is_none_or(|loads| loads >= LEAST_LOADS);
-        let waits = WAITING.contains(&metric.name);
-        let loads = loads.filter(|_| waits);
-        let loads = loads.map(|independent| Loads { independent });
-        let percentile =
-            |percent| interval::percentile(blocks, figures, percent, loads).map(Bounds::from);
-        self.confidence = Some(Confidence {
-            level: interval::LEVEL,
-            mean: interval::mean(blocks, figures, loads).map(Bounds::from),
-            median: percentile(50.0),
-            p99: percentile(99.0),
-        })
-        .filter(|of| enough && (of.mean.is_some() || of.median.is_some() || of.p99.is_some()));
-        self
     }
 
     /// A percentile, if it was requested.

@@ -110,6 +110,7 @@ fn steady(summary: &Summary) -> Option<Part> {
         )),
         pairs: pairs([
             ("Requests that ended in it", Some(count(window.ended))),
+            ("Requests sent in it", Some(count(window.sent))),
             (
                 "Requests per second",
                 Some(significant(window.requests_per_s, 4)),

@@ -56,6 +56,18 @@ impl Layout {
         })
     }
 
+    /// The layout of a part of the run, from one instant to another: blocks of equal length, and no fill. Its requests
+    /// have the instants at which they were sent for their indexes.
+    pub fn over(from: u64, to: u64) -> Self {
+        Layout {
+            requests: MOST * EACH,
+            fill: 0,
+            blocks: MOST,
+            first: from,
+            span: to.saturating_sub(from).max(1),
+        }
+    }
+
     /// The number of requests in the fill.
     pub fn fill(&self) -> u64 {
         self.fill

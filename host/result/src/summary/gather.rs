@@ -11,8 +11,8 @@ use super::steady::{Inside, SteadyState};
 use super::survey::Surveyed;
 use super::tokens::TokenSums;
 use super::{
-    Concurrency, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput, WithFailures,
-    spread, take,
+    Concurrency, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
+    WithFailures, spread, take,
 };
 use crate::figure::{Figure, Statistic};
 use crate::finding::Verdict;
@@ -88,7 +88,8 @@ impl<'a> Gather<'a> {
             self.add_answer(&reading, retokenized);
         }
         for (metric, (spread, blocks)) in CATALOGUE.iter().zip(&mut self.spreads) {
-            take(metric, &reading, spread, blocks.as_mut());
+            let blocks = blocks.as_mut().map(|blocks| (blocks, exchange.index));
+            take(metric, &reading, spread, blocks);
         }
     }
 
@@ -220,7 +221,7 @@ impl<'a> Gather<'a> {
             concurrency,
             goodput: (self.judged).map(|judged| judged.finish(requests.total, duration)),
             steady_state: self.steady.map(|found| match found {
-                Ok(inside) => inside.finish(&run.percentiles),
+                Ok(inside) => inside.finish(&run.percentiles, loads),
                 Err(absent) => absent,
             }),
             client: self.facts.client.clone(),

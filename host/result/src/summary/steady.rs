@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Distribution;
 use super::course::{Course, Drift, Swing};
 use super::survey::Flights;
+use super::{Distribution, HEADLINE};
 use crate::metric::{self, Metric, Reading};
 use crate::stats::Spread;
+use crate::stats::blocks::{Blocks, Layout};
 use model::exchange::Exchange;
 use model::units::Nanos;
 
@@ -61,15 +62,16 @@ pub struct Window {
     pub mean_in_flight: f64,
     /// Answered requests that ended within it.
     pub ended: u64,
-    /// Answered requests that were sent and ended within it; the metrics cover these.
-    pub whole: u64,
+    /// Answered requests that were sent within it, whenever they ended; the metrics cover these.
+    pub sent: u64,
     /// `ended` per second.
     pub requests_per_s: f64,
     /// Output tokens per second that came within it, whichever request they belong to; absent if
     /// replies were not streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
-    /// The distributions of TTFT, TPOT, ITL and E2E over the requests sent and ended within it.
+    /// The distributions of TTFT, TPOT, ITL and E2E over the requests sent within it, each followed to its
+    /// end: were those left out that end later, the longest would be missing.
     pub metrics: BTreeMap<String, Distribution>,
     /// How output throughput, TTFT and TPOT changed from its beginning to its end, by name; a figure
     /// with too little data is not listed.
@@ -174,7 +176,8 @@ pub(super) struct Inside {
     window: Window,
     tokens: Option<u64>,
     course: Course,
-    spreads: Vec<(&'static Metric, Spread)>,
+    /// The samples of each metric, and those of the headline metrics by slice of the window.
+    spreads: Vec<(&'static Metric, Spread, Option<Blocks>)>,
 }
 
 impl Inside {
@@ -186,7 +189,12 @@ impl Inside {
             window,
             tokens: None,
             spreads: metrics
-                .map(|metric| (metric, super::spread(metric)))
+                .map(|metric| {
+                    let layout = Layout::over(span.from.0, span.to.0);
+                    let blocks = Blocks::new(layout, metric.unit.scale());
+                    let blocks = HEADLINE.contains(&metric.name).then_some(blocks);
+                    (metric, super::spread(metric), blocks)
+                })
                 .collect(),
         }
     }
@@ -195,16 +203,17 @@ impl Inside {
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Exchange { sent, ended, .. } = reading.exchange;
         self.course.add(reading);
-        if !ended.is_some_and(|at| self.span.holds(at)) {
-            return;
+        if ended.is_some_and(|at| self.span.holds(at)) {
+            self.window.ended += 1;
         }
-        self.window.ended += 1;
-        if !sent.is_some_and(|at| at >= self.span.from) {
-            return;
-        }
-        self.window.whole += 1;
-        for (metric, spread) in &mut self.spreads {
-            super::take(metric, reading, spread, None);
+        // What is sent at its end is not of it: there are too few in flight from then on.
+        let within = |at: &Nanos| self.span.from <= *at && *at < self.span.to;
+        if let Some(at) = sent.filter(within) {
+            self.window.sent += 1;
+            for (metric, spread, blocks) in &mut self.spreads {
+                let blocks = blocks.as_mut().map(|blocks| (blocks, at.0));
+                super::take(metric, reading, spread, blocks);
+            }
         }
     }
 
@@ -217,12 +226,20 @@ impl Inside {
         }
     }
 
-    pub(super) fn finish(self, percentiles: &[f64]) -> SteadyState {
+    /// `loads` is the number of independent loads that the run holds.
+    pub(super) fn finish(self, percentiles: &[f64], loads: Option<f64>) -> SteadyState {
         let seconds = self.window.duration_s;
-        let metrics = self.spreads.into_iter().filter_map(|(metric, spread)| {
-            let distribution = Distribution::of(metric, &spread.figures()?, percentiles);
-            Some((metric.name.to_owned(), distribution))
-        });
+        let metrics = self
+            .spreads
+            .into_iter()
+            .filter_map(|(metric, spread, blocks)| {
+                let figures = spread.figures()?;
+                let mut distribution = Distribution::of(metric, &figures, percentiles);
+                if let Some(blocks) = blocks {
+                    distribution = distribution.with_confidence(metric, &figures, &blocks, loads);
+                }
+                Some((metric.name.to_owned(), distribution))
+            });
         let metrics: BTreeMap<String, Distribution> = metrics.collect();
         let gap = metrics.get(metric::ITL).map(|gaps| gaps.mean);
         SteadyState::Window(Box::new(Window {
@@ -233,5 +250,37 @@ impl Inside {
             metrics,
             ..self.window
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SteadyState;
+    use crate::summary::{Summary, fixture};
+    use model::exchange::Kind::{End, Text};
+
+    /// Four users ask every second for 25 s, a fifth every ten seconds: his last answer ends after the others
+    /// have left, and so after the window.
+    #[test]
+    fn a_request_sent_within_the_window_is_followed_to_its_end() {
+        let short = (0..100).map(|n| (1000 + n / 4 * 1000, 1000));
+        let long = (0..3).map(|n| (1000 + n * 10_000, 10_000));
+        let run = short.chain(long).enumerate().map(|(index, (sent, took))| {
+            let events = [
+                (sent + took / 2, Text, None, 3),
+                (sent + took, End, None, 0),
+            ];
+            fixture::reply(index as u64, sent, &events)
+        });
+        let summary = Summary::of(&fixture::facts(), run.collect::<Vec<_>>());
+        let Some(SteadyState::Window(window)) = summary.steady_state else {
+            panic!("five are in flight for 25 s");
+        };
+        assert_eq!((window.from_s, window.to_s), (0.0, 25.0));
+        assert_eq!((window.sent, window.ended), (103, 102));
+        assert_eq!(window.metrics["e2e"].count, 103);
+        assert_eq!(window.metrics["e2e"].mean, 130_000.0 / 103.0);
+        assert_eq!(window.metrics["e2e"].max, 10_000.0);
+        assert_eq!(window.requests_per_s, 102.0 / 25.0);
     }
 }
