@@ -24,7 +24,8 @@ fn sound() -> (RunFacts, Vec<Exchange>) {
     (facts(), run.collect())
 }
 
-/// The findings after something was done to the sound run.
+/// The findings after something was done to the sound run. Left out is that a hundred answers are few for a P99, which is
+/// so for all of these runs.
 fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Severity)> {
     let (mut facts, mut run) = sound();
     spoil(&mut facts, &mut run);
@@ -34,9 +35,9 @@ fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Seve
         let said = [&finding.seen, &finding.why, &finding.advice];
         assert!(said.iter().all(|text| !text.is_empty()), "{finding:?}");
     }
-    summary
-        .findings
-        .iter()
+    let findings = summary.findings.iter();
+    let others = findings.filter(|finding| finding.id != Id::FewSamples);
+    others
         .map(|finding| (finding.id, finding.severity))
         .collect()
 }
@@ -60,7 +61,6 @@ fn an_empty_run_is_invalid() {
 
 #[test]
 fn failures_beyond_one_in_a_hundred() {
-    let few = (Id::FewSamples, Severity::Note);
     let first = |n: usize| {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
             run[..n]
@@ -68,9 +68,9 @@ fn failures_beyond_one_in_a_hundred() {
                 .for_each(|exchange| fail(exchange, FailureClass::TokenGapTimeout));
         }
     };
-    assert_eq!(after(first(1)), [(Id::Failures, Severity::Note), few]);
-    assert_eq!(after(first(2)), [(Id::Failures, Severity::Suspect), few]);
-    assert_eq!(after(first(51)), [(Id::Failures, Severity::Invalid), few]);
+    assert_eq!(after(first(1)), [(Id::Failures, Severity::Note)]);
+    assert_eq!(after(first(2)), [(Id::Failures, Severity::Suspect)]);
+    assert_eq!(after(first(51)), [(Id::Failures, Severity::Invalid)]);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn requests_not_sent_are_a_finding_of_their_own() {
         }
     };
     let few = (Id::FewSamples, Severity::Note);
-    assert_eq!(after(unsent(5)), [(Id::NotSent, Severity::Suspect), few]);
+    assert_eq!(after(unsent(5)), [(Id::NotSent, Severity::Suspect)]);
     assert!(after(unsent(50)).contains(&(Id::NotSent, Severity::Suspect)));
     assert!(after(unsent(51)).contains(&(Id::NotSent, Severity::Invalid)));
 }
@@ -240,13 +240,7 @@ fn token_counts_and_their_sources() {
         approximate: true,
     });
     let unknown = |_: &mut RunFacts, run: &mut Vec<Exchange>| run[0].usage = None;
-    assert_eq!(
-        after(unknown),
-        [
-            (Id::TokensUnknown, Severity::Suspect),
-            (Id::FewSamples, Severity::Note)
-        ]
-    );
+    assert_eq!(after(unknown), [(Id::TokensUnknown, Severity::Suspect)]);
 
     let name = approximate.clone();
     let estimated = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
@@ -419,13 +413,13 @@ fn means_that_are_known_roughly() {
     let vary = |by: u64| {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
             for exchange in run {
-                let later = ms(exchange.index % 2 * by);
+                let later = ms(model::random::mix(exchange.index) % 2 * by);
                 let at = exchange.events.at.iter_mut();
                 at.for_each(|at| *at = *at + later);
             }
         }
     };
-    // Half at 50 ms, half later: the mean of 100 varies by a tenth of the half, twice that at 95 %.
+    // Half at 50 ms, half later by chance: the mean of 100 varies by a tenth of the half, twice that at 95 %.
     assert_eq!(after(vary(50)), []);
     assert_eq!(after(vary(150)), [(Id::WideInterval, Severity::Note)]);
 }
@@ -451,10 +445,10 @@ fn events_of_several_tokens() {
 #[test]
 fn percentiles_from_too_few_samples_are_named() {
     let (mut facts, run) = sound();
-    facts.run.percentiles = vec![50.0, 99.0, 99.9, 100.0];
+    facts.run.percentiles = vec![50.0, 95.0, 95.1, 99.9, 100.0];
     let findings = Summary::of(&facts, &run).findings;
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].seen, "P99.9 from only 100 samples");
+    assert_eq!(findings[0].seen, "P95.1, P99, P99.9 from only 100 samples");
 }
 
 #[test]
