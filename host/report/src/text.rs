@@ -20,7 +20,7 @@ use super::plain;
 use model::exchange::FailureClass;
 use result::metric;
 use result::summary::server::Figure;
-use result::summary::{Bounds, Counted, Distribution, SteadyState, Summary, Window};
+use result::summary::{Counted, Distribution, SteadyState, Summary, Window};
 
 /// The column of the values, minus one.
 const LABELS: usize = 40;
@@ -196,13 +196,17 @@ fn confidence(block: &mut Block, summary: &Summary) {
         (metric::TPOT, "TPOT"),
         (metric::E2E, "E2E Latency"),
     ] {
-        let Some(of) = summary.metric(name).and_then(|metric| metric.confidence) else {
+        let Some(metric) = summary.metric(name) else {
             continue;
         };
-        for (which, Bounds { low, high }) in
-            [("mean", of.mean), ("median", of.median), ("P99", of.p99)]
-        {
-            let bounds = format!("{low:.2} - {high:.2}");
+        let Some(of) = metric.confidence else {
+            let few = "not enough independent data".to_owned();
+            block.line(&format!("{label} (ms):"), Some(few));
+            continue;
+        };
+        for (which, bounds) in [("mean", of.mean), ("median", of.median), ("P99", of.p99)] {
+            let bounds = bounds.map(|bounds| bounds.words(" - ", |end| format!("{end:.2}")));
+            let bounds = bounds.unwrap_or_else(|| "not enough data".to_owned());
             block.line(&format!("{label}, {which} (ms):"), Some(bounds));
         }
     }

@@ -117,7 +117,8 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
         let p99 = of.percentile(99.0).map(|p99| {
             let sure = of
                 .confidence
-                .map(|sure| format!(" ({})", between(sure.p99)));
+                .and_then(|sure| sure.p99)
+                .map(|bounds| format!(" ({})", between(bounds)));
             format!("P99 {} ms{}", significant(p99, 4), sure.unwrap_or_default())
         });
         tile(
@@ -127,7 +128,8 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             "ms",
             vec![
                 of.confidence
-                    .map(|sure| format!("95 %: {} ms", between(sure.median))),
+                    .and_then(|sure| sure.median)
+                    .map(|bounds| format!("95 %: {} ms", between(bounds))),
                 p99,
             ],
         );
@@ -163,11 +165,7 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
 }
 
 fn between(bounds: Bounds) -> String {
-    format!(
-        "{} to {}",
-        significant(bounds.low, 4),
-        significant(bounds.high, 4)
-    )
+    bounds.words(" to ", |end| significant(end, 4))
 }
 
 /// Every metric that was measured, in the catalogue's order.

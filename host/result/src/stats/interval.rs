@@ -10,8 +10,9 @@
 //!
 //! **Waiting is rare and comes in bursts.** A run may hold none of the bursts that another one does, and then nothing in
 //! its times to first token shows that. How often the load itself changed does show, in the number of requests in
-//! flight: with so many independent loads, a burst that happens in one of ten runs' worth is missed too often. The
-//! upper end of such a metric's mean allows for it, with waits as long as the longest seen.
+//! flight: of so many independent loads, a share may be of a kind that none of them is. The upper end of such a
+//! metric's mean allows for that share, with waits as long as the longest seen, and no shorter than the time between
+//! two answers' ends: where the batch is full, a request waits at least for the next one.
 //!
 //! How often these intervals hold the truth is measured: `host/benches/statistics`.
 
@@ -53,6 +54,8 @@ pub struct Interval {
 pub struct Loads {
     /// The number of independent loads that the run holds.
     pub independent: f64,
+    /// The mean time between the ends of two answers, in the metric's unit.
+    pub between_ends: f64,
 }
 
 /// The interval of the mean of the samples; `None` if there are too few blocks. `loads` is given for metrics that
@@ -76,7 +79,7 @@ pub fn mean(blocks: &Blocks, figures: &Figures, loads: Option<Loads>) -> Option<
     let mut high = centre - adjusted(-quantile, skewness, count) * error;
     if let Some(loads) = loads {
         let missed = 1.0 - UNSEEN.powf(1.0 / loads.independent.max(1.0));
-        high = high.max(centre + missed * (figures.max() - centre));
+        high = high.max(centre + missed * (figures.max().max(loads.between_ends) - centre));
     }
     Some(Interval {
         low: low.max(0.0),
@@ -263,11 +266,21 @@ mod tests {
         let mut samples = vec![50.0; 1000];
         samples[500] = 250.0;
         let (blocks, figures) = gathered(&samples);
-        let few = Loads { independent: 20.0 };
+        let few = Loads {
+            independent: 20.0,
+            between_ends: 100.0,
+        };
         let found = mean(&blocks, &figures, Some(few)).unwrap();
         // Of twenty loads, a tenth may be of a kind that none of them is: 1 - 0.1^(1/20).
         assert!(
             (found.high - (50.2 + 0.108_7 * 199.8)).abs() < 0.1,
+            "{found:?}"
+        );
+        samples[500] = 50.0;
+        let (blocks, figures) = gathered(&samples);
+        let found = mean(&blocks, &figures, Some(few)).unwrap();
+        assert!(
+            (found.high - (50.0 + 0.108_7 * 50.0)).abs() < 0.1,
             "{found:?}"
         );
     }

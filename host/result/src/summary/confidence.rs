@@ -40,6 +40,18 @@ pub struct Bounds {
     pub high: Option<f64>,
 }
 
+impl Bounds {
+    /// The interval in words, each end as `shown`, with `between` between the two: `12.3 to 14.5`, `at least 12.3`.
+    pub fn words(&self, between: &str, shown: impl Fn(f64) -> String) -> String {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) => format!("{}{between}{}", shown(low), shown(high)),
+            (Some(low), None) => format!("at least {}", shown(low)),
+            (None, Some(high)) => format!("at most {}", shown(high)),
+            (None, None) => "any value".to_owned(),
+        }
+    }
+}
+
 impl From<Interval> for Bounds {
     fn from(Interval { low, high }: Interval) -> Self {
         let finite = |end: f64| end.is_finite().then_some(end);
@@ -65,19 +77,18 @@ const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
 pub const LEAST_LOADS: f64 = 3.0;
 
 impl Distribution {
-    /// With intervals from the blocks that the samples are in. `loads` is the number of independent loads that the run
-    /// holds, where that is known.
+    /// With intervals from the blocks that the samples are in. `loads` is what the run shows of its loads, where the
+    /// number in flight varies.
     pub(super) fn with_confidence(
         mut self,
         metric: &Metric,
         figures: &Figures,
         blocks: &Blocks,
-        loads: Option<f64>,
+        loads: Option<Loads>,
     ) -> Self {
-        let enough = loads.is_none_or(|loads| loads >= LEAST_LOADS);
+        let enough = loads.is_none_or(|loads| loads.independent >= LEAST_LOADS);
         let waits = WAITING.contains(&metric.name);
         let loads = loads.filter(|_| waits);
-        let loads = loads.map(|independent| Loads { independent });
         let percentile =
             |percent| interval::percentile(blocks, figures, percent, loads).map(Bounds::from);
         self.confidence = Some(Confidence {

@@ -196,7 +196,7 @@ impl<'a> Gather<'a> {
             mean: mean(self.load.answered_seconds()),
             mean_in_flight: mean(self.surveyed.in_flight_seconds),
             peak: self.surveyed.peak,
-            independent: self.surveyed.loads,
+            independent: self.surveyed.loads.map(|loads| loads.independent),
             backlog: self.waiting.map(|waiting| waiting.finish()),
         };
         let figures = CATALOGUE.iter().zip(self.spreads);

@@ -17,6 +17,7 @@ use super::{Distribution, HEADLINE};
 use crate::metric::{self, Metric, Reading};
 use crate::stats::Spread;
 use crate::stats::blocks::{Blocks, Layout};
+use crate::stats::interval::Loads;
 use model::exchange::Exchange;
 use model::units::Nanos;
 
@@ -226,8 +227,8 @@ impl Inside {
         }
     }
 
-    /// `loads` is the number of independent loads that the run holds.
-    pub(super) fn finish(self, percentiles: &[f64], loads: Option<f64>) -> SteadyState {
+    /// `loads` is what the whole run shows of its loads.
+    pub(super) fn finish(self, percentiles: &[f64], loads: Option<Loads>) -> SteadyState {
         let seconds = self.window.duration_s;
         let metrics = self
             .spreads

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::steady::{Offered, Span, steady};
 use super::{Run, SteadyState, Window};
 use crate::stats::blocks::{Layout, design_effect_of};
+use crate::stats::interval::Loads;
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 
@@ -50,8 +51,8 @@ pub(super) struct Surveyed {
     pub(super) steady: Option<Result<(Span, Window), SteadyState>>,
     /// Which block of the run each request belongs to; `None` if there are too few.
     pub(super) layout: Option<Layout>,
-    /// How many independent loads the run holds.
-    pub(super) loads: Option<f64>,
+    /// What the run shows of its loads, where the number in flight varies.
+    pub(super) loads: Option<Loads>,
 }
 
 impl Survey {
@@ -107,7 +108,7 @@ impl Survey {
         });
         Surveyed {
             layout,
-            loads: layout.and_then(|layout| flights.independent(layout)),
+            loads: layout.and_then(|layout| flights.loads(layout)),
             seen: self.seen,
             origin,
             end: self.last_end.unwrap_or(origin),
@@ -175,9 +176,9 @@ impl Flights<'_> {
         first.map_or(0, |end| self.starts.partition_point(|start| start < end))
     }
 
-    /// The number of independent loads: requests after the fill, divided by the design effect of the number in flight
-    /// when each was sent. `None` if that hardly varies.
-    fn independent(self, layout: Layout) -> Option<f64> {
+    /// What the run shows of its loads: requests after the fill, divided by the design effect of the number in flight
+    /// when each was sent, are so many independent ones. `None` if that number hardly varies.
+    fn loads(self, layout: Layout) -> Option<Loads> {
         let mut ended = 0;
         let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());
         for (started, start) in self.starts.iter().enumerate() {
@@ -188,7 +189,11 @@ impl Flights<'_> {
         }
         let levels = levels.get(layout.fill() as usize..)?;
         let (least, most) = (levels.iter().min()?, levels.iter().max()?);
-        (most - least > 1).then(|| levels.len() as f64 / design_effect_of(levels, layout.blocks()))
+        let (first, last) = (self.ends.first()?, self.ends.last()?);
+        (most - least > 1).then(|| Loads {
+            independent: levels.len() as f64 / design_effect_of(levels, layout.blocks()),
+            between_ends: last.since(*first).as_millis_f64() / self.ends.len() as f64,
+        })
     }
 
     /// Nanoseconds in flight within the span, summed over the requests.

@@ -1,0 +1,135 @@
+//! How often findings on the load are false, and how often they find what they are for.
+
+use crate::load::{CHAT, Case, Load, each};
+use crate::table::{Section, percent};
+use model::exchange::Exchange;
+use model::units::Nanos;
+use result::finding::{Id, Severity};
+use simulator::exchanges;
+
+/// The findings whose error rates are counted.
+const COUNTED: [Id; 2] = [Id::Overloaded, Id::Drift];
+
+pub fn sections(runs: u64) -> Vec<Section> {
+    vec![healthy(runs), overloaded(runs), slowing(runs)]
+}
+
+/// How many of a case's runs have each of the counted findings, and any that makes a run suspect.
+fn row(case: &Case, runs: u64, spoil: impl Fn(&mut Vec<Exchange>) + Sync) -> Vec<String> {
+    let found = each(runs, |run| {
+        let mut exchanges = exchanges(&case.served(run, run));
+        spoil(&mut exchanges);
+        let findings = case.summary(&exchanges).findings;
+        let counted = COUNTED.map(|id| findings.iter().any(|finding| finding.id == id));
+        let suspect = findings
+            .iter()
+            .any(|finding| finding.severity >= Severity::Suspect);
+        (counted, suspect)
+    });
+    let share = |is: &dyn Fn(&([bool; COUNTED.len()], bool)) -> bool| {
+        percent(found.iter().filter(|own| is(own)).count(), found.len())
+    };
+    let mut row = vec![case.name.clone()];
+    row.extend((0..COUNTED.len()).map(|place| share(&|(counted, _)| counted[place])));
+    row.push(share(&|(_, suspect)| *suspect));
+    row
+}
+
+fn heads() -> Vec<String> {
+    let mut heads = vec!["case".to_owned()];
+    heads.extend(COUNTED.map(|id| format!("`{}`", id.name())));
+    heads.push("any doubt".to_owned());
+    heads
+}
+
+fn healthy(runs: u64) -> Section {
+    let mut cases = Vec::new();
+    for share in [0.5, 0.7, 0.85, 0.9, 0.95] {
+        for requests in [600, 1500, 5000] {
+            cases.push(Case::usual(Load::Open(share), requests));
+        }
+    }
+    for (users, requests) in [(32, 600), (32, 1500), (64, 1500)] {
+        cases.push(Case::usual(Load::Closed(users), requests));
+    }
+    cases.push(Case::of(
+        "closed loop, 32 users, 1500 requests, steps that drift slowly (jitter 10 %, correlation 0.99)",
+        "jitter=0.1,correlation=0.99",
+        CHAT,
+        Load::Closed(32),
+        1500,
+    ));
+    Section {
+        title: "False findings".into(),
+        about: "The share of runs with a finding although the engine keeps up and stays as it is. \"Any doubt\" is any \
+            finding that makes a run suspect."
+            .into(),
+        heads: heads(),
+        rows: cases.iter().map(|case| row(case, runs, |_| {})).collect(),
+        remarks: String::new(),
+    }
+}
+
+fn overloaded(runs: u64) -> Section {
+    let mut cases = Vec::new();
+    for share in [1.05, 1.1, 1.2, 1.3, 1.5] {
+        for requests in [600, 1500, 5000] {
+            cases.push(Case::usual(Load::Open(share), requests));
+        }
+    }
+    Section {
+        title: "Overload that is found".into(),
+        about: "The share of runs with a finding when requests come faster than the engine can answer them.".into(),
+        heads: heads(),
+        rows: cases.iter().map(|case| row(case, runs, |_| {})).collect(),
+        remarks: String::new(),
+    }
+}
+
+fn slowing(runs: u64) -> Section {
+    let mut rows = Vec::new();
+    for share in [0.1, 0.2, 0.3, 0.5] {
+        for requests in [1500, 5000] {
+            let case = Case {
+                name: format!(
+                    "{:.0} % slower at the end, {requests} requests",
+                    100.0 * share
+                ),
+                ..Case::usual(Load::Closed(32), requests)
+            };
+            rows.push(row(&case, runs, |exchanges| slow(exchanges, share)));
+        }
+    }
+    Section {
+        title: "Drift that is found".into(),
+        about: "The share of runs with a finding when the engine slows down evenly from the first request to the last, in a \
+            closed loop of 32 users."
+            .into(),
+        heads: heads(),
+        rows,
+        remarks: String::new(),
+    }
+}
+
+/// Makes an engine that is always busy slow down evenly: what took a second at the beginning takes that much longer at
+/// the end.
+fn slow(exchanges: &mut [Exchange], share: f64) {
+    let end = exchanges.iter().filter_map(|own| own.ended).max();
+    let length = end.unwrap_or(Nanos(1)).as_secs_f64();
+    let later = |at: &mut Nanos| {
+        let seconds = at.as_secs_f64();
+        *at = Nanos::from_secs_f64(seconds + share * seconds * seconds / (2.0 * length));
+    };
+    for own in exchanges {
+        later(&mut own.due);
+        let instants = [
+            &mut own.sent,
+            &mut own.written,
+            &mut own.first_byte,
+            &mut own.headers,
+            &mut own.ended,
+        ];
+        instants.into_iter().flatten().for_each(later);
+        own.events.at.iter_mut().for_each(later);
+    }
+}

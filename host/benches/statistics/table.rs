@@ -1,0 +1,63 @@
+//! Tables in Markdown, and the guide's page that holds them.
+
+/// A table with what its columns mean.
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// What the table shows.
+    pub about: String,
+    /// The heads of the columns.
+    pub heads: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+    /// What follows the table: which cells miss their target, and why.
+    pub remarks: String,
+}
+
+impl Section {
+    /// As it stands on the page.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rule: Vec<String> = self.heads.iter().map(|_| "---".to_owned()).collect();
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        let remarks = match self.remarks.is_empty() {
+            true => String::new(),
+            false => format!("\n{}\n", self.remarks),
+        };
+        format!(
+            "## {}\n\n{}\n\n{}{}{rows}{remarks}",
+            self.title,
+            self.about,
+            line(&self.heads),
+            line(&rule)
+        )
+    }
+}
+
+/// A share of runs, in percent.
+pub fn percent(part: usize, of: usize) -> String {
+    match of {
+        0 => "–".to_owned(),
+        of => format!("{:.1} %", 100.0 * part as f64 / of as f64),
+    }
+}
+
+/// The page.
+pub fn page(runs: u64, sections: &[Section]) -> String {
+    let tables: Vec<String> = sections.iter().map(Section::markdown).collect();
+    format!(
+        "# How often the statistics are right
+
+Every number on this page is measured: `cargo bench --bench statistics -- --bless` draws {runs} runs of each case from a
+simulated engine, whose truth is known, and summarises and compares them as it does real runs. The engine answers up to
+32 requests in a batch; a step takes 10 ms, 0.2 ms for each request of the batch and 0.02 ms for each prompt token that
+it reads, and varies by 5 %. Prompts have 500 tokens on average and answers 100, and both vary much, unless a case says
+otherwise. Of {runs} runs, a share of 95 % is known within ± {:.1} %.
+
+[Uncertainty](../uncertainty.md) explains what these figures mean for a run of yours.
+
+{}",
+        196.0 * (0.95 * 0.05 / runs as f64).sqrt(),
+        tables.join("\n")
+    )
+}
