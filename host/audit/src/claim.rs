@@ -56,6 +56,9 @@ pub struct Claim {
     /// The stated figures, under our names and in our units. `ttft`, `tpot`, `itl` and `e2e` are the
     /// tool's own; `definitions` has their meaning.
     pub figures: BTreeMap<String, Stated>,
+    /// The shortest and the longest of all its answers, if it states them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_lengths: Option<Lengths>,
     /// The definition of each of its latencies, and the equivalent metric of our catalogue.
     pub definitions: BTreeMap<String, Definition>,
     /// What it states about each request; not part of the JSON.
@@ -151,6 +154,12 @@ pub struct Asked {
     /// Tokens of each answer, if all were to have the same length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
+    /// The most tokens of an answer, if lengths were to differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_output_tokens: Option<u64>,
+    /// The shape of the gamma distribution of the times between two requests: 1 is Poisson, less is burstier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burstiness: Option<f64>,
     /// The dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
@@ -169,6 +178,16 @@ fn rate<S: Serializer>(rate: &Option<f64>, serializer: S) -> Result<S::Ok, S::Er
         Some(_) => serializer.serialize_str("inf"),
         None => serializer.serialize_none(),
     }
+}
+
+/// The extremes of a set of lengths, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Lengths {
+    /// The shortest.
+    pub least: u64,
+    /// The longest.
+    pub most: u64,
 }
 
 /// A figure as it was stated.
@@ -214,6 +233,7 @@ impl Claim {
             scenario: None,
             asked: Asked::default(),
             figures: BTreeMap::new(),
+            output_lengths: None,
             definitions: definitions(tool),
             samples: Vec::new(),
         }

@@ -2,12 +2,15 @@
 
 use super::figures::{Figures, percent, shown};
 use super::range::Range;
-use super::{Finding, Id};
+use super::{Finding, Id, order};
 use crate::claim::Tool;
 use result::finding::Severity;
 
 /// Duration and latencies are taken from clocks read a moment apart.
 const MOMENT: f64 = 0.01;
+
+/// Share of a full cap that may stay empty unremarked: a client takes a moment between two requests.
+const BETWEEN: f64 = 0.05;
 
 /// Mean number of requests in flight: the sum of latencies over the duration.
 pub(super) fn mean(figures: &Figures<'_>) -> Option<Range> {
@@ -89,4 +92,53 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
         findings.push(Finding::new(Id::OverCap, severity, seen).by(formula));
     }
     findings
+}
+
+/// Where requests wait for nothing but the cap C, all its slots are in use until the last request is sent, at t. All in
+/// flight at t end within the longest latency M, so the run takes T <= t + M, and until t alone the latencies add up to
+/// C * t >= C * (T - M): N * mean E2E >= C * (T - M). It needs all N requests to be in the mean, as time in a slot
+/// that failed requests took is not.
+pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
+    let claim = figures.claim;
+    let parts = (|| {
+        let cap = claim.asked.max_concurrency? as f64;
+        let answered = figures.answered()?;
+        let of = (claim.asked.requests.map(|asked| asked as f64))
+            .or_else(|| claim.value("requests.total"))?;
+        let failed = claim.value("requests.failed").unwrap_or(0.0);
+        let waiting = of == answered && failed == 0.0 && answered > cap && at_once(figures);
+        let latencies = figures.positive("e2e.mean")? * Range::exact(answered / 1e3);
+        let before = figures.duration()? - longest(figures)? / Range::exact(1e3);
+        (waiting && before.low > 0.0).then_some((cap, latencies / before))
+    })();
+    let Some((cap, used)) = parts else {
+        return Vec::new();
+    };
+    if used.high >= cap * (1.0 - BETWEEN) {
+        return Vec::new();
+    }
+    let seen = format!(
+        "at most {} of {} slots were in use on average until the last request was sent",
+        shown(used.mid()),
+        shown(cap)
+    );
+    vec![Finding::new(Id::CapNotFull, Severity::Note, seen)]
+}
+
+/// Whether requests waited for nothing but the cap. AIPerf states no rate if there is none.
+fn at_once(figures: &Figures<'_>) -> bool {
+    match figures.claim.asked.request_rate {
+        Some(rate) => rate.is_infinite(),
+        None => figures.claim.tool == Tool::Aiperf,
+    }
+}
+
+/// The longest end-to-end latency in milliseconds: as stated, else of the requests that the source lists.
+fn longest(figures: &Figures<'_>) -> Option<Range> {
+    let points = order::points(figures, "e2e");
+    let stated = points.last().filter(|(percent, _)| *percent == 100.0);
+    let all = figures.claim.values("e2e");
+    let listed = (figures.answered() == Some(all.len() as f64))
+        .then(|| Range::exact(all.into_iter().fold(0.0, f64::max)));
+    stated.map(|(_, longest)| *longest).or(listed)
 }

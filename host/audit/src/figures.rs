@@ -66,13 +66,6 @@ impl<'a> Figures<'a> {
         Some(self.claim.value("tokens.output")? / self.answered()?).filter(|tokens| *tokens > 0.0)
     }
 
-    /// Whether every answer had the same number of tokens: that of all together is that of each, and none
-    /// can have had more.
-    pub(super) fn same_length(&self) -> bool {
-        let asked = self.claim.asked.output_tokens;
-        asked.is_some_and(|asked| self.tokens_each() == Some(asked as f64))
-    }
-
     /// The metric of our catalogue that one of its latencies is.
     pub(super) fn metric(&self, theirs: &str) -> Option<&str> {
         self.claim.definitions.get(theirs)?.metric.as_deref()

@@ -37,12 +37,16 @@ pub enum Id {
     RateExceeded,
     /// More requests were in flight than the cap allows.
     OverCap,
+    /// Slots of the cap stayed empty while requests were waiting.
+    CapNotFull,
     /// The requests in flight contradict Little's law.
     ConcurrencyDisagrees,
     /// A latency is longer than the whole run.
     LatencyOverDuration,
     /// A time to the first token is longer than the time to the last.
     TtftOverE2e,
+    /// A gap between two tokens is longer than the longest request.
+    GapOverE2e,
     /// The tool wrote zero where it measured nothing.
     ZeroMeansAbsent,
     /// At least half of the gaps are zero: tokens arrived together.
@@ -158,6 +162,11 @@ impl Id {
                 "the cap limits the requests in flight at any time, and so on average too",
                 "ask whether latency includes waiting before the request was sent, or whether failed requests are missing",
             ),
+            Id::CapNotFull => (
+                "cap-not-full",
+                "all requests were to be sent as soon as the cap allowed, so empty slots are time that the client spent between requests, and the server had less load than the cap says",
+                "check whether the client was at its limit (CPU, connections), or read the result as one at the concurrency that was reached",
+            ),
             Id::ConcurrencyDisagrees => (
                 "concurrency-disagrees",
                 "the mean number of requests in flight is the sum of latencies over the duration, whatever the load",
@@ -172,6 +181,11 @@ impl Id {
                 "ttft-over-e2e",
                 "no request gets its first token after its last, so no statistic can show that",
                 "check for a wrong unit, or for requests that one of the two leaves out",
+            ),
+            Id::GapOverE2e => (
+                "gap-over-e2e",
+                "every gap lies between the first and the last token of a request, so none is longer than the longest request",
+                "check for a wrong unit, or for gaps of requests that the end-to-end latency leaves out",
             ),
             Id::ZeroMeansAbsent => (
                 "zero-means-absent",

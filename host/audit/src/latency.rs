@@ -10,14 +10,14 @@
 
 use super::figures::{Figures, percent, shown};
 use super::range::Range;
-use super::{Finding, Id};
+use super::{Finding, Id, spread};
 use result::finding::Severity;
 
 /// Below this, a gap is of another rounding than the one that is written.
-const NOTHING: f64 = 0.001;
+pub(super) const NOTHING: f64 = 0.001;
 
 /// Beyond this, two figures that must agree are of different things.
-const MUCH: f64 = 0.05;
+pub(super) const MUCH: f64 = 0.05;
 
 /// How many times the plain mean of TPOT that over tokens may be before long answers would have to be slower
 /// than short ones by more than a batch ever makes them; with fewer requests than [`MANY`], one may.
@@ -25,7 +25,7 @@ const TIMES: f64 = 4.0;
 const MANY: f64 = 100.0;
 
 /// How many times the one may be the other if all answers seem to have the same length, and one figure shows that of
-/// the others to be right: lengths that are different may have a whole number as their mean by chance.
+/// the others to be right: lengths that are different may have the totals of one length by chance.
 const TIMES_OF_ONE_LENGTH: f64 = 2.0;
 
 /// Least share of a request's time that its tokens cover. What follows the last token is an end marker.
@@ -107,6 +107,7 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     let decode = parts.decode();
     let each = decode / parts.further();
     let times = each / parts.tpot;
+    let at_least = decode / steps(figures, parts) / parts.tpot;
     let of = |words: String| {
         format!(
             "(E2E - TTFT) / (n - 1) is ({} - {}) / {} = {} ms, but mean TPOT is {} ms{words}",
@@ -125,15 +126,18 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
         let finding = Finding::new(Id::LatencyDisagrees, Severity::Invalid, of(words));
         return vec![finding.by(formula(figures, parts))];
     }
-    let many = figures.answered().is_some_and(|answered| answered >= MANY);
-    if many
-        && parts.tokens.fract() == 0.0
+    if let Some((severity, words)) = spread::any_length(figures, decode, parts.tokens - 1.0) {
+        let finding = Finding::new(Id::LatencyDisagrees, severity, of(words));
+        return vec![finding.by(formula(figures, parts))];
+    }
+    if figures.one_length().is_some()
         && let Some(finding) = of_one_length(figures, parts, each, &of)
     {
         return vec![finding];
     }
+    let many = figures.answered().is_some_and(|answered| answered >= MANY);
     let severity = match times {
-        times if times.low > TIMES && many => Severity::Suspect,
+        _ if at_least.low > TIMES && many => Severity::Suspect,
         // Short answers alone can make the plain mean large.
         times if times.high < 1.0 / TIMES && many && decode.low > 0.0 => Severity::Note,
         _ => return Vec::new(),
@@ -149,9 +153,8 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     vec![finding.by(formula(figures, parts))]
 }
 
-/// Many answers have a whole number of tokens on average where all have that number, and seldom otherwise. Then the
-/// mean TPOT is that of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula gives, where
-/// the gaps, if stated, agree with the other figures.
+/// Where the totals are those of one length, the mean TPOT is that of all gaps. The audit doubts a mean TPOT that is
+/// far from that, or that a wrong formula gives, where the gaps, if stated, agree with the other figures.
 fn of_one_length(
     figures: &Figures<'_>,
     parts: &Parts,
@@ -180,6 +183,15 @@ fn of_one_length(
     Some(finding.by(formula))
 }
 
+/// The most steps of a request that share its time after the first token. An answer of one token has no TPOT, but may
+/// take about one step until it ends: with such answers there are up to n steps, not n - 1.
+fn steps(figures: &Figures<'_>, parts: &Parts) -> Range {
+    match figures.shortest() {
+        Some(least) if least >= 2.0 => parts.further(),
+        _ => Range::exact(parts.tokens),
+    }
+}
+
 /// The longest mean time after the first token that the 99th percentile of TPOT allows: up to it all requests at
 /// that, and the others for the whole run.
 fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
@@ -187,7 +199,7 @@ fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
     let answered = figures.answered()?;
     let above = ((answered - 1.0) * 0.01).floor() + 2.0;
     let whole = figures.duration()? * Range::exact(1e3);
-    Some(p99 * parts.further() + whole * Range::exact(above / answered))
+    Some(p99 * steps(figures, parts) + whole * Range::exact(above / answered))
 }
 
 /// Guidellm's figures are means over all tokens together, so that they give sums: TPOT * n is the time to the last
@@ -398,7 +410,7 @@ pub(super) fn first_over_last(figures: &Figures<'_>) -> Vec<Finding> {
     }
 }
 
-/// A request lies within the run. guidellm may leave the run's ends out of its duration.
+/// A request lies within the run, and so does each of its gaps. guidellm may leave the run's ends out of its duration.
 pub(super) fn over_duration(figures: &Figures<'_>) -> Vec<Finding> {
     let Some(duration) = figures.duration() else {
         return Vec::new();
@@ -407,7 +419,7 @@ pub(super) fn over_duration(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let whole = duration * Range::exact(1e3);
-    let over: Vec<String> = [("e2e", "E2E"), ("ttft", "TTFT")]
+    let over: Vec<String> = [("e2e", "E2E"), ("ttft", "TTFT"), ("itl", "ITL")]
         .into_iter()
         .flat_map(|(theirs, label)| {
             let statistics = figures.claim.statistics(theirs).into_iter();

@@ -19,10 +19,12 @@ pub mod github;
 mod headline;
 mod id;
 mod latency;
+mod lengths;
 mod order;
 mod peers;
 pub mod published;
 mod range;
+mod spread;
 pub mod text;
 mod throughput;
 mod tokens;
@@ -146,13 +148,15 @@ pub struct Totals {
 type Rule = fn(&Figures<'_>) -> Vec<Finding>;
 
 /// Every rule on one claim, in the order in which findings of equal weight are listed.
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 23] = [
     counts::failures,
     counts::short_answers,
     latency::whole,
     latency::first_over_last,
     latency::gaps,
     latency::over_duration,
+    spread::one_length,
+    spread::longest_gap,
     zeros::absent,
     zeros::gaps,
     throughput::requests,
@@ -163,6 +167,7 @@ const RULES: [Rule; 20] = [
     concurrency::cap,
     concurrency::little,
     concurrency::peak,
+    concurrency::kept_full,
     tokens::retokenized,
     tokens::samples,
     order::percentiles,

@@ -18,7 +18,7 @@ const NAMES: [(&str, &str); 4] = [
 ];
 
 /// Percentiles in order, the least and the greatest at the ends.
-fn points(figures: &Figures<'_>, theirs: &str) -> Vec<(f64, Range)> {
+pub(super) fn points(figures: &Figures<'_>, theirs: &str) -> Vec<(f64, Range)> {
     let mut points: Vec<(f64, Range)> = figures
         .claim
         .statistics(theirs)
@@ -37,7 +37,8 @@ fn points(figures: &Figures<'_>, theirs: &str) -> Vec<(f64, Range)> {
     points
 }
 
-fn label(percent: f64) -> String {
+/// What findings call a percentile.
+pub(super) fn label(percent: f64) -> String {
     match percent {
         0.0 => "min".into(),
         50.0 => "median".into(),

@@ -168,7 +168,7 @@ fn claims(page: Page) -> Vec<Claim> {
             output_tokens: result.output_tokens,
             dataset: result.dataset,
             seed: result.seed,
-            stream: None,
+            ..Asked::default()
         };
         for (name, digits) in result.figures {
             let Some(mut figure) = stated(&digits) else {

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::claim::{self, Source, Tool};
 
+mod beyond;
+mod spread;
 mod told;
 
 /// What a tool would have seen of one request, in milliseconds.
@@ -200,8 +202,21 @@ fn a_burst_among_slow_answers_is_not_doubted() {
     );
 }
 
+/// That many, or as many as `PROPTEST_CASES` asks for.
+fn usual_or_asked(usual: u32) -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
+}
+
+fn cases(usual: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases: usual_or_asked(usual),
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(cases(200))]
 
     /// Latencies and lengths are of any distribution, heavy tails among them.
     #[test]

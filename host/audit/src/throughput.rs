@@ -256,8 +256,24 @@ fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
     vec![Finding::new(Id::PeakBelowMean, Severity::Suspect, seen).by(Some(formula))]
 }
 
-/// The requested rate against the one that was reached. Requests arrive at random: the time for n of them
-/// varies by its square root, and the last one still has to be answered.
+/// How many deviations of the time for all arrivals count as chance, and the least share for clocks.
+const DEVIATIONS: f64 = 5.0;
+const MOMENT: f64 = 0.01;
+
+/// Share by which the time for n arrivals may stray from n / rate. It is a sum of n independent times, each with the
+/// coefficient of variation c, so that its own is c / sqrt(n). Poisson has c = 1, and gamma times of shape b, which
+/// `burstiness` states, c = 1 / sqrt(b).
+fn stray(figures: &Figures<'_>, requests: f64) -> f64 {
+    let shape = figures.claim.asked.burstiness;
+    let variation = match shape.filter(|shape| *shape > 0.0) {
+        Some(shape) => 1.0 / shape.sqrt(),
+        None => 1.0,
+    };
+    (DEVIATIONS * variation / requests.sqrt()).max(MOMENT)
+}
+
+/// The requested rate against the one that was reached. Requests arrive at random, and the last one still has to be
+/// answered.
 pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     let rate = figures
         .claim
@@ -277,7 +293,7 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let planned = requests / rate;
-    let stray = 5.0 / requests.sqrt();
+    let stray = stray(figures, requests);
     let longest = ["e2e.max", "e2e.p99", "e2e.mean"]
         .iter()
         .find_map(|name| figures.positive(name));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::json::{Lookup, Object};
-use super::{Claim, ReadError, Source, Tool, number};
+use super::{Claim, Lengths, ReadError, Source, Tool, number};
 
 /// Their latencies by ours.
 const LATENCIES: [(&str, &str); 4] = [
@@ -136,6 +136,14 @@ fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
     let Some(answered) = claim.value("requests.successful") else {
         return;
     };
+    // Those of fewer requests say nothing of the others, whose tokens it could not count.
+    if let Some(length) = lookup.object(metrics, "output_sequence_length")
+        && lookup.count(length, "count") == Some(answered as u64)
+        && let (Some(least), Some(most)) =
+            (lookup.count(length, "min"), lookup.count(length, "max"))
+    {
+        claim.output_lengths = Some(Lengths { least, most });
+    }
     for (key, name) in [
         ("input_sequence_length", "tokens.input"),
         ("output_sequence_length", "tokens.output"),

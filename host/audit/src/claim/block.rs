@@ -4,7 +4,7 @@
 //! `page` reads the text around it.
 
 use super::seek::{did, find, shortened};
-use super::{Asked, Claim, ReadError, Source, Tool, number};
+use super::{Claim, ReadError, Source, Tool, number};
 
 /// Where a block lies in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -342,8 +342,8 @@ impl Block {
         }
         self.claim.tool = self.tool();
         self.claim.definitions = super::definitions(self.claim.tool);
-        if self.claim.asked == Asked::default() && self.claim.tool == Tool::Vllm {
-            // It names a rate or a cap only where there is one.
+        if self.claim.asked.request_rate.is_none() && self.claim.tool == Tool::Vllm {
+            // It names a rate only where there is one.
             self.claim.asked.request_rate = Some(f64::INFINITY);
         }
         Ok(self.claim)

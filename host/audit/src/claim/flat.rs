@@ -140,7 +140,14 @@ fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     let asked = &mut claim.asked;
     asked.requests = lookup.count(object, "num_prompts");
     asked.request_rate = lookup.rate(object, "request_rate");
+    if lookup.text(object, "ramp_up_strategy").is_some() {
+        // vLLM then writes an infinite rate, and ramps it up.
+        asked.request_rate = None;
+    }
     asked.max_concurrency = lookup.count(object, "max_concurrency");
+    asked.burstiness = lookup
+        .rate(object, "burstiness")
+        .filter(|shape| shape.is_finite());
     asked.dataset = lookup.text(object, "dataset_name").map(str::to_owned);
     if asked.dataset.as_deref() == Some("random") {
         let input = lookup.count(object, "random_input_len");
@@ -149,12 +156,14 @@ fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
             claim.scenario = Some(format!("random {input}/{output}"));
         }
         // SGLang's and LMDeploy's ratio is the least length as a share of the greatest.
-        if lookup
+        let ratio = lookup
             .number(object, "random_range_ratio")
-            .is_some_and(|ratio| ratio.value == 1.0)
-        {
+            .map(|ratio| ratio.value);
+        if ratio == Some(1.0) {
             claim.asked.input_tokens = input;
             claim.asked.output_tokens = output;
+        } else if matches!(claim.tool, Tool::Sglang | Tool::Lmdeploy) {
+            claim.asked.most_output_tokens = output;
         }
     } else {
         claim.scenario.clone_from(&asked.dataset);

@@ -46,6 +46,13 @@ pub(super) fn fill(claim: &mut Claim, flags: &BTreeMap<&str, &str>) {
     asked.request_rate = text("request_rate")
         .and_then(|rate| rate.parse().ok())
         .or(asked.request_rate);
+    if text("ramp_up_strategy").is_some() {
+        // vLLM then has an infinite rate in its flags, and ramps it up.
+        asked.request_rate = None;
+    }
+    asked.burstiness = text("burstiness")
+        .and_then(|shape| shape.parse().ok())
+        .filter(|shape: &f64| shape.is_finite());
     asked.dataset = text("dataset_name")
         .map(str::to_owned)
         .or(asked.dataset.take());
@@ -70,5 +77,7 @@ pub(super) fn fill(claim: &mut Claim, flags: &BTreeMap<&str, &str>) {
     if fixed {
         asked.input_tokens = input;
         asked.output_tokens = output;
+    } else if matches!(claim.tool, Tool::Sglang | Tool::Lmdeploy) {
+        asked.most_output_tokens = output;
     }
 }

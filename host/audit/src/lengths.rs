@@ -1,0 +1,141 @@
+//! What is known of the lengths of the answers, from what was asked, from what the source states, and from totals.
+//!
+//! Every rule on the time per token has a sharp form where all answers have one length, and a blunt one where they
+//! may differ. This module says which of the two holds, and how surely; it leaves the rules to others.
+
+use super::figures::Figures;
+use super::latency::{MUCH, NOTHING};
+use super::order;
+use super::range::Range;
+
+/// How it is known that all answers have one length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum One {
+    /// The length was requested and reached, or the source states the shortest and the longest answer.
+    Stated,
+    /// The totals are those of one length.
+    Inferred,
+}
+
+/// The fewest requests whose totals show anything about each of them.
+const MANY: f64 = 100.0;
+
+/// Widest sum of rounded means that confirms a length, as a share of itself.
+const NARROW: f64 = 0.002;
+
+/// How far the tokens of a text, counted again by another tokenizer, exceed the requested number.
+const AGAIN: f64 = 0.01;
+
+impl Figures<'_> {
+    /// Whether every answer certainly has the same number of tokens: either the mean is the most that was requested,
+    /// so that none can have fewer, or the shortest is as long as the longest.
+    pub(super) fn same_length(&self) -> bool {
+        let Some(each) = self.tokens_each() else {
+            return false;
+        };
+        let requested = self.claim.asked.output_tokens.map(|asked| asked as f64);
+        let stated = self.shortest().is_some() && self.shortest() == self.longest();
+        requested == Some(each) || (stated && self.shortest() == Some(each))
+    }
+
+    /// How it is known that all answers have one length, if it is.
+    ///
+    /// Totals show it where the output total divides by the N requests, N is at least [`MANY`], and the length is
+    /// round or the input total divides too. The total of N different lengths leaves any remainder about as often
+    /// as any other, so that 1 of N such runs divides, at most 1 %; a length that somebody chose is nearly always
+    /// round, and of the others up to a thousand 1 in 25 is; and prompts and answers of different lengths divide
+    /// both in 1 of N * N runs. Answers that end by themselves after prompts of one length remain at 1 of N, and a
+    /// mix of lengths in whole shares divides by design. So an inference makes a result suspect at most, and never
+    /// by itself: a rule on means asks for a figure far off, and a rule on percentiles for means that confirm it.
+    pub(super) fn one_length(&self) -> Option<One> {
+        if self.same_length() {
+            return Some(One::Stated);
+        }
+        let different = self.shortest().is_some() && self.shortest() != self.longest();
+        let (answered, each) = (self.answered()?, self.tokens_each()?);
+        if different || answered < MANY || each.fract() != 0.0 {
+            return None;
+        }
+        let input = self
+            .claim
+            .value("tokens.input")
+            .filter(|input| *input > 0.0);
+        let divides = input.is_some_and(|input| (input / answered).fract() == 0.0);
+        (round(each) || divides).then_some(One::Inferred)
+    }
+
+    /// The one length of all answers, where rules on percentiles may rely on it: the means do not contradict it, and
+    /// they confirm it if it is inferred. E2E = TTFT + TPOT * (n - 1) of the means is off by the covariance of TPOT
+    /// and n, which is zero for one length. For different ones it is seldom below the rounding, which [`NARROW`]
+    /// bounds, unless TPOT hardly varies: then the means confirm nothing.
+    pub(super) fn relied_on(&self) -> Option<(One, f64)> {
+        let one = self.one_length()?;
+        let each = self.tokens_each().filter(|each| *each > 1.0)?;
+        let means = (|| {
+            let further = Range::exact(each - 1.0);
+            let sum = self.get("ttft.mean")? + self.positive("tpot.mean")? * further;
+            Some((sum, self.positive("e2e.mean")?))
+        })();
+        let relied = match means {
+            None => one == One::Stated,
+            Some((sum, e2e)) => {
+                let narrow = sum.high - sum.low <= NARROW * sum.mid();
+                match one {
+                    One::Stated => sum.apart(e2e) <= NOTHING,
+                    One::Inferred => narrow && self.tpot_varies() && sum.meets(e2e),
+                }
+            }
+        };
+        relied.then_some((one, each))
+    }
+
+    /// Whether the percentiles of TPOT are further apart than a twentieth of its mean.
+    fn tpot_varies(&self) -> bool {
+        let points = order::points(self, "tpot");
+        let ends = points.first().zip(points.last()).zip(self.get("tpot.mean"));
+        ends.is_some_and(|((low, high), mean)| (high.1 - low.1).low > MUCH * mean.high)
+    }
+
+    /// Tokens of the shortest answer, if the source states it.
+    pub(super) fn shortest(&self) -> Option<f64> {
+        let stated = self.claim.output_lengths.map(|lengths| lengths.least);
+        stated
+            .or_else(|| self.of_samples()?.min())
+            .map(|least| least as f64)
+    }
+
+    /// Tokens of the longest answer, if the source states it.
+    fn longest(&self) -> Option<f64> {
+        let stated = self.claim.output_lengths.map(|lengths| lengths.most);
+        stated
+            .or_else(|| self.of_samples()?.max())
+            .map(|most| most as f64)
+    }
+
+    /// The most tokens that an answer can have: those of the longest, or those that were requested of any.
+    pub(super) fn most_tokens(&self) -> Option<f64> {
+        let asked = &self.claim.asked;
+        let requested = asked.output_tokens.or(asked.most_output_tokens);
+        self.longest()
+            .or(requested.map(|most| most as f64 * (1.0 + AGAIN)))
+    }
+
+    /// The length of each answered request, if the source lists all of them.
+    fn of_samples(&self) -> Option<impl Iterator<Item = u64>> {
+        let answered = || {
+            let samples = self.claim.samples.iter();
+            samples.filter(|sample| sample.error.is_none())
+        };
+        let lengths = answered().filter_map(|sample| sample.output_tokens);
+        let count = Some(lengths.clone().count() as f64);
+        let whole = !self.claim.samples.is_empty() && count == self.answered();
+        whole.then_some(lengths)
+    }
+}
+
+/// Whether people choose such a length: a power of two, one more than one, or a multiple of 50.
+fn round(length: f64) -> bool {
+    let whole = length as u64;
+    whole > 1
+        && (whole.is_power_of_two() || (whole - 1).is_power_of_two() || whole.is_multiple_of(50))
+}

@@ -1,0 +1,306 @@
+//! Rules on the spread of latencies: percentiles, deviations and extremes of one against those of the others.
+//!
+//! They rest on what holds for each request: E2E = TTFT + TPOT * (n - 1) wherever a tool computes TPOT after the first
+//! token, and every gap lies within its request. Means are the matter of `latency`, the order of one latency's
+//! statistics that of `order`.
+
+use super::figures::{Figures, shown};
+use super::latency::{MUCH, NOTHING};
+use super::lengths::One;
+use super::order::{label, points};
+use super::range::Range;
+use super::{Finding, Id};
+use result::finding::Severity;
+
+/// Below this share of the bound, a percentile is within it: three of them may come from histograms, each off by half
+/// a thousandth.
+const SLACK: f64 = 0.002;
+
+/// Below this share of the mean E2E, deviations are what remains of numbers that cancel.
+const CANCELLED: f64 = 1e-9;
+
+/// The fewest mean tokens after the first for which answers without any of them only widen the bound on the covariance.
+const FEW: f64 = 3.0;
+
+/// The most percentiles of a latency that are compared with the others'.
+const MOST: usize = 32;
+
+fn graded(apart: f64, one: One) -> Severity {
+    match apart > MUCH && one == One::Stated {
+        true => Severity::Invalid,
+        false => Severity::Suspect,
+    }
+}
+
+/// Where all answers have n tokens, each E2E is TTFT + D with D = TPOT * (n - 1), so that the percentiles and deviations
+/// of the three bound each other.
+pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
+    if !figures.tpot_is_after_first() {
+        return Vec::new();
+    }
+    let (Some((one, tokens)), Some(answered)) = (figures.relied_on(), figures.answered()) else {
+        return Vec::new();
+    };
+    let wrong =
+        percentiles(figures, tokens - 1.0, answered).or_else(|| deviations(figures, tokens - 1.0));
+    let Some((apart, words)) = wrong else {
+        return Vec::new();
+    };
+    let how = match one {
+        One::Stated => format!("all answers have {} tokens", shown(tokens)),
+        One::Inferred => format!(
+            "the totals are those of {} tokens for each request",
+            shown(tokens)
+        ),
+    };
+    let seen = format!("{words}, and {how}");
+    vec![Finding::new(Id::LatencyDisagrees, graded(apart, one), seen)]
+}
+
+/// A percentile with its value.
+type Point = (f64, Range);
+
+/// The percentile of E2E that is furthest outside of what those of TTFT and TPOT allow, and how far.
+///
+/// At least: a request with E2E < x + y has TTFT < x or D < y. If r requests are below x, the percentile a of TTFT, and
+/// s below y, the percentile b of D, then at most r + s are below x + y, and every percentile of E2E with r + s
+/// requests below it is at least x + y: about where p >= a + b. At most, likewise from above: E2E at 1 - a - b is at
+/// most TTFT at 1 - a plus D at 1 - b. The ends are sharp: TTFT is nowhere below its least, or below 0, so E2E at
+/// p is at least D at p, and more by the least TTFT.
+fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f64, String)> {
+    let ranks = Ranks {
+        last: answered - 1.0,
+    };
+    // Of TTFT it is also known that none is below 0.
+    let firsts: Vec<Option<Point>> = few(points(figures, "ttft"))
+        .into_iter()
+        .map(Some)
+        .chain([None])
+        .collect();
+    let tpots = few(points(figures, "tpot"));
+    let mut worst: Option<(f64, String)> = None;
+    for (percent, e2e) in few(points(figures, "e2e")) {
+        for &first in &firsts {
+            for &tpot in &tpots {
+                let rest = tpot.1 * Range::exact(further);
+                let bound = first.map_or(rest, |first| first.1 + rest);
+                let at = first.map_or(0.0, |first| first.0);
+                let least = ranks.at_least(percent, at, tpot.0);
+                let most = first.is_some() && ranks.at_most(percent, at, tpot.0);
+                let way = match (least && e2e.below(bound), most && bound.below(e2e)) {
+                    (true, _) => "less",
+                    (_, true) => "more",
+                    _ => continue,
+                };
+                let apart = e2e.apart(bound);
+                if apart > SLACK && worst.as_ref().is_none_or(|(most, _)| apart > *most) {
+                    let allowed = allowed(first, tpot, further, way);
+                    let seen = format!(
+                        "{} E2E is {} ms, but {allowed} = {} ms",
+                        label(percent),
+                        shown(e2e.mid()),
+                        shown(bound.mid())
+                    );
+                    worst = Some((apart, seen));
+                }
+            }
+        }
+    }
+    worst
+}
+
+/// Those of a latency that are compared with the others', each with each: a file may state any number.
+fn few(points: Vec<Point>) -> Vec<Point> {
+    let step = points.len().div_ceil(MOST).max(1);
+    points.into_iter().step_by(step).collect()
+}
+
+fn allowed(first: Option<Point>, tpot: Point, further: f64, way: &str) -> String {
+    let name = label(tpot.0);
+    let rest = format!("{} * {}", shown(tpot.1.mid()), shown(further));
+    match first {
+        None => format!("{name} TPOT * (n - 1) allows no {way} than {rest}"),
+        Some((percent, first)) => format!(
+            "{} TTFT and {name} TPOT * (n - 1) allow no {way} than {} + {rest}",
+            label(percent),
+            shown(first.mid())
+        ),
+    }
+}
+
+/// The ranks of percentiles among sorted samples, from 0. A percentile p is interpolated between the samples at
+/// floor(p * last) and the next, or is the nearest, off by one; the ends are samples.
+struct Ranks {
+    last: f64,
+}
+
+impl Ranks {
+    fn at(&self, percent: f64) -> f64 {
+        percent / 100.0 * self.last
+    }
+
+    /// The most samples that are less than the percentile.
+    fn below(&self, percent: f64) -> f64 {
+        match percent {
+            0.0 => 0.0,
+            percent => self.at(percent).ceil() + 1.0,
+        }
+    }
+
+    /// The most samples that are greater.
+    fn above(&self, percent: f64) -> f64 {
+        match percent {
+            100.0 => 0.0,
+            percent => self.last - self.at(percent).floor() + 1.0,
+        }
+    }
+
+    /// Whether E2E at one percentile is at least TTFT at another plus the rest at a third.
+    fn at_least(&self, e2e: f64, first: f64, rest: f64) -> bool {
+        let sharp = (first == 0.0 && rest <= e2e) || (rest == 0.0 && first <= e2e);
+        let rank = match e2e {
+            100.0 => self.last,
+            e2e => self.at(e2e).floor() - 1.0,
+        };
+        sharp || rank >= self.below(first) + self.below(rest)
+    }
+
+    /// Whether it is at most that.
+    fn at_most(&self, e2e: f64, first: f64, rest: f64) -> bool {
+        let sharp = (first == 100.0 && rest >= e2e) || (rest == 100.0 && first >= e2e);
+        let rank = match e2e {
+            0.0 => 0.0,
+            e2e => self.at(e2e).ceil() + 1.0,
+        };
+        sharp || self.last - rank >= self.above(first) + self.above(rest)
+    }
+}
+
+/// The deviation of a sum lies between the difference and the sum of its parts' deviations, whatever their correlation:
+/// |TTFT's - D's| <= E2E's <= TTFT's + D's.
+fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
+    let e2e = figures.get("e2e.std")?;
+    let first = figures.get("ttft.std")?;
+    let tpot = figures.get("tpot.std")?;
+    let rest = tpot * Range::exact(further);
+    let cancelled = figures.positive("e2e.mean")?.high * CANCELLED;
+    let least = (first - rest).low.max((rest - first).low).max(0.0);
+    let most = (first + rest).high;
+    let short = least - e2e.high;
+    let over = e2e.low - most;
+    let off = short.max(over);
+    let apart = off / e2e.mid().max(least);
+    if off <= cancelled || apart <= SLACK {
+        return None;
+    }
+    let (way, bound) = match short > over {
+        true => ("less", least),
+        false => ("more", most),
+    };
+    let words = format!(
+        "E2E has a deviation of {} ms, but those of TTFT and of TPOT * (n - 1), {} ms and {} * {} = {} ms, allow no {way} than {}",
+        shown(e2e.mid()),
+        shown(first.mid()),
+        shown(tpot.mid()),
+        shown(further),
+        shown(rest.mid()),
+        shown(bound),
+    );
+    Some((apart, words))
+}
+
+/// What the extremes of TPOT, or its deviation, allow of d = mean E2E - mean TTFT, at any lengths; `further` is
+/// m = mean(n) - 1.
+///
+/// d is the mean of TPOT * (n - 1) over the requests, plus what follows the only token of an answer that has one, which
+/// is no less than zero and in no TPOT. So d / m is a mean of TPOT that is weighted by n - 1, if no answer is that
+/// short: it lies between the extremes. If some are, the lower bound alone holds.
+pub(super) fn any_length(
+    figures: &Figures<'_>,
+    decode: Range,
+    further: f64,
+) -> Option<(Severity, String)> {
+    let each = decode / Range::exact(further);
+    let tpots = points(figures, "tpot");
+    let extreme = |percent: f64| {
+        let point = tpots.iter().find(|point| point.0 == percent);
+        point.map(|point| point.1)
+    };
+    let all = figures.shortest().is_some_and(|least| least >= 2.0);
+    let told = |bound: Range, words: String| {
+        let apart = each.apart(bound);
+        (apart > NOTHING).then(|| (graded(apart, One::Stated), words))
+    };
+    if let Some(least) = extreme(0.0).filter(|least| each.below(*least)) {
+        let words = format!(", and no request has less than {} ms", shown(least.mid()));
+        return told(least, words);
+    }
+    if let Some(most) = extreme(100.0).filter(|most| all && most.below(each)) {
+        let words = format!(", and no request has more than {} ms", shown(most.mid()));
+        return told(most, words);
+    }
+    let bounds = covariance(figures, further, all)?;
+    let (way, bound) = match (each.below(bounds), bounds.below(each)) {
+        (true, _) => ("less", bounds.low),
+        (_, true) if all => ("more", bounds.high),
+        _ => return None,
+    };
+    let words = format!(
+        ", and its deviation of {} ms allows no {way} than {} ms with at most {} tokens an answer",
+        shown(figures.claim.value("tpot.std").unwrap_or_default()),
+        shown(bound),
+        shown(figures.most_tokens().unwrap_or_default().floor()),
+    );
+    told(Range::exact(bound), words)
+}
+
+/// The range of d / m that the mean and the deviation of TPOT allow where n - 1 is at most K.
+///
+/// With L = n - 1, d - m * mean(TPOT) is the covariance of TPOT and L, which is no more than the product of their
+/// deviations (Cauchy and Schwarz). L is within k and K around m, so its variance is no more than (K - m)(m - k)
+/// (Bhatia and Davis).
+///
+/// This takes every answer to have two tokens. If a share s of them has, with u = m / s as their mean of L,
+/// d >= m * mean(TPOT) + s * covariance, and s * sqrt((K - u)(u - 1)) = sqrt((s K - m)(m - s)) grows with s up to
+/// s = m (K + 1) / 2K, which is more than 1 for m >= 2: the lower bound holds with k = 1 all the more. Answers
+/// without any token, a share z with L = -1, raise d by z * mean(TPOT) or more, and with s <= 1 - z leave
+/// (K - m - z (K + 1))(m - 1 + 2 z) below the root, which falls with z from the start where (K + 3) m >= 3 K + 1,
+/// as for m >= 3. The upper bound does not hold then.
+fn covariance(figures: &Figures<'_>, further: f64, all: bool) -> Option<Range> {
+    let mean = figures.positive("tpot.mean")?;
+    let deviation = figures.get("tpot.std")?.high.max(0.0);
+    let most = figures.most_tokens()? - 1.0;
+    let least = match all {
+        true => figures.shortest()? - 1.0,
+        false => 1.0,
+    };
+    if !(least..=most).contains(&further) || (further < FEW && !all) {
+        return None;
+    }
+    let by = deviation * ((most - further) * (further - least)).sqrt() / further;
+    Some(Range {
+        low: mean.low - by,
+        high: mean.high + by,
+    })
+}
+
+/// Every gap lies between the first and the last token of one request.
+pub(super) fn longest_gap(figures: &Figures<'_>) -> Vec<Finding> {
+    let greatest = |theirs: &str| {
+        let last = points(figures, theirs).pop();
+        last.filter(|point| point.0 == 100.0).map(|point| point.1)
+    };
+    let (Some(gap), Some(e2e)) = (greatest("itl"), greatest("e2e")) else {
+        return Vec::new();
+    };
+    if !figures.itl_is_gaps() || !e2e.below(gap) || gap.apart(e2e) <= NOTHING {
+        return Vec::new();
+    }
+    let severity = graded(gap.apart(e2e), One::Stated);
+    let seen = format!(
+        "the longest gap is {} ms, but the longest request took {} ms",
+        shown(gap.mid()),
+        shown(e2e.mid())
+    );
+    vec![Finding::new(Id::GapOverE2e, severity, seen)]
+}
