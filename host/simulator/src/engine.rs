@@ -26,6 +26,10 @@ pub struct Engine {
     jitter: f64,
     waiting: VecDeque<Job>,
     batch: Vec<Job>,
+    /// How many of the batch were in it before the latest step was begun.
+    stayed: usize,
+    /// Requests that the latest step put back into the queue.
+    put_back: Vec<u64>,
     preemptions: u64,
 }
 
@@ -56,6 +60,8 @@ impl Engine {
             jitter,
             waiting: VecDeque::new(),
             batch: Vec::new(),
+            stayed: 0,
+            put_back: Vec::new(),
             preemptions: 0,
         }
     }
@@ -79,7 +85,9 @@ impl Engine {
 
     /// Begins a step, and gives how long it takes; `None` if there is nothing to do. [`Engine::finish`] ends it.
     pub fn begin(&mut self) -> Option<Nanos> {
+        self.put_back.clear();
         self.preempt();
+        self.stayed = self.batch.len();
         self.admit();
         if self.batch.is_empty() {
             return None;
@@ -110,6 +118,16 @@ impl Engine {
             show(job.id, job.left == 0);
             job.left > 0
         });
+    }
+
+    /// Requests that the step just begun took from the queue. Ask before anything else is done.
+    pub fn admitted(&self) -> impl Iterator<Item = u64> {
+        self.batch.iter().skip(self.stayed).map(|job| job.id)
+    }
+
+    /// Requests that it put back into the queue.
+    pub fn preempted(&self) -> &[u64] {
+        &self.put_back
     }
 
     /// Requests in the queue.
@@ -153,6 +171,7 @@ impl Engine {
                 held: 0,
                 ..job
             });
+            self.put_back.push(job.id);
             self.preemptions += 1;
         }
     }
@@ -249,11 +268,14 @@ mod tests {
             };
             engine.submit(id, work);
         }
-        let shown: Vec<u64> = steps(&mut engine)
-            .into_iter()
-            .flat_map(|(_, ids)| ids)
-            .collect();
+        let (mut shown, mut admitted, mut preempted) = (Vec::new(), Vec::new(), Vec::new());
+        while engine.begin().is_some() {
+            admitted.extend(engine.admitted());
+            preempted.extend_from_slice(engine.preempted());
+            engine.finish(|id, _| shown.push(id));
+        }
         assert_eq!(engine.preemptions(), 1);
+        assert_eq!((admitted, preempted), (vec![0, 1, 1], vec![1]));
         for id in 0..2 {
             assert_eq!(shown.iter().filter(|own| **own == id).count(), 20);
         }

@@ -114,7 +114,11 @@ impl FromStr for Parameters {
 }
 
 impl Parameters {
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+    /// Sets one parameter by its name.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let whole = |least: u64, most: u64| {
             let number = value.parse::<u64>().ok();
             let number = number.filter(|number| (least..=most).contains(number));
