@@ -17,7 +17,7 @@ const GRAPH: [(&str, &[&str]); 17] = [
     ("reader", &["model"]),
     ("simulator", &["model"]),
     ("load", &["model", "result"]),
-    ("mock", &["model", "reader"]),
+    ("mock", &["model", "reader", "simulator"]),
     ("plugins", &["model", "tokenizer"]),
     ("audit", &["model", "result"]),
     ("scenario", &["model", "reader", "result"]),

@@ -80,6 +80,16 @@ impl Refusal {
         }
     }
 
+    /// Too many requests wait. The message is SGLang's.
+    pub fn overloaded() -> Self {
+        Refusal {
+            status: 503,
+            kind: "ServiceUnavailableError",
+            message: "The request queue is full.".to_owned(),
+            param: None,
+        }
+    }
+
     /// An error of the engine's own.
     pub fn internal(status: u16) -> Self {
         Refusal {

@@ -10,7 +10,8 @@
 //! This crate owns the server and its scripts. It leaves measuring to others and shares no code with the runner's own
 //! parsing of replies, so that one can check the other; its knowledge of formats comes from captured replies of engines.
 //!
-//! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, so delays do not add up.
+//! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, or when a step of the batch ends that the
+//! script has instead, so delays do not add up.
 //! Tokio's timers fire on whole milliseconds; shorter inter-token times come in bursts.
 
 // A number that somebody wrote must not change on its way.
@@ -21,6 +22,7 @@
 
 mod answer;
 mod ask;
+mod batch;
 mod control;
 mod dialect;
 mod fault;
@@ -49,8 +51,10 @@ pub use script::{
     Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
 };
 pub use serve::{listen, serve, serve_connection, serve_tls};
+pub use simulator::Parameters;
+pub use simulator::parameters::NAMES as PARAMETERS;
 pub use tls::{Tls, TlsError};
-pub use truth::{End, Sent, Truth};
+pub use truth::{Batched, End, Sent, Truth};
 
 use model::units::Nanos;
 
@@ -63,6 +67,8 @@ pub struct Engine {
     created: u64,
     /// The free slots, if the script limits concurrency.
     slots: Option<Arc<Semaphore>>,
+    /// The batch, if the script has one.
+    batch: Option<batch::Batch>,
     counters: truth::Counters,
     prefixes: prefix::PrefixCache,
     /// Room for request bodies, in KiB.
@@ -88,12 +94,15 @@ impl Engine {
         let slots = script
             .max_concurrency
             .map(|n| Arc::new(Semaphore::new(n.get().min(Semaphore::MAX_PERMITS))));
+        let batch = (script.batching.clone())
+            .map(|parameters| batch::Batch::new(parameters, script.seed, keeps_truth));
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Ok(Arc::new(Engine {
             script,
             origin: Instant::now(),
             created: since_1970.unwrap_or_default().as_secs(),
             slots,
+            batch,
             counters: truth::Counters::default(),
             prefixes: prefix::PrefixCache::default(),
             bodies: Arc::new(Semaphore::new(serve::BODIES_KIB)),

@@ -1,12 +1,14 @@
 //! The page for Prometheus, with vLLM's and SGLang's metric names.
 //!
 //! A real engine writes one family; the mock writes both, since it speaks both dialects. Metrics of things it does not
-//! have are left out; the usage of the KV cache is the share of slots in use, if the script limits them.
+//! have are left out; the usage of the KV cache is the share of slots in use, if the script limits them. With a batch, the
+//! gauges of the scheduler show the batch.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Engine;
+use super::batch::Load;
 use super::truth::lock;
 
 /// A metric's name, kind, help, and its series: labels and value.
@@ -18,8 +20,9 @@ pub(super) fn page(engine: &Engine) -> String {
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n");
-    let mut families = vllm(engine, &model);
-    families.extend(sglang(engine, &model));
+    let scheduler = Scheduler::of(engine);
+    let mut families = vllm(engine, &scheduler, &model);
+    families.extend(sglang(engine, &scheduler, &model));
     families.push(http(engine));
     let mut page = String::new();
     for (name, kind, help, series) in families {
@@ -36,13 +39,43 @@ fn count(counter: &AtomicU64) -> f64 {
     counter.load(Relaxed) as f64
 }
 
-/// The share of slots in use, if they are limited.
-fn places_taken(engine: &Engine) -> Option<f64> {
-    let places = engine.script.max_concurrency?.get();
-    Some(count(&engine.counters.running) / places as f64)
+/// What the scheduler shows.
+struct Scheduler {
+    running: f64,
+    waiting: f64,
+    preemptions: f64,
+    /// The share of the KV cache or of slots in use, if they are limited.
+    taken: Option<f64>,
 }
 
-fn vllm<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
+impl Scheduler {
+    fn of(engine: &Engine) -> Self {
+        if let (Some(batch), Some(parameters)) = (&engine.batch, &engine.script.batching) {
+            let Load {
+                running,
+                waiting,
+                preemptions,
+                kv_usage,
+            } = batch.load();
+            return Scheduler {
+                running: running as f64,
+                waiting: waiting as f64,
+                preemptions: preemptions as f64,
+                taken: (parameters.kv > 0).then_some(kv_usage),
+            };
+        }
+        let running = count(&engine.counters.running);
+        let places = engine.script.max_concurrency;
+        Scheduler {
+            running,
+            waiting: count(&engine.counters.waiting),
+            preemptions: 0.0,
+            taken: places.map(|places| running / places.get() as f64),
+        }
+    }
+}
+
+fn vllm<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'a>> {
     let counters = &engine.counters;
     let labels = format!("engine=\"0\",model_name=\"{model}\"");
     let one = |value: f64| vec![(labels.clone(), value)];
@@ -61,13 +94,13 @@ fn vllm<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
             "vllm:num_requests_running",
             "gauge",
             "Number of requests in model execution batches.",
-            one(count(&counters.running)),
+            one(scheduler.running),
         ),
         (
             "vllm:num_requests_waiting",
             "gauge",
             "Number of requests waiting to be processed.",
-            one(count(&counters.waiting)),
+            one(scheduler.waiting),
         ),
         (
             "vllm:prefix_cache_queries_total",
@@ -85,7 +118,7 @@ fn vllm<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
             "vllm:num_preemptions_total",
             "counter",
             "Cumulative number of preemption from the engine.",
-            one(0.0),
+            one(scheduler.preemptions),
         ),
         (
             "vllm:prompt_tokens_total",
@@ -106,7 +139,7 @@ fn vllm<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
             ended.to_vec(),
         ),
     ];
-    if let Some(taken) = places_taken(engine) {
+    if let Some(taken) = scheduler.taken {
         families.push((
             "vllm:kv_cache_usage_perc",
             "gauge",
@@ -117,7 +150,7 @@ fn vllm<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
     families
 }
 
-fn sglang<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
+fn sglang<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'a>> {
     let counters = &engine.counters;
     // Metrics of the tokenizer's process have one label, those of the scheduler's also have its rank.
     let labels = format!("model_name=\"{model}\"");
@@ -168,19 +201,19 @@ fn sglang<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
             "sglang:num_running_reqs",
             "gauge",
             "The number of running requests.",
-            scheduled(count(&counters.running)),
+            scheduled(scheduler.running),
         ),
         (
             "sglang:num_queue_reqs",
             "gauge",
             "The number of requests in the waiting queue.",
-            scheduled(count(&counters.waiting)),
+            scheduled(scheduler.waiting),
         ),
         (
             "sglang:num_retracted_requests_total",
             "counter",
             "Total number of retracted requests.",
-            scheduled(0.0),
+            scheduled(scheduler.preemptions),
         ),
     ];
     if queries > 0.0 {
@@ -192,7 +225,7 @@ fn sglang<'a>(engine: &Engine, model: &str) -> Vec<Family<'a>> {
             scheduled(hits / queries),
         ));
     }
-    if let Some(taken) = places_taken(engine) {
+    if let Some(taken) = scheduler.taken {
         families.push((
             "sglang:token_usage",
             "gauge",

@@ -1,10 +1,19 @@
-//! How fast one request is answered: as the script says, with variation if the script asks for it.
+//! How fast one request is answered: as the script says, with variation if the script asks for it; or as fast as the
+//! batch generates its tokens.
 
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use model::random::mix;
+use simulator::Work;
+use tokio::time::Instant;
 
+use super::Engine;
+use super::answer::Answer;
+use super::ask::Ask;
+use super::batch::Ticket;
 use super::script::{LONGEST, Script};
+use super::stream::Slot;
 
 /// The times of one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +40,74 @@ impl Pace {
             ttft: about(script.ttft.0, 0),
             itl: about(script.itl.0, 1),
         }
+    }
+}
+
+/// When the tokens of one reply are due.
+#[derive(Clone, Debug)]
+pub(super) enum Clock {
+    /// At times that are known from the start.
+    Script(Pace),
+    /// When a step of the batch has generated them.
+    Batch(Ticket),
+}
+
+impl Clock {
+    /// From when the engine began to process the request until token number `token`, counted from 0, is due.
+    pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
+        match self {
+            Clock::Script(pace) => Poll::Ready(pace.ttft + pace.itl * token),
+            Clock::Batch(ticket) => ticket.poll_span(token, cx),
+        }
+    }
+}
+
+/// A request's turn.
+pub(super) struct Turn {
+    /// When its processing begins.
+    pub slot: Slot,
+    /// When its tokens are due.
+    pub clock: Clock,
+    /// Tokens of its prompt that were in the prefix cache.
+    pub cached_tokens: u32,
+}
+
+impl Turn {
+    /// Gives a request its turn, or `None` if too many wait already. Tokens in the prefix cache are not read again:
+    /// the batch has that much less to do.
+    pub fn of(
+        engine: &Engine,
+        number: u64,
+        received: Instant,
+        ask: &Ask,
+        answer: &Answer,
+    ) -> Option<Self> {
+        let mut cached_tokens = 0;
+        let mut look_up = || {
+            if engine.script.prefix_cache {
+                cached_tokens = engine.prefixes.take(ask.prompt_tokens, &ask.prefixes);
+            }
+            cached_tokens
+        };
+        let (slot, clock) = match &engine.batch {
+            None => {
+                look_up();
+                let pace = Pace::of(&engine.script, number);
+                (Slot::new(engine.slots.as_ref()), Clock::Script(pace))
+            }
+            Some(batch) => {
+                let ticket = batch.submit(number, received, || Work {
+                    prompt_tokens: ask.prompt_tokens.saturating_sub(look_up()),
+                    output_tokens: answer.tokens,
+                })?;
+                (Slot::Batched(ticket.clone()), Clock::Batch(ticket))
+            }
+        };
+        Some(Turn {
+            slot,
+            clock,
+            cached_tokens,
+        })
     }
 }
 

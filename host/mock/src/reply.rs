@@ -5,6 +5,7 @@
 //! Events are made one at a time, so that a reply of any length takes little memory.
 
 use std::num::NonZeroU32;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use super::answer::Answer;
 use super::ask::{Refusal, Route};
 use super::fault::{Breakdown, Mishaps};
-use super::pace::Pace;
+use super::pace::Clock;
 use super::script::{RoleChunk, Script};
 use super::wire::{self, Piece, Wire};
 
@@ -21,8 +22,13 @@ use super::wire::{self, Piece, Wire};
 pub(super) enum When {
     /// As soon as the request is complete.
     AtOnce,
-    /// This long after the engine began to process it.
-    After(Duration),
+    /// When a token is due.
+    Token {
+        /// Its number, from 0.
+        token: u32,
+        /// How much later, because of stalls.
+        late: Duration,
+    },
     /// Never, until the client gives up.
     Never,
 }
@@ -72,8 +78,6 @@ pub(super) struct Reply {
     wire: Box<dyn Wire>,
     route: Route,
     answer: Answer,
-    ttft: Duration,
-    itl: Duration,
     tokens_per_chunk: NonZeroU32,
     role_chunk: RoleChunk,
     mishaps: Mishaps,
@@ -82,6 +86,8 @@ pub(super) struct Reply {
     sent: u32,
     /// The delay that stalls have added.
     late: Duration,
+    /// A step that waits for others to be merged with it, and how many events it holds.
+    merging: Option<(Step, u32)>,
     /// A step that could not be merged with those before it.
     behind: Option<Step>,
 }
@@ -93,74 +99,62 @@ impl Reply {
         answer: Answer,
         wire: Box<dyn Wire>,
         mishaps: Mishaps,
-        pace: Pace,
     ) -> Self {
         Reply {
             wire,
             route,
             answer,
-            ttft: pace.ttft,
-            itl: pace.itl,
             tokens_per_chunk: script.tokens_per_chunk,
             role_chunk: script.role_chunk,
             mishaps,
             stage: Stage::Opening,
             sent: 0,
             late: Duration::ZERO,
+            merging: None,
             behind: None,
         }
     }
 
-    /// The next step; after the last one, that one again.
-    pub fn next(&mut self) -> Step {
+    /// The next step, once it is known what it holds; after the last one, that one again.
+    pub fn poll_next(&mut self, clock: &Clock, cx: &mut Context<'_>) -> Poll<Step> {
         if let Some(step) = self.behind.take() {
-            return step;
+            return Poll::Ready(step);
         }
-        let mut step = self.single();
-        let more = self.mishaps.merge.map_or(0, |events| events.get() - 1);
-        for _ in 0..more {
-            let What::Write {
-                bytes,
-                tokens,
-                last,
-            } = &mut step.what
-            else {
-                break;
+        let events = self.mishaps.merge.map_or(1, NonZeroU32::get);
+        loop {
+            let next = ready!(self.poll_single(clock, cx));
+            let (step, merged) = match self.merging.take() {
+                None => (next, 1),
+                Some((mut step, merged)) => match merge(&mut step, next) {
+                    None => (step, merged + 1),
+                    Some(other) => {
+                        self.behind = Some(other);
+                        return Poll::Ready(step);
+                    }
+                },
             };
-            let next = self.single();
-            match next.what {
-                What::Write {
-                    bytes: more,
-                    tokens: further,
-                    last: complete,
-                } if next.when != When::Never => {
-                    *bytes = [bytes.as_ref(), more.as_ref()].concat().into();
-                    *tokens += further;
-                    *last |= complete;
-                    step.when = step.when.max(next.when);
-                }
-                _ => {
-                    self.behind = Some(next);
-                    break;
-                }
+            if merged >= events || !matches!(step.what, What::Write { .. }) {
+                return Poll::Ready(step);
             }
+            self.merging = Some((step, merged));
         }
-        step
     }
 
     /// When token number `token`, counted from 0, is due.
     fn due(&self, token: u32) -> When {
-        let token = token.min(self.answer.tokens.saturating_sub(1));
-        When::After(self.ttft + self.itl * token + self.late)
+        When::Token {
+            token: token.min(self.answer.tokens.saturating_sub(1)),
+            late: self.late,
+        }
     }
 
-    fn single(&mut self) -> Step {
+    fn poll_single(&mut self, clock: &Clock, cx: &mut Context<'_>) -> Poll<Step> {
         loop {
             let stage = self.stage;
             if matches!(stage, Stage::Role | Stage::Tokens | Stage::Usage)
                 && let Some(step) = self.goes_wrong(stage == Stage::Usage)
             {
-                return step;
+                return Poll::Ready(step);
             }
             let mut out = Vec::with_capacity(384);
             let (mut tokens, mut last) = (0, false);
@@ -171,7 +165,7 @@ impl Reply {
                         self.wire.role(&mut out);
                     }
                     if out.is_empty() && self.pings() {
-                        return self.write(When::AtOnce, Vec::new(), 0, false);
+                        return Poll::Ready(self.write(When::AtOnce, Vec::new(), 0, false));
                     }
                     When::AtOnce
                 }
@@ -185,28 +179,26 @@ impl Reply {
                 Stage::Tokens => {
                     let from = self.sent;
                     let to = self.chunk_end();
+                    let token = to.saturating_sub(1);
+                    // Some dialects write how long it took, so the event cannot be made before.
+                    let seconds = ready!(clock.poll_span(token, cx)) + self.late;
                     last = to == self.answer.tokens;
                     tokens = to - from;
                     self.sent = to;
                     if last {
                         self.stage = Stage::Usage;
                     }
-                    let when = self.due(to.saturating_sub(1));
-                    let seconds = match when {
-                        When::After(span) => span.as_secs_f64(),
-                        When::AtOnce | When::Never => 0.0,
-                    };
                     self.wire.piece(
                         &self.answer,
                         Piece {
                             from,
                             to,
                             last,
-                            seconds,
+                            seconds: seconds.as_secs_f64(),
                         },
                         &mut out,
                     );
-                    when
+                    self.due(token)
                 }
                 Stage::Usage => {
                     self.stage = Stage::Done;
@@ -224,14 +216,14 @@ impl Reply {
                 }
                 Stage::Ended | Stage::Broken => {
                     let whole = stage == Stage::Ended;
-                    return Step {
+                    return Poll::Ready(Step {
                         when: self.due(self.sent),
                         what: What::End { whole },
-                    };
+                    });
                 }
             };
             if !out.is_empty() {
-                return self.write(when, out, tokens, last);
+                return Poll::Ready(self.write(when, out, tokens, last));
             }
         }
     }
@@ -324,57 +316,101 @@ impl Reply {
     }
 }
 
-/// The steps of a reply in one piece, and how many bytes its head announces.
-pub(super) fn whole(
-    route: &Route,
-    answer: &Answer,
-    wire: &dyn Wire,
-    mishaps: &Mishaps,
-    pace: Pace,
-) -> (Vec<Step>, usize) {
-    let mut span = pace.ttft + pace.itl * answer.tokens.saturating_sub(1);
-    let mut never = false;
-    if let Some((_, lasting)) = mishaps.stall {
-        span += lasting.unwrap_or_default();
-        never = lasting.is_none();
-    }
-    let when = if never {
-        When::Never
-    } else {
-        When::After(span)
-    };
-    let mut out = Vec::new();
-    let mut announced = None;
-    let mut end = What::End { whole: true };
-    let mut complete = true;
-    match mishaps.breakdown {
-        Some((_, Breakdown::InBandError)) => {
-            out = wire::error_body(route, &Refusal::internal(500));
-            end = What::End { whole: false };
-            complete = false;
+/// Adds an event to those written with it, or gives back what cannot be added.
+fn merge(step: &mut Step, next: Step) -> Option<Step> {
+    match (&mut step.what, next.what) {
+        (
+            What::Write {
+                bytes,
+                tokens,
+                last,
+            },
+            What::Write {
+                bytes: more,
+                tokens: further,
+                last: complete,
+            },
+        ) if next.when != When::Never => {
+            *bytes = [bytes.as_ref(), more.as_ref()].concat().into();
+            *tokens += further;
+            *last |= complete;
+            step.when = step.when.max(next.when);
+            None
         }
-        breakdown => {
-            wire.whole(answer, span.as_secs_f64(), &mut out);
-            if let Some((_, how)) = breakdown {
-                complete = false;
+        (_, what) => Some(Step {
+            when: next.when,
+            what,
+        }),
+    }
+}
+
+/// A reply in one piece.
+pub(super) struct Whole {
+    pub route: Route,
+    pub answer: Answer,
+    pub wire: Box<dyn Wire>,
+    pub mishaps: Mishaps,
+}
+
+impl Whole {
+    /// Its steps, once its last token is due, and how many bytes its head announces.
+    pub fn poll_steps(&self, clock: &Clock, cx: &mut Context<'_>) -> Poll<(Vec<Step>, usize)> {
+        let token = self.answer.tokens.saturating_sub(1);
+        let span = ready!(clock.poll_span(token, cx));
+        Poll::Ready(self.steps(token, span))
+    }
+
+    fn steps(&self, token: u32, span: Duration) -> (Vec<Step>, usize) {
+        let Whole {
+            route,
+            answer,
+            wire,
+            mishaps,
+        } = self;
+        let mut late = Duration::ZERO;
+        let mut never = false;
+        if let Some((_, lasting)) = mishaps.stall {
+            late = lasting.unwrap_or_default();
+            never = lasting.is_none();
+        }
+        let when = if never {
+            When::Never
+        } else {
+            When::Token { token, late }
+        };
+        let mut out = Vec::new();
+        let mut announced = None;
+        let mut end = What::End { whole: true };
+        let mut complete = true;
+        match mishaps.breakdown {
+            Some((_, Breakdown::InBandError)) => {
+                out = wire::error_body(route, &Refusal::internal(500));
                 end = What::End { whole: false };
-                if let Breakdown::Cut { reset } = how {
-                    announced = Some(out.len());
-                    end = What::Cut { reset };
+                complete = false;
+            }
+            breakdown => {
+                wire.whole(answer, (span + late).as_secs_f64(), &mut out);
+                if let Some((_, how)) = breakdown {
+                    complete = false;
+                    end = What::End { whole: false };
+                    if let Breakdown::Cut { reset } = how {
+                        announced = Some(out.len());
+                        end = What::Cut { reset };
+                    }
+                    out.truncate(out.len() / 2);
                 }
-                out.truncate(out.len() / 2);
             }
         }
+        let length = announced.unwrap_or(out.len());
+        let tokens = if complete { answer.tokens } else { 0 };
+        let write = What::Write {
+            bytes: out.into(),
+            tokens,
+            last: complete,
+        };
+        (
+            vec![Step { when, what: write }, Step { when, what: end }],
+            length,
+        )
     }
-    let length = announced.unwrap_or(out.len());
-    let tokens = if complete { answer.tokens } else { 0 };
-    let write = What::Write {
-        bytes: out.into(),
-        tokens,
-        last: complete,
-    };
-    (
-        vec![Step { when, what: write }, Step { when, what: end }],
-        length,
-    )
 }

@@ -16,6 +16,7 @@ use super::dialect::ScriptedRoute;
 use super::fault::Fault;
 use model::duration::{self, Span};
 use reader::ScenarioError;
+use simulator::Parameters;
 
 /// The longest time that a script may set: a deadline must fit every clock.
 pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -33,8 +34,11 @@ pub struct Script {
     /// How much both vary from request to request: the standard deviation of their logarithms, which is about
     /// a share of them. 0 means not at all.
     pub spread: f64,
-    /// Random seed: the same seed gives the same times each time.
+    /// Random seed: the same seed gives the same times each time, and `batching` the same steps.
     pub seed: u64,
+    /// Answers many requests in one batch, whose steps decide when tokens come: see [`simulator`]. It contradicts
+    /// `ttft`, `itl`, `spread` and `max_concurrency`.
+    pub batching: Option<Parameters>,
     /// Tokens per event. The first token always comes alone, as with vLLM's `--stream-interval`,
     /// so TTFT and the time of the last token do not depend on this; an event is sent when its last token is due.
     pub tokens_per_chunk: NonZeroU32,
@@ -159,6 +163,7 @@ impl Default for Script {
             itl: Span(Duration::from_millis(10)),
             spread: 0.0,
             seed: 0,
+            batching: None,
             tokens_per_chunk: NonZeroU32::MIN,
             output_tokens: 128,
             stop_after: None,
@@ -238,6 +243,18 @@ impl Script {
         if let Err(message) = possible_spread(self.spread) {
             return wrong("spread", message);
         }
+        let usual = Script::default();
+        let timed = [
+            ("ttft", self.ttft != usual.ttft),
+            ("itl", self.itl != usual.itl),
+            ("spread", self.spread != usual.spread),
+            ("max-concurrency", self.max_concurrency.is_some()),
+        ];
+        if self.batching.is_some()
+            && let Some((key, _)) = timed.into_iter().find(|(_, is_set)| *is_set)
+        {
+            return wrong(key, CONTRADICTS_BATCHING.to_owned());
+        }
         if self.context_limit > CONTEXT_LIMIT {
             return wrong(
                 "context-limit",
@@ -260,6 +277,9 @@ impl Script {
         self.models.iter().map(String::as_str).collect()
     }
 }
+
+/// Why a script with a batch sets no times.
+const CONTRADICTS_BATCHING: &str = "it contradicts `batching`, whose steps decide when tokens come";
 
 fn possible_spread(spread: f64) -> Result<(), String> {
     if !(0.0..=2.0).contains(&spread) {

@@ -30,10 +30,10 @@ use super::ask::{Ask, Refusal, Route};
 use super::control::inform;
 use super::dialect::Gives;
 use super::fault::Mishaps;
-use super::pace::Pace;
-use super::reply::{self, Reply};
+use super::pace::Turn;
+use super::reply::{Reply, Whole};
 use super::script::Headers;
-use super::stream::{ReplyBody, Slot, Steps, Timed};
+use super::stream::{ReplyBody, Steps, Timed};
 use super::tls::Tls;
 use super::truth::Record;
 use super::wire::{self, Head};
@@ -328,33 +328,33 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     drop(body);
 
     let answer = Answer::new(script, &ask, mishaps.stop_early);
-    record.admitted(ask.prompt_tokens, answer.tokens, answer.finish);
-    let cached_tokens = if script.prefix_cache {
-        let found = engine.prefixes.take(ask.prompt_tokens, &ask.prefixes);
-        record.looked_up(ask.prompt_tokens, found);
-        found
-    } else {
-        0
+    let Some(turn) = Turn::of(engine, record.number(), received, &ask, &answer) else {
+        return Ok(refuse(record, &route, &Refusal::overloaded()));
     };
+    record.admitted(ask.prompt_tokens, answer.tokens, answer.finish);
+    if script.prefix_cache {
+        record.looked_up(ask.prompt_tokens, turn.cached_tokens);
+    }
     let head = Head {
         number: record.number(),
         created: engine.created,
         model: script.listed_models()[0],
-        cached_tokens,
+        cached_tokens: turn.cached_tokens,
     };
     let wire = wire::wire(script, &ask, &head);
-    let slot = Slot::new(engine.slots.as_ref());
     let split = mishaps.split.map(|bytes| bytes.get());
     let content_type = content_type(&route, ask.stream);
-    let pace = Pace::of(script, record.number());
     let steps = if ask.stream {
-        let reply = Reply::new(script, route, answer, wire, mishaps, pace);
-        Steps::Streamed(Box::new(reply))
+        Steps::Streamed(Box::new(Reply::new(script, route, answer, wire, mishaps)))
     } else {
-        let (steps, length) = reply::whole(&route, &answer, wire.as_ref(), &mishaps, pace);
-        Steps::Whole(steps.into(), length)
+        Steps::whole(Whole {
+            route,
+            answer,
+            wire,
+            mishaps,
+        })
     };
-    let mut timed = Timed::new(steps, received, slot, split, record, fate);
+    let mut timed = Timed::new(steps, received, turn, split, record, fate);
     if !ask.stream || script.headers == Headers::FirstToken {
         timed.until_first_step().await;
     }

@@ -14,7 +14,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
-use super::reply::{Reply, Step, What, When};
+use super::batch::Ticket;
+use super::pace::{Clock, Turn};
+use super::reply::{Reply, Step, What, When, Whole};
 use super::serve::Fate;
 use super::truth::Record;
 
@@ -24,6 +26,8 @@ pub(super) enum Slot {
     Free,
     /// A slot that was free on arrival.
     Held(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit),
+    /// In the batch or its queue.
+    Batched(Ticket),
     /// In the queue.
     Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
 }
@@ -43,10 +47,12 @@ impl Slot {
         }
     }
 
-    /// When the work begins: at `received`, or when a slot becomes free.
+    /// When the work begins: at `received`, when a slot becomes free, or with a step of the batch.
     pub(crate) fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
-        let Slot::Waiting(permit) = self else {
-            return Poll::Ready(received);
+        let permit = match self {
+            Slot::Free | Slot::Held(_) => return Poll::Ready(received),
+            Slot::Batched(ticket) => return ticket.poll_start(cx),
+            Slot::Waiting(permit) => permit,
         };
         let permit = ready!(permit.as_mut().poll(cx));
         *self = permit.map_or(Slot::Free, Slot::Held);
@@ -62,20 +68,44 @@ pub(super) struct Cut;
 /// The source of the steps.
 pub(super) enum Steps {
     Streamed(Box<Reply>),
-    /// Of a reply in one piece, with its length.
-    Whole(VecDeque<Step>, usize),
+    /// Of a reply in one piece.
+    Whole {
+        /// The reply until its steps are known.
+        reply: Option<Box<Whole>>,
+        steps: VecDeque<Step>,
+        /// How many bytes its head announces.
+        length: usize,
+    },
 }
 
 impl Steps {
-    fn next(&mut self) -> Step {
+    /// Of a reply in one piece.
+    pub fn whole(reply: Whole) -> Self {
+        Steps::Whole {
+            reply: Some(Box::new(reply)),
+            steps: VecDeque::new(),
+            length: 0,
+        }
+    }
+
+    fn poll_next(&mut self, clock: &Clock, cx: &mut Context<'_>) -> Poll<Step> {
         match self {
-            Steps::Streamed(reply) => reply.next(),
-            Steps::Whole(steps, _) => {
+            Steps::Streamed(reply) => reply.poll_next(clock, cx),
+            Steps::Whole {
+                reply,
+                steps,
+                length,
+            } => {
+                if let Some(whole) = reply {
+                    let (made, announced) = ready!(whole.poll_steps(clock, cx));
+                    (*steps, *length) = (made.into(), announced);
+                    *reply = None;
+                }
                 let end = Step {
                     when: When::AtOnce,
                     what: What::End { whole: true },
                 };
-                steps.pop_front().unwrap_or(end)
+                Poll::Ready(steps.pop_front().unwrap_or(end))
             }
         }
     }
@@ -89,6 +119,7 @@ pub(super) struct Timed {
     received: Instant,
     start: Option<Instant>,
     slot: Slot,
+    clock: Clock,
     sleep: Pin<Box<Sleep>>,
     /// The rest of a step whose bytes go out in pieces.
     rest: Option<Rest>,
@@ -110,7 +141,7 @@ impl Timed {
     pub fn new(
         steps: Steps,
         received: Instant,
-        slot: Slot,
+        turn: Turn,
         split: Option<usize>,
         record: Record,
         fate: Arc<Fate>,
@@ -120,7 +151,8 @@ impl Timed {
             step: None,
             received,
             start: None,
-            slot,
+            slot: turn.slot,
+            clock: turn.clock,
             sleep: Box::pin(tokio::time::sleep_until(received)),
             rest: None,
             split: split.unwrap_or(usize::MAX),
@@ -142,11 +174,17 @@ impl Timed {
 
     /// Waits for the instant of the next step, which is then in `self.step`.
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let when = self.step.get_or_insert_with(|| self.steps.next()).when;
+        let when = match &self.step {
+            Some(step) => step.when,
+            None => {
+                let step = ready!(self.steps.poll_next(&self.clock, cx));
+                self.step.insert(step).when
+            }
+        };
         let due = match when {
             When::AtOnce => self.received,
             When::Never => return Poll::Pending,
-            When::After(span) => {
+            When::Token { token, late } => {
                 let start = match self.start {
                     Some(start) => start,
                     None => {
@@ -155,7 +193,7 @@ impl Timed {
                         *self.start.insert(start)
                     }
                 };
-                start + span
+                start + ready!(self.clock.poll_span(token, cx)) + late
             }
         };
         if Instant::now() >= due {
@@ -251,7 +289,7 @@ impl Body for ReplyBody {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
             }
             ReplyBody::Timed(timed) => match &timed.steps {
-                Steps::Whole(_, length) => SizeHint::with_exact(*length as u64),
+                Steps::Whole { length, .. } => SizeHint::with_exact(*length as u64),
                 Steps::Streamed(_) => SizeHint::default(),
             },
         }

@@ -1,6 +1,7 @@
 //! The mock engine over an in-memory pipe on a clock that moves only when nothing else can:
 //! every instant is exact.
 
+mod batching;
 mod control;
 mod faults;
 mod formats;

@@ -30,14 +30,27 @@ pub struct Truth {
     pub output_tokens: Option<u32>,
     /// When the request was complete.
     pub received: Nanos,
-    /// When the engine began to process it: later than `received` if it waited for a slot.
+    /// When the engine began to process it: later than `received` if it waited for a slot, or for a step to end.
     pub started: Option<Nanos>,
+    /// What the batch did; absent unless the script has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batched: Option<Batched>,
     /// When each piece of the reply's body was handed to the socket, in order.
     pub chunks: Vec<Sent>,
     /// When it ended.
     pub ended: Option<Nanos>,
     /// How it ended.
     pub end: End,
+}
+
+/// What the batch did for a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Batched {
+    /// How often it was put back into the queue because the KV cache was full.
+    pub preemptions: u32,
+    /// When the step ended that generated each token, in order: what the model says, which clients see a little later.
+    pub generated: Vec<Nanos>,
 }
 
 /// A piece of a reply: one event, or several that were merged.
@@ -142,6 +155,7 @@ impl Record {
             output_tokens: None,
             received: engine.since(received),
             started: None,
+            batched: None,
             chunks: Vec::new(),
             ended: None,
             end: End::Abandoned,
@@ -255,6 +269,15 @@ impl Drop for Record {
         if self.phase != Phase::Outside {
             self.engine.counters.abort.fetch_add(1, Relaxed);
             self.enter(Phase::Outside);
+        }
+        let batch = self.engine.batch.as_ref();
+        if let Some(left) = batch.and_then(|batch| batch.leave(self.truth.number)) {
+            let since = |at| self.engine.since(at);
+            self.truth.started = left.admitted.map(since);
+            self.truth.batched = Some(Batched {
+                preemptions: left.preemptions,
+                generated: left.generated.into_iter().map(since).collect(),
+            });
         }
         if self.engine.keeps_truth {
             self.truth.ended = Some(self.engine.since(Instant::now()));

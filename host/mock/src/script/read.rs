@@ -3,11 +3,12 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;
 
-use super::{CONTEXT_LIMIT, Script, possible_span, possible_spread};
+use super::{CONTEXT_LIMIT, CONTRADICTS_BATCHING, Script, possible_span, possible_spread};
 use crate::dialect;
 use crate::fault::Fault;
 use model::duration::{self, Span};
-use reader::{Problem, Reader, ScenarioError, parse_table};
+use reader::{Located, Place, Problem, Reader, ScenarioError, parse_table};
+use simulator::{Parameters, parameters};
 
 /// Reads a script.
 pub(super) fn read(name: &str, text: &str) -> Result<Script, ScenarioError> {
@@ -28,6 +29,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         itl: span(t, "itl").unwrap_or(usual.itl),
         spread: spread(t).unwrap_or(usual.spread),
         seed: number(t, "seed", 0..=u32::MAX).map_or(usual.seed, u64::from),
+        batching: batching(t),
         tokens_per_chunk: positive(t, "tokens-per-chunk").unwrap_or(usual.tokens_per_chunk),
         output_tokens: number(t, "output-tokens", 0..=u32::MAX).unwrap_or(usual.output_tokens),
         stop_after: number(t, "stop-after", 0..=u32::MAX),
@@ -41,8 +43,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         incremental: flag(t, "incremental"),
         api_key: t.string("api-key").map(|said| said.value),
         models: models(t),
-        max_concurrency: positive(t, "max-concurrency")
-            .and_then(|places: NonZeroU32| NonZeroUsize::try_from(places).ok()),
+        max_concurrency: max_concurrency(t),
         context_limit: number(t, "context-limit", 1..=CONTEXT_LIMIT.get())
             .and_then(NonZeroU32::new)
             .unwrap_or(usual.context_limit),
@@ -64,7 +65,51 @@ fn span(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Span> {
             .map_err(|error: duration::ParseError| error.to_string())?;
         possible_span(span).map(|()| span)
     })?;
+    without_batching(t, key, &said.place);
     Some(said.value)
+}
+
+/// Notes that a key which sets times has no meaning beside `batching`.
+fn without_batching(t: &Reader<'_, '_>, key: &str, place: &Place) {
+    if t.has("batching") {
+        let message = format!("`{key}`: {CONTRADICTS_BATCHING}");
+        let help = format!("leave out `{key}` or `batching`");
+        t.report(Problem::new(message).at(place.clone(), "here").help(help));
+    }
+}
+
+fn batching(t: &mut Reader<'_, '_>) -> Option<Parameters> {
+    let is_there = t.has("batching");
+    let parameters = t.table("batching", |t| {
+        let mut parameters = Parameters::default();
+        for (name, _) in parameters::NAMES {
+            parameter(t, name, &mut parameters);
+        }
+        parameters
+    });
+    is_there.then_some(parameters)
+}
+
+/// Sets a parameter from a text or a number.
+fn parameter(t: &mut Reader<'_, '_>, name: &'static str, parameters: &mut Parameters) {
+    let Some(said) = t.own::<toml::Value>(name) else {
+        return;
+    };
+    let value = match said.value {
+        toml::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    if let Err(message) = parameters.set(name, &value) {
+        let message = format!("`batching`: {message}");
+        t.report(Problem::new(message).at(said.place, "here"));
+    }
+}
+
+fn max_concurrency(t: &mut Reader<'_, '_>) -> Option<NonZeroUsize> {
+    let said = t.integer("max-concurrency")?;
+    without_batching(t, "max-concurrency", &said.place);
+    let places = ranged(t, "max-concurrency", said, 1..=u32::MAX)?;
+    NonZeroUsize::new(places as usize)
 }
 
 fn spread(t: &mut Reader<'_, '_>) -> Option<f64> {
@@ -74,11 +119,21 @@ fn spread(t: &mut Reader<'_, '_>) -> Option<f64> {
         t.report(Problem::new(message).at(said.place, "expected a number from 0 to 2"));
         return None;
     }
+    without_batching(t, "spread", &said.place);
     Some(said.value)
 }
 
 fn number(t: &mut Reader<'_, '_>, key: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
     let said = t.integer(key)?;
+    ranged(t, key, said, range)
+}
+
+fn ranged(
+    t: &Reader<'_, '_>,
+    key: &str,
+    said: Located<u64>,
+    range: RangeInclusive<u32>,
+) -> Option<u32> {
     let number = u32::try_from(said.value).ok();
     let number = number.filter(|number| range.contains(number));
     if number.is_none() {

@@ -47,6 +47,7 @@ async fn every_token_comes_when_it_is_due() {
             output_tokens: Some(5),
             received: Nanos(0),
             started: Some(Nanos(0)),
+            batched: None,
             chunks: sent,
             ended: Some(Nanos(200_000_000)),
             end: End::Whole,

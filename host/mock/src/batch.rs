@@ -1,0 +1,408 @@
+//! Requests that are answered in one batch: the simulator's engine, played in real time.
+//!
+//! Owns when a step begins and ends, and which requests have got which tokens. It leaves to `simulator` how long a step
+//! takes and what it generates, and to `reply` and `stream` how a token reaches its client.
+//!
+//! Steps have a schedule of their own: each begins at the very instant at which the one before it ended, or, after a
+//! pause, at which a request was complete. A task that wakes up late delays what clients see by as much, but never the
+//! schedule. A step is decided only once its first instant is over, so that it includes every request that was
+//! complete by then; on a paused clock the schedule is therefore that of `simulator::open`, to the nanosecond.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use simulator::{Parameters, Work};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::script::LONGEST;
+use super::truth::lock;
+
+/// The most requests that wait for a place in the batch; further ones are refused. HTTP/1.1 cannot exceed it: there
+/// are no more connections.
+const QUEUE: usize = 65_536;
+
+/// The most tokens of a reply whose instants are kept until they are sent. The older ones of a reply that is
+/// further behind count as generated with the oldest of these.
+const BEHIND: usize = 4_096;
+
+/// An engine's batch and its queue.
+#[derive(Debug)]
+pub(super) struct Batch {
+    shared: Arc<Shared>,
+    /// The task that makes the steps; it begins with the first request.
+    driver: OnceLock<AbortHandle>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// The most requests that wait.
+    queue: usize,
+    /// Whether the instants of all tokens are kept.
+    keeps_truth: bool,
+    submitted: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    engine: simulator::Engine,
+    /// Requests that the engine gets when its next step begins.
+    arrived: VecDeque<Arrived>,
+    /// Every request whose reply has not ended.
+    jobs: HashMap<u64, Job>,
+}
+
+#[derive(Debug)]
+struct Arrived {
+    id: u64,
+    received: Instant,
+    work: Work,
+}
+
+#[derive(Debug)]
+struct Job {
+    work: Work,
+    admitted: Option<Instant>,
+    preemptions: u32,
+    /// Tokens generated so far.
+    generated: u32,
+    /// When the latest of them were, the newest last.
+    recent: VecDeque<Instant>,
+    /// When all of them were, if that is kept.
+    all: Vec<Instant>,
+    waker: Option<Waker>,
+}
+
+/// What the engine is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Load {
+    pub running: usize,
+    pub waiting: usize,
+    pub preemptions: u64,
+    /// Share of the KV cache in use.
+    pub kv_usage: f64,
+}
+
+/// What the engine did for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    /// When the first step began that worked on it.
+    pub admitted: Option<Instant>,
+    pub preemptions: u32,
+    /// When each token was generated; empty unless truth is kept.
+    pub generated: Vec<Instant>,
+}
+
+/// A request in the batch or its queue.
+#[derive(Clone, Debug)]
+pub(super) struct Ticket {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Batch {
+    pub fn new(parameters: Parameters, seed: u64, keeps_truth: bool) -> Self {
+        Self::with_queue(parameters, seed, keeps_truth, QUEUE)
+    }
+
+    /// With room for so many waiting requests.
+    pub fn with_queue(parameters: Parameters, seed: u64, keeps_truth: bool, queue: usize) -> Self {
+        let state = State {
+            engine: simulator::Engine::new(parameters, seed),
+            arrived: VecDeque::new(),
+            jobs: HashMap::new(),
+        };
+        let shared = Shared {
+            state: Mutex::new(state),
+            queue,
+            keeps_truth,
+            submitted: Notify::new(),
+        };
+        Batch {
+            shared: Arc::new(shared),
+            driver: OnceLock::new(),
+        }
+    }
+
+    /// Puts a request into the queue; `None` if that is full, and then its work is not asked for.
+    pub fn submit(
+        &self,
+        id: u64,
+        received: Instant,
+        work: impl FnOnce() -> Work,
+    ) -> Option<Ticket> {
+        let mut state = lock(&self.shared.state);
+        if state.waiting() >= self.shared.queue {
+            return None;
+        }
+        let work = work();
+        state.arrived.push_back(Arrived { id, received, work });
+        let job = Job {
+            work,
+            admitted: None,
+            preemptions: 0,
+            generated: 0,
+            recent: VecDeque::new(),
+            all: Vec::new(),
+            waker: None,
+        };
+        state.jobs.insert(id, job);
+        drop(state);
+        self.driver.get_or_init(|| {
+            let shared = Arc::clone(&self.shared);
+            tokio::spawn(drive(shared)).abort_handle()
+        });
+        self.shared.submitted.notify_one();
+        Some(Ticket {
+            shared: Arc::clone(&self.shared),
+            id,
+        })
+    }
+
+    /// Forgets a request whose reply has ended. What is still to be generated of it never will be.
+    pub fn leave(&self, id: u64) -> Option<Left> {
+        let mut state = lock(&self.shared.state);
+        let job = state.jobs.remove(&id)?;
+        if job.generated < job.work.output_tokens.max(1) {
+            state.arrived.retain(|arrived| arrived.id != id);
+            state.engine.cancel(id);
+        }
+        Some(Left {
+            admitted: job.admitted,
+            preemptions: job.preemptions,
+            generated: job.all,
+        })
+    }
+
+    pub fn load(&self) -> Load {
+        let state = lock(&self.shared.state);
+        Load {
+            running: state.engine.running(),
+            waiting: state.waiting(),
+            preemptions: state.engine.preemptions(),
+            kv_usage: state.engine.kv_usage(),
+        }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if let Some(driver) = self.driver.get() {
+            driver.abort();
+        }
+    }
+}
+
+impl Ticket {
+    /// When the first step began that works on the request.
+    pub fn poll_start(&self, cx: &mut Context<'_>) -> Poll<Instant> {
+        self.poll(cx, |job| job.admitted)
+    }
+
+    /// From then until token number `token`, counted from 0, was generated. A reply asks for its tokens in order.
+    pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
+        self.poll(cx, |job| {
+            let at = job.when(token)?;
+            Some(at.duration_since(job.admitted?))
+        })
+    }
+
+    fn poll<T>(&self, cx: &mut Context<'_>, ask: impl FnOnce(&mut Job) -> Option<T>) -> Poll<T> {
+        let mut state = lock(&self.shared.state);
+        let Some(job) = state.jobs.get_mut(&self.id) else {
+            return Poll::Pending;
+        };
+        match ask(job) {
+            Some(known) => Poll::Ready(known),
+            None => {
+                job.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Job {
+    /// When a token was generated, if it was. Those before it are asked for no more.
+    fn when(&mut self, token: u32) -> Option<Instant> {
+        let newer = self.generated.checked_sub(token.checked_add(1)?)? as usize;
+        while self.recent.len() > newer + 1 {
+            self.recent.pop_front();
+        }
+        self.recent.front().copied()
+    }
+
+    fn generated(&mut self, at: Instant) {
+        self.generated += 1;
+        if self.recent.len() == BEHIND {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(at);
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl State {
+    fn waiting(&self) -> usize {
+        self.engine.waiting() + self.arrived.len()
+    }
+
+    /// When the next step begins, if there is one; the latest one ended at `ended`.
+    fn next(&self, ended: Option<Instant>) -> Option<Instant> {
+        if self.engine.waiting() + self.engine.running() > 0 {
+            return ended;
+        }
+        let arrived = self.arrived.front()?.received;
+        Some(ended.map_or(arrived, |ended| ended.max(arrived)))
+    }
+
+    /// Begins a step, and gives how long it takes.
+    fn begin(&mut self, start: Instant) -> Option<Duration> {
+        while let Some(arrived) = self.arrived.pop_front_if(|next| next.received <= start) {
+            self.engine.submit(arrived.id, arrived.work);
+        }
+        let span = Duration::from(self.engine.begin()?).min(LONGEST);
+        for id in self.engine.preempted() {
+            if let Some(job) = self.jobs.get_mut(id) {
+                job.preemptions += 1;
+            }
+        }
+        for id in self.engine.admitted() {
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.admitted.get_or_insert(start);
+                job.wake();
+            }
+        }
+        Some(span)
+    }
+
+    fn finish(&mut self, end: Instant, keeps_truth: bool) {
+        let State { engine, jobs, .. } = self;
+        engine.finish(|id, _| {
+            if let Some(job) = jobs.get_mut(&id) {
+                job.generated(end);
+                if keeps_truth {
+                    job.all.push(end);
+                }
+                job.wake();
+            }
+        });
+    }
+}
+
+/// Makes one step after the other. If it falls behind, it catches up; the timers let other tasks run in between.
+async fn drive(shared: Arc<Shared>) {
+    let mut ended = None;
+    loop {
+        let next = lock(&shared.state).next(ended);
+        let Some(start) = next else {
+            shared.submitted.notified().await;
+            continue;
+        };
+        if Instant::now() <= start {
+            sleep_until(start + Duration::from_nanos(1)).await;
+        }
+        let begun = lock(&shared.state).begin(start);
+        // Otherwise all clients have gone.
+        if let Some(span) = begun {
+            let end = start + span;
+            sleep_until(end).await;
+            lock(&shared.state).finish(end, shared.keeps_truth);
+            ended = Some(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(output_tokens: u32) -> Work {
+        Work {
+            prompt_tokens: 1,
+            output_tokens,
+        }
+    }
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Steps of 10 ms for one request at a time.
+    fn batch(queue: usize) -> Batch {
+        let parameters = "slots=1,step=10ms,request=0,prompt-token=0,jitter=0";
+        Batch::with_queue(parameters.parse().unwrap(), 1, true, queue)
+    }
+
+    async fn span(ticket: &Ticket, token: u32) -> Duration {
+        std::future::poll_fn(|cx| ticket.poll_span(token, cx)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_queue_is_bounded() {
+        let batch = batch(2);
+        let now = Instant::now();
+        let first = batch.submit(0, now, || work(3)).unwrap();
+        batch.submit(1, now, || work(3)).unwrap();
+        let refused = batch.submit(2, now, || panic!("there is no room for it"));
+        assert!(refused.is_none());
+        assert_eq!(span(&first, 0).await, ms(10));
+        // The first is in the batch.
+        assert_eq!((batch.load().running, batch.load().waiting), (1, 1));
+        batch.submit(2, Instant::now(), || work(3)).unwrap();
+        assert!(batch.submit(3, Instant::now(), || work(3)).is_none());
+        // One that leaves makes room for another.
+        batch.leave(1);
+        assert!(batch.submit(3, Instant::now(), || work(3)).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_that_is_far_behind_keeps_the_latest_instants() {
+        let batch = batch(1);
+        let many = u32::try_from(BEHIND).unwrap() + 100;
+        let slow = batch.submit(0, Instant::now(), || work(many)).unwrap();
+        tokio::time::sleep(ms(10) * many + ms(1)).await;
+        let kept = || lock(&batch.shared.state).jobs[&0].recent.len();
+        assert_eq!(kept(), BEHIND);
+        assert_eq!(span(&slow, 0).await, ms(10 * 101));
+        assert_eq!(span(&slow, 100).await, ms(10 * 101));
+        assert_eq!(span(&slow, 101).await, ms(10 * 102));
+        assert_eq!(span(&slow, many - 1).await, ms(10) * many);
+        assert_eq!(kept(), 1);
+        assert_eq!(batch.leave(0).unwrap().generated.len(), many as usize);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_schedule_does_not_depend_on_when_the_task_wakes() {
+        let parameters = "slots=2,step=333us,request=0,prompt-token=0,jitter=0";
+        let batch = Batch::new(parameters.parse().unwrap(), 1, true);
+        let ticket = batch.submit(0, Instant::now(), || work(1000)).unwrap();
+        // Each millisecond's timer finds three steps that have ended.
+        assert_eq!(span(&ticket, 999).await, Duration::from_micros(333_000));
+        let generated = batch.leave(0).unwrap().generated;
+        let start = generated[0] - Duration::from_micros(333);
+        let scheduled = (1..=1000).map(|step| start + Duration::from_micros(333) * step);
+        assert!(generated.into_iter().eq(scheduled));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_task_ends_with_the_batch() {
+        let batch = batch(1);
+        batch.submit(0, Instant::now(), || work(5)).unwrap();
+        tokio::time::sleep(ms(15)).await;
+        let driver = batch.driver.get().unwrap().clone();
+        assert!(!driver.is_finished());
+        drop(batch);
+        tokio::task::yield_now().await;
+        assert!(driver.is_finished());
+    }
+}
