@@ -88,6 +88,18 @@ impl Steps {
         }
     }
 
+    /// Whether nothing comes after the step just made, and then whether nothing is missing. The server asks for no more
+    /// of a body that is as long as its head announced.
+    fn ends(&self) -> Option<bool> {
+        let Steps::Whole { steps, .. } = self else {
+            return None;
+        };
+        match steps.front()?.what {
+            What::End { whole } => Some(whole),
+            _ => None,
+        }
+    }
+
     fn poll_next(&mut self, clock: &Clock, cx: &mut Context<'_>) -> Poll<Step> {
         match self {
             Steps::Streamed(reply) => reply.poll_next(clock, cx),
@@ -248,6 +260,9 @@ impl Timed {
             if rest.last {
                 self.slot = Slot::Free;
                 self.record.answered();
+            }
+            if let Some(whole) = self.steps.ends() {
+                self.record.over(whole);
             }
         } else {
             self.rest = Some(rest);

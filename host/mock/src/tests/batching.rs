@@ -199,6 +199,7 @@ whole = '{"text":{text},"took":{seconds}}'
             // The first step reads the prompt, so no request of it adds to its time.
             let wanted: &[u64] = if stream { &[10, 21, 32] } else { &[32] };
             assert_eq!(at, wanted, "{path} {stream}");
+            assert_eq!(truth.end, End::Whole, "{path} {stream}");
             // Those dialects that state how long it took say what the model says.
             let latency = match path {
                 "/generate" if generate.is_empty() => Some(r#""e2e_latency":0.032"#),

@@ -178,7 +178,8 @@ async fn whole_replies_come_with_their_last_token() {
         (Nanos(200_000_000), vec![200.0])
     );
     assert_eq!(got.headers["content-length"], got.body().len().to_string());
-    assert_eq!(engine.truths()[0].tokens_sent(), 5);
+    let truth = &engine.truths()[0];
+    assert_eq!((truth.tokens_sent(), truth.end), (5, End::Whole));
 }
 
 #[tokio::test(start_paused = true)]
