@@ -1,6 +1,7 @@
 //! What only real sockets have: resets, refusals, servers that come and go, TLS. Uses real processes and
 //! compares no times.
 
+mod batching;
 mod coming_and_going;
 mod faults;
 mod hostile;

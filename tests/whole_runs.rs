@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod aside;
+mod batching;
 mod comparisons;
 mod connections;
 mod dialects;

@@ -181,7 +181,7 @@ impl Trial {
     /// Makes the run, on the calling task's runtime, whose clock must be paused.
     pub async fn run(&self) -> Ran {
         let resolved = self.resolved();
-        let speed = if self.script.contains("ttft") {
+        let speed = if self.script.contains("ttft") || self.script.contains("[batching]") {
             ""
         } else {
             SPEED

@@ -13,8 +13,8 @@ use clap::builder::FalseyValueParser;
 
 use super::words::one_of;
 use mock::{
-    Engine, Fault, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, Tls,
-    TlsError, UsageIn,
+    Engine, Fault, Generate, Headers, PARAMETERS, Parameters, ReasoningField, RoleChunk, Says,
+    Script, ScriptError, Tls, TlsError, UsageIn,
 };
 use model::duration::Span;
 
@@ -78,6 +78,16 @@ pub struct Args {
         help_heading = "Speed"
     )]
     spread: Option<f64>,
+    /// Answer many requests in one batch, whose steps decide when tokens come: `slots=32,step=10ms`
+    #[arg(
+        long,
+        value_name = "NAME=VALUE,...",
+        env = "RUNNER_MOCK_BATCHING",
+        help_heading = "Speed",
+        conflicts_with_all = ["ttft", "itl", "spread", "max_concurrency"],
+        long_help = batching_help()
+    )]
+    batching: Option<Parameters>,
     /// Random seed [default: 0]
     #[arg(
         long,
@@ -298,6 +308,7 @@ impl Args {
         set(&mut script.itl, self.itl);
         set(&mut script.spread, self.spread);
         set(&mut script.seed, self.seed);
+        set(&mut script.batching, self.batching.map(Some));
         set(&mut script.tokens_per_chunk, self.tokens_per_chunk);
         set(&mut script.max_concurrency, self.max_concurrency.map(Some));
         set(&mut script.headers, self.headers);
@@ -321,6 +332,21 @@ impl Args {
         script.faults.extend(self.faults);
         Ok(script)
     }
+}
+
+/// The parameters of a batch, each with its default.
+fn batching_help() -> String {
+    let defaults = Parameters::default().to_string();
+    let mut help = "Answer many requests in one batch, whose steps decide when tokens come: `slots=32,step=10ms`\n\n\
+                    Each step generates a token for every request of the batch whose prompt has been read, and reads \
+                    a chunk of the other prompts. It takes `step`, plus `request` for each of the former, plus \
+                    `prompt-token` for each prompt token read, times a random factor that --seed decides. \
+                    Parameters and their defaults:\n"
+        .to_owned();
+    for ((_, about), default) in PARAMETERS.into_iter().zip(defaults.split(',')) {
+        help += &format!("\n- {default}: {about}");
+    }
+    help
 }
 
 /// Serves until Ctrl-C.
@@ -395,102 +421,4 @@ async fn interrupted() {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use clap::{CommandFactory, Parser};
-
-    use super::*;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn script(flags: &[&str]) -> Result<Script, String> {
-        let line =
-            Line::try_parse_from([&["mock"], flags].concat()).map_err(|error| error.to_string())?;
-        line.args.script().map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn the_flags_are_sound() {
-        Line::command().debug_assert();
-    }
-
-    #[test]
-    fn without_flags_the_script_is_the_default_one() {
-        assert_eq!(script(&[]), Ok(Script::default()));
-    }
-
-    #[test]
-    fn flags_override_the_file() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let text = "ttft = '1s'\nitl = '5ms'\n[[fault]]\nkind = 'crlf'";
-        std::fs::write(file.path(), text).unwrap();
-        let path = file.path().to_str().unwrap();
-        let cut = "kind = 'cut', after-tokens = 5, every = 10";
-        let two = format!("{cut}; kind = 'ping'");
-        let flags = [
-            "--script", path, "--itl", "1.5ms", "--echo", "--model", "a,b", "--fault", &two,
-        ];
-        let script = script(&flags).unwrap();
-        assert_eq!(script.ttft, Span(Duration::from_secs(1)));
-        assert_eq!(script.itl, Span(Duration::from_micros(1500)));
-        assert_eq!(script.answer, Says::Echo);
-        assert_eq!(script.models, ["a", "b"]);
-        assert_eq!(
-            script.faults,
-            ["kind = 'crlf'", cut, "kind = 'ping'"].map(|fault| fault.parse().unwrap())
-        );
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        for (flags, message) in [
-            (["--ttft", "5"], "a unit is missing; write `5ms`"),
-            (["--fault", "kind = 'cut'"], "needs `after-tokens`"),
-            (["--script", "no-such-file.toml"], "no-such-file.toml"),
-            (["--usage", "sometimes"], "last-chunk"),
-        ] {
-            let error = script(&flags).unwrap_err();
-            assert!(error.contains(message), "{error}");
-        }
-    }
-
-    #[test]
-    fn every_number_is_taken_or_refused() {
-        let flags = "ttft itl spread seed tokens-per-chunk max-concurrency output-tokens stop-after context-limit";
-        let values = "0 1 -1 4294967295 18446744073709551615 1e300 1e-300 nan inf 9999999999h 1ns";
-        for flag in flags.split(' ') {
-            for value in values.split(' ') {
-                let word = format!("--{flag}={value}");
-                let Ok(line) = Line::try_parse_from(["mock", &word]) else {
-                    continue;
-                };
-                let script = line.args.script().unwrap();
-                let spans = [script.ttft.0, script.itl.0];
-                let fits = spans
-                    .iter()
-                    .all(|span| *span < Duration::from_secs(1 << 26))
-                    && (0.0..=2.0).contains(&script.spread)
-                    && script.context_limit.get() <= 1 << 24;
-                assert_eq!(script.check().is_ok(), fits, "{word}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_address_that_cannot_be_had_is_named() {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = taken.local_addr().unwrap().port().to_string();
-        let line = Line::try_parse_from(["mock", "--port", &port]).unwrap();
-        let error = exec(line.args).unwrap_err();
-        assert_eq!(error.exit_code(), 2);
-        assert!(
-            error.to_string().contains(&format!("127.0.0.1:{port}")),
-            "{error}"
-        );
-    }
-}
+mod tests;

@@ -1,0 +1,133 @@
+//! What the flags of `runner mock` do to its script, and which of them are refused.
+
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser};
+
+use super::*;
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn script(flags: &[&str]) -> Result<Script, String> {
+    let line =
+        Line::try_parse_from([&["mock"], flags].concat()).map_err(|error| error.to_string())?;
+    line.args.script().map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_flags_are_sound() {
+    Line::command().debug_assert();
+}
+
+#[test]
+fn without_flags_the_script_is_the_default_one() {
+    assert_eq!(script(&[]), Ok(Script::default()));
+}
+
+#[test]
+fn flags_override_the_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = "ttft = '1s'\nitl = '5ms'\n[[fault]]\nkind = 'crlf'";
+    std::fs::write(file.path(), text).unwrap();
+    let path = file.path().to_str().unwrap();
+    let cut = "kind = 'cut', after-tokens = 5, every = 10";
+    let two = format!("{cut}; kind = 'ping'");
+    let flags = [
+        "--script", path, "--itl", "1.5ms", "--echo", "--model", "a,b", "--fault", &two,
+    ];
+    let script = script(&flags).unwrap();
+    assert_eq!(script.ttft, Span(Duration::from_secs(1)));
+    assert_eq!(script.itl, Span(Duration::from_micros(1500)));
+    assert_eq!(script.answer, Says::Echo);
+    assert_eq!(script.models, ["a", "b"]);
+    assert_eq!(
+        script.faults,
+        ["kind = 'crlf'", cut, "kind = 'ping'"].map(|fault| fault.parse().unwrap())
+    );
+}
+
+#[test]
+fn a_batch_has_its_parameters() {
+    let batching = |flags: &[&str]| script(flags).unwrap().batching;
+    let wanted: Parameters = "slots=4,jitter=0".parse().unwrap();
+    let flag = ["--batching", "slots=4,jitter=0", "--seed", "3"];
+    assert_eq!(batching(&flag), Some(wanted.clone()));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "[batching]\nslots = 4\njitter = 0").unwrap();
+    let path = file.path().to_str().unwrap();
+    assert_eq!(batching(&["--script", path]), Some(wanted));
+    // A flag is checked against the file, too.
+    let mixed = script(&["--script", path, "--ttft", "1s"]).unwrap();
+    let error = mixed.check().unwrap_err().to_string();
+    assert!(
+        error.contains("the script's `ttft` is wrong: it contradicts `batching`"),
+        "{error}"
+    );
+    // Help states every parameter with its default.
+    let help = batching_help();
+    for (name, about) in PARAMETERS {
+        let line = help.lines().find(|line| line.ends_with(about)).unwrap();
+        assert!(line.starts_with(&format!("- {name}=")), "{line}");
+    }
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (flags, message) in [
+        (["--ttft", "5"], "a unit is missing; write `5ms`"),
+        (["--fault", "kind = 'cut'"], "needs `after-tokens`"),
+        (["--script", "no-such-file.toml"], "no-such-file.toml"),
+        (["--usage", "sometimes"], "last-chunk"),
+        (
+            ["--batching", "slot=1,kv=x"],
+            "did you mean `slots`?; there are slots, step",
+        ),
+        (["--batching", "slot=1,kv=x"], "`kv=x`: expected"),
+        (
+            ["--batching=slots=2", "--itl=1ms"],
+            "'--batching <NAME=VALUE,...>' cannot be used with '--itl <TIME>'",
+        ),
+    ] {
+        let error = script(&flags).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn every_number_is_taken_or_refused() {
+    let flags = "ttft itl spread seed tokens-per-chunk max-concurrency output-tokens stop-after context-limit";
+    let values = "0 1 -1 4294967295 18446744073709551615 1e300 1e-300 nan inf 9999999999h 1ns";
+    for flag in flags.split(' ') {
+        for value in values.split(' ') {
+            let word = format!("--{flag}={value}");
+            let Ok(line) = Line::try_parse_from(["mock", &word]) else {
+                continue;
+            };
+            let script = line.args.script().unwrap();
+            let spans = [script.ttft.0, script.itl.0];
+            let fits = spans
+                .iter()
+                .all(|span| *span < Duration::from_secs(1 << 26))
+                && (0.0..=2.0).contains(&script.spread)
+                && script.context_limit.get() <= 1 << 24;
+            assert_eq!(script.check().is_ok(), fits, "{word}");
+        }
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let line = Line::try_parse_from(["mock", "--port", &port]).unwrap();
+    let error = exec(line.args).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    assert!(
+        error.to_string().contains(&format!("127.0.0.1:{port}")),
+        "{error}"
+    );
+}
