@@ -118,18 +118,24 @@ async fn an_open_loop_sees_what_the_simulator_says() {
 /// next step, as the simulator has it.
 #[tokio::test(start_paused = true)]
 async fn a_closed_loop_sees_what_the_simulator_says() {
+    // Fewer than there are places, and more.
+    for users in [2, 5] {
+        compare_closed_loop(users).await;
+    }
+}
+
+async fn compare_closed_loop(users: usize) {
     let parameters = "slots=3,step=10ms,request=1ms,prompt-token=1ms,chunk=4,jitter=0";
     let script = Script {
         batching: Some(parameters.parse().unwrap()),
         ..Script::default()
     };
     let engine = Engine::with_truth(script).unwrap();
-    const USERS: usize = 5;
     let work: Vec<Work> = (0..40)
         .map(|i| work(1 + i * 7 % 11, 1 + i * 5 % 17))
         .collect();
     let queue = Arc::new(std::sync::Mutex::new(work.clone().into_iter()));
-    let users: Vec<_> = (0..USERS)
+    let at_work: Vec<_> = (0..users)
         .map(|_| {
             let (engine, queue) = (Arc::clone(&engine), Arc::clone(&queue));
             tokio::spawn(async move {
@@ -142,12 +148,14 @@ async fn a_closed_loop_sees_what_the_simulator_says() {
             })
         })
         .collect();
-    for user in users {
+    for user in at_work {
         user.await.unwrap();
     }
     let mut model = simulator::Engine::new(parameters.parse().unwrap(), 0);
-    let expected = closed(&mut model, USERS, &work);
-    for (truth, served) in engine.truths().iter().zip(&expected) {
+    let expected = closed(&mut model, users, &work);
+    let truths = engine.truths();
+    assert_eq!(truths.len(), expected.len());
+    for (truth, served) in truths.iter().zip(&expected) {
         assert_eq!(truth.received, served.sent);
         assert_eq!(generated(truth), served.tokens);
         assert_eq!(truth.first_token(), served.tokens.last().copied());
