@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::steady::Span;
 use crate::metric::{self, Reading};
-use crate::stats::{Ranked, Sorted};
+use crate::stats::dependence::inflation;
+use crate::stats::{Ranked, Sorted, student};
 use model::units::Nanos;
 
 /// The name of output throughput among the courses.
@@ -45,7 +46,8 @@ pub struct Drift {
     /// slope over 32 slices of the window.
     pub change: f64,
     /// How sure it is that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the autocorrelation of
-    /// the slices as Hamed and Rao do. Beyond 3.3 either way, chance alone does so once in a thousand courses.
+    /// the slices, and as certain as so many independent slices make it. Beyond 3.3 either way, chance alone does so
+    /// once in a thousand courses.
     pub z: f64,
 }
 
@@ -178,21 +180,28 @@ fn drift(course: &[f64]) -> Option<Drift> {
     let median = |values: Vec<f64>| Some(Sorted::new(values)?.percentile(50.0));
     let level = median(course.to_vec()).filter(|level| *level > 0.0)?;
     let slope = median(slopes)?;
-    let variance = of * (of - 1.0) * (2.0 * of + 5.0) / 18.0 * resemblance(course, slope);
+    let level_course: Vec<f64> = (course.iter().enumerate())
+        .map(|(place, value)| value - slope * place as f64)
+        .collect();
+    let (inflated, freedom) = inflation(&level_course);
+    let factor = resemblance(&level_course).max(inflated);
+    let variance = of * (of - 1.0) * (2.0 * of + 5.0) / 18.0 * factor;
+    let score = (score - score.signum()) as f64 / variance.sqrt();
+    // Of few independent slices, the score is as certain as Student's distribution says, and that is stated as the
+    // normal distribution's Z of the same probability.
+    let probability = student::two_sided(score, freedom);
+    let certain = student::quantile(probability, f64::INFINITY).copysign(score);
     Some(Drift {
         change: slope * (of - 1.0) / level,
-        z: (score - score.signum()) as f64 / variance.sqrt(),
+        z: certain,
     })
 }
 
-/// By what factor the autocorrelation of a course multiplies the variance of Mann and Kendall's score: of the ranks that
-/// are left without the trend, over the lags at which it is beyond chance. At least 1: slices that alternate do not make
+/// By what factor the autocorrelation of a course without its trend multiplies the variance of Mann and Kendall's score:
+/// that of its ranks, over the lags at which it is beyond chance. At least 1: slices that alternate do not make
 /// a trend more certain.
-fn resemblance(course: &[f64], slope: f64) -> f64 {
-    let n = course.len();
-    let level: Vec<f64> = (course.iter().enumerate())
-        .map(|(place, value)| value - slope * place as f64)
-        .collect();
+fn resemblance(level: &[f64]) -> f64 {
+    let n = level.len();
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_unstable_by(|a, b| level[*a].total_cmp(&level[*b]));
     let mut ranks = vec![0.0; n];
@@ -271,9 +280,9 @@ mod tests {
     fn a_trend_is_told_from_noise() {
         let rising = drift(&course(1, SLICES, 0.05, |at| 1.0 + 0.3 * at)).unwrap();
         assert!((rising.change - 0.26).abs() < 0.04, "{rising:?}");
-        assert!(rising.z > 5.0, "{rising:?}");
+        assert!(rising.z > 4.5, "{rising:?}");
         let falling = drift(&course(2, SLICES, 0.05, |at| 1.0 - 0.3 * at)).unwrap();
-        assert!(falling.change < -0.3 && falling.z < -5.0, "{falling:?}");
+        assert!(falling.change < -0.3 && falling.z < -4.5, "{falling:?}");
         let shown = |drift: Drift| drift.z.abs() > 3.3;
         let noisy = |seed| drift(&course(seed, SLICES, 0.3, |_| 1.0)).is_some_and(shown);
         assert!((0..1000).filter(|seed| noisy(*seed)).count() <= 5);
