@@ -23,7 +23,7 @@ use model::clean;
 use model::exchange::{Exchange, Phase};
 use model::redact;
 use model::timings::Reached;
-use result::summary::{Client, Damage, Run, RunFacts, Server, Summary, Tokenizer};
+use result::summary::{Client, Damage, Loop, Run, RunFacts, Server, Summary, Tokenizer};
 use scenario::plan::Plan;
 
 pub use below::runs;
@@ -463,6 +463,10 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         run: Run {
             backend: plan.backend.name.clone(),
             arrival: plan.load.arrival.to_string(),
+            r#loop: match plan.load.arrival.is_open() {
+                true => Loop::Open,
+                false => Loop::Closed,
+            },
             request_rate: rate,
             even_rate: rate.is_some() && plan.load.arrival.is_even(),
             max_in_flight: plan.slots().map(|slots| slots as u64),

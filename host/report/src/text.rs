@@ -20,7 +20,7 @@ use super::plain;
 use model::exchange::FailureClass;
 use result::metric;
 use result::summary::server::Figure;
-use result::summary::{Counted, Distribution, SteadyState, Summary, Window};
+use result::summary::{Counted, Distribution, Loop, SteadyState, Summary, Window};
 
 /// The column of the values, minus one.
 const LABELS: usize = 40;
@@ -113,10 +113,19 @@ fn load(block: &mut Block, summary: &Summary) {
     block.figure("Concurrency:", concurrency.mean);
     block.figure("Requests due (req/s):", throughput.due_requests_per_s);
     block.figure("Requests sent (req/s):", throughput.sent_requests_per_s);
+    if let Some(arrivals) = summary.arrivals
+        && let (Some(due), Some(sent)) = (arrivals.due_gap_cv, arrivals.sent_gap_cv)
+    {
+        let both = format!("{due:.2}, {sent:.2}");
+        block.line("Variation of gaps, as due, as sent:", Some(both));
+    }
+    let drain = throughput.drain_share.map(|share| share * 100.0);
+    block.figure("Duration after the last request (%):", drain);
 }
 
 fn latencies(block: &mut Block, summary: &Summary) {
     block.section("End-to-End Latency");
+    block.line("Percentiles are of a:", closed_loop(summary));
     block.distribution(summary, metric::E2E, "E2E Latency", MS);
     block.distribution(summary, metric::E2E, "Latency", SECONDS);
     block.section("Time to First Token");
@@ -125,6 +134,12 @@ fn latencies(block: &mut Block, summary: &Summary) {
     block.distribution(summary, metric::TPOT, "TPOT", MS);
     block.section("Inter-token Latency");
     block.distribution(summary, metric::ITL, "ITL", MS);
+}
+
+/// What percentiles of a closed loop are to be read with.
+fn closed_loop(summary: &Summary) -> Option<&'static str> {
+    let is_closed = summary.run.r#loop == Loop::Closed;
+    is_closed.then_some("closed loop, where slow periods get fewer requests")
 }
 
 fn goodput(block: &mut Block, summary: &Summary) {

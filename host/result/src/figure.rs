@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Metric, Unit};
-use crate::summary::{Distribution, Summary, percentile_name};
+use crate::summary::{Distribution, Summary, percentile_name, server};
 use model::nearest;
 
 /// The name of a figure.
@@ -66,7 +66,7 @@ pub struct Whole {
 use Better::{Higher, Lower, Neither};
 
 /// Every figure of the run as a whole.
-pub static WHOLE: [Whole; 20] = [
+pub static WHOLE: [Whole; 24] = [
     whole("requests.total", "Requests", "", Neither, |s| {
         Some(s.requests.total as f64)
     }),
@@ -148,6 +148,27 @@ pub static WHOLE: [Whole; 20] = [
         Neither,
         |s| s.throughput.due_requests_per_s,
     ),
+    whole(
+        "throughput.drain-share",
+        "Share of the duration after the last request was sent",
+        "",
+        Neither,
+        |s| s.throughput.drain_share,
+    ),
+    whole(
+        "arrivals.due-gap-cv",
+        "Coefficient of variation of the gaps as due",
+        "",
+        Neither,
+        |s| s.arrivals?.due_gap_cv,
+    ),
+    whole(
+        "arrivals.sent-gap-cv",
+        "Coefficient of variation of the gaps as sent",
+        "",
+        Neither,
+        |s| s.arrivals?.sent_gap_cv,
+    ),
     whole("concurrency.mean", "Concurrency", "", Neither, |s| {
         s.concurrency.mean
     }),
@@ -179,6 +200,9 @@ pub static WHOLE: [Whole; 20] = [
         Higher,
         |s| s.goodput.as_ref()?.output_tokens_per_s,
     ),
+    whole("server.preemptions", "Server preemptions", "", Lower, |s| {
+        s.server.as_ref()?.counted(server::Figure::Preemptions)
+    }),
 ];
 
 const fn whole(

@@ -4,6 +4,7 @@
 
 mod client;
 mod course;
+mod load;
 mod rules;
 mod server;
 mod tokens;
@@ -63,6 +64,8 @@ findings! {
     RateNotReached = "rate-not-reached", rules::rate_not_reached;
     /// The server answered at a lower rate than requests were offered.
     Overloaded = "overloaded", rules::overloaded;
+    /// Requests were sent with other gaps than planned.
+    ArrivalsChanged = "arrivals-changed", load::arrivals_changed;
     /// This machine ran out of file descriptors or ports.
     ClientLimits = "client-limits", client::limits;
     /// A plugin failed.
@@ -111,12 +114,18 @@ findings! {
     ServerCountsDisagree = "server-counts-disagree", server::disagrees;
     /// The server had prompt tokens in its prefix cache.
     WarmCache = "warm-cache", server::warm_cache;
+    /// The server put requests back that it had begun.
+    Preempted = "preempted", server::preempted;
     /// A figure drifted over the steady window.
     Drift = "drift", course::drift;
     /// Throughput oscillated with a period.
     Swing = "swing", course::swing;
     /// There is no steady state.
     NotSteady = "not-steady", course::not_steady;
+    /// Requests were sent for little longer than one takes.
+    ShortRun = "short-run", load::short_run;
+    /// Throughput over the run is lower than that of its steady window, because the run drains.
+    LongDrain = "long-drain", load::long_drain;
     /// Chunks of replies that were generated one after the other arrived together.
     BufferedReplies = "buffered-replies", client::buffered_replies;
     /// It is unknown whether some requests met an objective.

@@ -3,7 +3,7 @@
 //!
 //! It reads the exchanges twice and keeps none: `survey` finds when the measurement began and what
 //! was in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the first
-//! pass and not at all during the second.
+//! pass, by 24 in runs that offer a rate, and not at all during the second.
 //!
 //! The result does not depend on the order of the exchanges, so the records of several load
 //! generators can be merged and summarised as one run. `metric` defines the metrics, `finding`
@@ -41,7 +41,7 @@ pub use backlog::Backlog;
 pub use client::Client;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS};
-pub use facts::{Damage, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
+pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use goodput::{Attainment, Goodput};
 pub use server::Server;
@@ -73,6 +73,9 @@ pub struct Summary {
     pub tokens: Tokens,
     /// Throughput.
     pub throughput: Throughput,
+    /// How evenly requests were due and sent; absent if the plan offers no rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// How many requests were in flight.
     pub concurrency: Concurrency,
     /// How many requests met the run's objectives; absent if the run has none.
@@ -244,6 +247,26 @@ pub struct Throughput {
     /// Requests due per second: `(due - 1) / (last due - first due)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_requests_per_s: Option<f64>,
+    /// Share of the duration that passed after the last request was sent, while the server drained.
+    /// Throughput over the run includes this time. Absent if all requests were due at once and in flight
+    /// at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_share: Option<f64>,
+}
+
+/// How evenly requests were due and sent: the coefficient of variation (standard deviation divided by
+/// mean) of the gaps between successive instants, over the requests that were sent. It is 0 for even
+/// gaps, 1 for a Poisson process, and more for bursts. Requests that failed before they were sent would
+/// change it without any lateness, so they are left out of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Arrivals {
+    /// Of the gaps between the times at which they were due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_gap_cv: Option<f64>,
+    /// Of the gaps between the times at which they were sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_gap_cv: Option<f64>,
 }
 
 /// How many requests were in flight.
@@ -337,7 +360,7 @@ impl Summary {
         E: Borrow<Exchange>,
         I: Iterator<Item = Result<E, X>>,
     {
-        let mut survey = survey::Survey::default();
+        let mut survey = survey::Survey::of(&facts.run);
         for exchange in open()? {
             survey.add(exchange?.borrow());
         }

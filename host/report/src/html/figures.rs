@@ -7,7 +7,7 @@ use crate::charts::Shown;
 use crate::view::Group;
 use result::metric;
 use result::stats::{Figures, Ranked};
-use result::summary::{Basis, Bounds, Distribution, Summary};
+use result::summary::{Basis, Bounds, Distribution, Loop, Summary};
 
 /// The headline metrics, with their common names.
 pub(super) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
@@ -121,6 +121,7 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
                 .map(|bounds| format!(" ({})", between(bounds)));
             format!("P99 {} ms{}", significant(p99, 4), sure.unwrap_or_default())
         });
+        let is_closed = summary.run.r#loop == Loop::Closed;
         tile(
             &format!("{label}, median"),
             Some(name),
@@ -131,6 +132,7 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
                     .and_then(|sure| sure.median)
                     .map(|bounds| format!("95 %: {} ms", between(bounds))),
                 p99,
+                is_closed.then(|| "of a closed loop: slow periods get fewer requests".to_owned()),
             ],
         );
     }

@@ -43,6 +43,29 @@ fn digests_are_written_as_policies_take_them() {
     }
 }
 
+/// Also of runs from before it was said: their plan says it.
+#[test]
+fn percentiles_of_a_closed_loop_are_called_that() {
+    let exchanges = exchanges(60, 0);
+    let mut run = run_of("one", &exchanges);
+    let mut drawn = |arrival| {
+        run.reported.plan.load.arrival = serde_json::from_value(arrival).unwrap();
+        let facts = folder::facts(&run.reported.plan, Default::default(), false);
+        run.reported.summary = result::summary::Summary::of(&facts, &exchanges);
+        let name = run.reported.summary.run.r#loop.name();
+        let text = crate::text::text(&run.reported.summary);
+        let lines = text
+            .matches("closed loop, where slow periods get fewer requests")
+            .count();
+        let tiles = page_of(std::slice::from_ref(&run));
+        (name, lines, tiles.matches("of a closed loop").count())
+    };
+    let closed = serde_json::json!({ "model": "closed", "concurrency": 4 });
+    assert_eq!(drawn(closed), ("closed", 1, 4));
+    let burst = serde_json::json!({ "model": "inf" });
+    assert_eq!(drawn(burst), ("open", 0, 0));
+}
+
 #[test]
 fn a_page_says_what_was_measured_and_is_the_same_every_time() {
     let run = || run_of("one", &exchanges(60, 0));

@@ -1,6 +1,6 @@
 //! The rules: each checks one thing in a summary and may return a finding. This module has the rules
 //! on the load and the figures; `client` has those on this client and `vitals` those on its processor,
-//! `tokens` those on token counts, `server` those on the server's own metrics, and `course` those on
+//! `tokens` those on token counts, `load` those on how the load was offered, `server` those on the server's own metrics, and `course` those on
 //! how figures changed over the run.
 
 use super::{Finding, Id, Severity};

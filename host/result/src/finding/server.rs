@@ -1,5 +1,5 @@
-//! Rules on the server's own metrics: do its counts agree with ours, and did it have the prompts in its
-//! cache already?
+//! Rules on the server's own metrics: do its counts agree with ours, did it have the prompts in its
+//! cache already, and was its cache large enough?
 
 use super::{Finding, Id, Severity};
 use crate::summary::server::Figure;
@@ -39,6 +39,20 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
         ),
         why: "the server does not compute cached tokens: time to first token and input throughput benefit from a cache that may be left over from another run, or from prompts that resemble each other".into(),
         advice: "unless prompts share a prefix on purpose, flush the cache before the measurement (--flush-cache) or use another --seed; otherwise publish this share together with the result".into(),
+    })
+}
+
+pub(super) fn preempted(summary: &Summary) -> Option<Finding> {
+    let preemptions = summary.server.as_ref()?.counted(Figure::Preemptions)?;
+    let per_request = preemptions / summary.requests.successful.max(1) as f64;
+    (preemptions > 0.0).then(|| Finding {
+        id: Id::Preempted,
+        severity: Severity::Note,
+        seen: format!(
+            "the server preempted requests {preemptions} times, {per_request:.2} times per answered request"
+        ),
+        why: "its KV cache was too small for the load: preempted requests are computed again or swapped, which costs throughput and makes long gaps between tokens".into(),
+        advice: "lower the load, cap what the server runs at once, or give it more memory for the KV cache; otherwise publish this number together with the result".into(),
     })
 }
 

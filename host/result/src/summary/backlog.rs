@@ -24,7 +24,8 @@ pub struct Backlog {
     /// In the fourth quarter.
     pub fourth_quarter: f64,
     /// The growth from one to the other that chance explains. With d requests due in the half of the time between the
-    /// two, it is the larger of 3 √d and 2 % of d.
+    /// two, it is the larger of 3 c √d and 2 % of d, where c is the coefficient of variation of the gaps between due times,
+    /// and at least 1.
     pub chance: f64,
 }
 
@@ -46,6 +47,8 @@ pub(super) struct Waiting {
     length: u64,
     /// What never ended waited to the end of the run.
     end: Nanos,
+    /// The coefficient of variation of the gaps between due times: 1 for a Poisson process.
+    burstiness: f64,
     requests: u64,
     /// Nanoseconds of waiting in the second and in the fourth quarter, summed.
     waited: [u128; 2],
@@ -59,7 +62,8 @@ impl Waiting {
         (length > 3).then_some(Waiting {
             from,
             length,
-            end: surveyed.end.max(to),
+            end: surveyed.last_end.map_or(to, |end| end.max(to)),
+            burstiness: surveyed.arrivals.and_then(|of| of.due_gap_cv).unwrap_or(1.0),
             requests: 0,
             waited: [0; 2],
         })
@@ -88,7 +92,8 @@ impl Waiting {
         Backlog {
             second_quarter,
             fourth_quarter,
-            chance: (CHANCE * due.sqrt()).max(SMALL * due),
+            // An engine's own chance remains where requests come evenly.
+            chance: (CHANCE * self.burstiness.max(1.0) * due.sqrt()).max(SMALL * due),
         }
     }
 }

@@ -14,6 +14,16 @@ use model::plugin::Kind;
 use model::plugin::Limits;
 use model::units::Nanos;
 
+model::words! {
+    /// Whether the server's speed decides when requests come.
+    pub enum Loop {
+        /// Requests come when the plan says, whatever the server does.
+        Open = "open",
+        /// Each user asks again after the last answer, so that a slow server gets fewer requests.
+        Closed = "closed",
+    }
+}
+
 /// The parts of the plan that affect how the run's figures are computed and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -22,6 +32,9 @@ pub struct Run {
     pub backend: String,
     /// How requests become due, in words: `all at once`, `poisson`, `trace`.
     pub arrival: String,
+    /// Whether users wait for answers before they ask again. In a closed loop, percentiles of latency have
+    /// fewer samples of slow periods than of fast ones.
+    pub r#loop: Loop,
     /// Mean requests per second that the plan offers; absent if requests do not follow a rate
     /// (all at once, or each when a slot is free).
     #[serde(default, skip_serializing_if = "Option::is_none")]

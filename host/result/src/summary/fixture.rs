@@ -9,7 +9,7 @@ use model::exchange::{
     Event, Events, Exchange, FailureClass, Kind, Outcome, Phase, SampleFacts, Usage,
 };
 use model::units::Nanos;
-use result::summary::{Run, RunFacts};
+use result::summary::{Loop, Run, RunFacts};
 
 pub(crate) fn ms(milliseconds: u64) -> Nanos {
     Nanos(milliseconds * 1_000_000)
@@ -20,6 +20,7 @@ pub(crate) fn facts() -> RunFacts {
     RunFacts::from(Run {
         backend: "openai".into(),
         arrival: "all at once".into(),
+        r#loop: Loop::Open,
         request_rate: None,
         even_rate: false,
         max_in_flight: None,

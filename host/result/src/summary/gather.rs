@@ -181,6 +181,11 @@ impl<'a> Gather<'a> {
             .map(|(i, o)| i.saturating_add(o));
         let whole_second = duration.is_some_and(|seconds| seconds >= 1.0);
         let peak = self.load.peak_tokens().filter(|_| whole_second);
+        let (last_sent, last_end) = (self.load.sent.last(), self.surveyed.last_end);
+        let at_once = self.load.due.at_once() && self.surveyed.peak >= Some(requests.sent);
+        let drain = last_sent.zip(last_end).filter(|_| !at_once);
+        let drain = drain.map(|(sent, end)| end.since(sent).as_secs_f64());
+        let drain_share = drain.zip(duration).map(|(drain, seconds)| drain / seconds);
         let throughput = Throughput {
             duration_s: duration,
             requests_per_s: per_s(requests.successful),
@@ -190,6 +195,7 @@ impl<'a> Gather<'a> {
             peak_output_tokens_per_s: peak.map(|tokens| tokens as f64),
             sent_requests_per_s: self.load.sent.per_second(),
             due_requests_per_s: self.load.due.per_second(),
+            drain_share,
         };
         let mean = |seconds: f64| duration.map(|duration| seconds / duration);
         let concurrency = Concurrency {
@@ -218,6 +224,7 @@ impl<'a> Gather<'a> {
             thresholds: Vec::new(),
             tokens,
             throughput,
+            arrivals: self.surveyed.arrivals,
             concurrency,
             goodput: (self.judged).map(|judged| judged.finish(requests.total, duration)),
             steady_state: self.steady.map(|found| match found {

@@ -34,6 +34,16 @@ impl Instants {
         self.ends = Some((first.min(at), last.max(at)));
     }
 
+    /// The last of them.
+    pub(super) fn last(&self) -> Option<Nanos> {
+        self.ends.map(|(_, last)| last)
+    }
+
+    /// Whether they are all the same.
+    pub(super) fn at_once(&self) -> bool {
+        self.ends.is_none_or(|(first, last)| first == last)
+    }
+
     /// `(count - 1) / (last - first)`; `None` if that is not a rate.
     pub(super) fn per_second(&self) -> Option<f64> {
         let (first, last) = self.ends?;
@@ -92,5 +102,60 @@ impl Load {
         self.current.1 = 0;
         let most = self.tokens.values().copied().max();
         most.filter(|tokens| *tokens > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::summary::{Summary, fixture};
+    use model::exchange::Exchange;
+    use model::exchange::Kind::{End, Text};
+
+    /// Requests due at these milliseconds, sent so much later, and answered after a tenth of a second.
+    fn run(due: &[u64], late: impl Fn(u64) -> u64) -> Vec<Exchange> {
+        let requests = due.iter().zip(0u64..);
+        let requests = requests.map(|(due, index)| {
+            let sent = due + late(index);
+            let events = [(sent + 50, Text, None, 3), (sent + 100, End, None, 0)];
+            let mut exchange = fixture::reply(index, sent, &events);
+            exchange.due = fixture::ms(*due);
+            exchange
+        });
+        requests.collect()
+    }
+
+    #[test]
+    fn the_drain_is_the_time_after_the_last_request() {
+        let share = |run: &[Exchange]| {
+            let summary = Summary::of(&fixture::facts(), run);
+            summary.throughput.drain_share
+        };
+        assert_eq!(share(&run(&[1000, 1900], |_| 0)), Some(0.1));
+        // A burst has no time in which requests are sent, unless a cap spreads it.
+        assert_eq!(share(&run(&[1000; 3], |index| index)), None);
+        assert_eq!(share(&run(&[1000; 3], |index| 200 * index)), Some(0.2));
+        assert_eq!(share(&[]), None);
+    }
+
+    #[test]
+    fn gaps_vary_as_due_and_as_sent() {
+        let mut facts = fixture::facts();
+        let even: Vec<u64> = (0..5).map(|index| 1000 + 100 * index).collect();
+        let pairs = run(&even, |index| index % 2 * 50);
+        assert_eq!(Summary::of(&facts, &pairs).arrivals, None, "no rate");
+        facts.run.request_rate = Some(10.0);
+        let varies = |run: &[Exchange]| {
+            let arrivals = Summary::of(&facts, run).arrivals.unwrap();
+            (arrivals.due_gap_cv, arrivals.sent_gap_cv)
+        };
+        // Gaps of 150 and 50 ms in turn: the deviation is half of the mean.
+        assert_eq!(varies(&pairs), (Some(0.0), Some(0.5)));
+        // What was not sent leaves no longer gap in one of the two.
+        let mut thinned = pairs.clone();
+        thinned[1].sent = None;
+        thinned[3].sent = None;
+        assert_eq!(varies(&thinned), (Some(0.0), Some(0.0)));
+        assert_eq!(varies(&run(&[1000, 1100], |_| 0)), (None, None));
+        assert_eq!(varies(&run(&[1000; 4], |_| 0)), (None, None));
     }
 }

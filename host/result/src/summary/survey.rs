@@ -2,12 +2,13 @@
 //! requests were in flight, and in which window that was steady. The second pass needs these.
 //!
 //! Keeps 16 bytes per request during the pass: the peak of requests in flight comes from a sweep
-//! over their start and end times in order, and so does the number of independent loads.
+//! over their start and end times in order, and so does the number of independent loads. If the plan offers a rate, 8
+//! bytes more, for the gaps between due times.
 
 use std::collections::BTreeMap;
 
 use super::steady::{Offered, Span, steady};
-use super::{Run, SteadyState, Window};
+use super::{Arrivals, Run, SteadyState, Window};
 use crate::stats::blocks::{Layout, design_effect_of};
 use crate::stats::interval::Loads;
 use model::exchange::{Exchange, Phase};
@@ -25,6 +26,8 @@ pub(super) struct Survey {
     /// When requests were sent, and when they ended; of each that took any time.
     starts: Vec<Nanos>,
     ends: Vec<Nanos>,
+    /// When the same requests were due, if the plan offers a rate.
+    dues: Option<Vec<Nanos>>,
     in_flight: u128,
     /// Requests of the measurement, and the lowest and the highest index among them.
     requests: u64,
@@ -37,8 +40,6 @@ pub(super) struct Surveyed {
     pub(super) seen: usize,
     /// When the measurement began.
     pub(super) origin: Nanos,
-    /// When the last exchange ended.
-    pub(super) end: Nanos,
     /// When the first and the last request were due.
     pub(super) due: Option<(Nanos, Nanos)>,
     /// Seconds from there to the end of the last exchange; `None` if nothing ended.
@@ -53,9 +54,21 @@ pub(super) struct Surveyed {
     pub(super) layout: Option<Layout>,
     /// What the run shows of its loads, where the number in flight varies.
     pub(super) loads: Option<Loads>,
+    /// When the last exchange ended.
+    pub(super) last_end: Option<Nanos>,
+    /// How evenly requests were due and sent, if the plan offers a rate.
+    pub(super) arrivals: Option<Arrivals>,
 }
 
 impl Survey {
+    /// Has seen nothing of this run.
+    pub(super) fn of(run: &Run) -> Self {
+        Survey {
+            dues: run.request_rate.map(|_| Vec::new()),
+            ..Survey::default()
+        }
+    }
+
     pub(super) fn add(&mut self, exchange: &Exchange) {
         self.seen += 1;
         if exchange.phase == Phase::Warmup {
@@ -75,6 +88,9 @@ impl Survey {
         if let Some((sent, end)) = exchange.sent.zip(end).filter(|(sent, end)| end > sent) {
             self.starts.push(sent);
             self.ends.push(end);
+            if let Some(dues) = &mut self.dues {
+                dues.push(due);
+            }
             self.in_flight += u128::from(end.since(sent).0);
         }
     }
@@ -89,9 +105,14 @@ impl Survey {
         let began = |first: Nanos| first.since(run.first_due);
         self.starts.sort_unstable();
         self.ends.sort_unstable();
-        let origin = run
-            .measure_start
-            .or(self.due.map(|(first, _)| began(first)));
+        let arrivals = self.dues.map(|mut dues| {
+            dues.sort_unstable();
+            Arrivals {
+                due_gap_cv: gap_cv(&dues),
+                sent_gap_cv: gap_cv(&self.starts),
+            }
+        });
+        let origin = run.measure_start.or(self.due.map(|(first, _)| began(first)));
         let origin = origin.unwrap_or_default();
         let seconds = self.last_end.map(|end| end.since(origin).as_secs_f64());
         let duration = seconds.filter(|seconds| *seconds > 0.0);
@@ -111,14 +132,28 @@ impl Survey {
             loads: layout.and_then(|layout| flights.loads(layout)),
             seen: self.seen,
             origin,
-            end: self.last_end.unwrap_or(origin),
             due: self.due,
             duration,
             peak,
             in_flight_seconds: self.in_flight as f64 / SECOND,
             steady,
+            last_end: self.last_end,
+            arrivals,
         }
     }
+}
+
+/// The coefficient of variation of the gaps between instants in order; `None` with fewer than two gaps, or
+/// if all instants are the same.
+fn gap_cv(instants: &[Nanos]) -> Option<f64> {
+    let (first, last) = (instants.first()?, instants.last()?);
+    let gaps = instants.len() as f64 - 1.0;
+    let mean = last.since(*first).0 as f64 / gaps;
+    let squares = instants.windows(2).map(|pair| {
+        let off = pair[1].since(pair[0]).0 as f64 - mean;
+        off * off
+    });
+    (gaps >= 2.0 && mean > 0.0).then(|| (squares.sum::<f64>() / gaps).sqrt() / mean)
 }
 
 /// When requests were sent and when they ended, each in order.

@@ -1,7 +1,8 @@
 //! Findings on the load that was offered, on what kept it from being offered, and on its course.
 
 use super::*;
-use crate::summary::fixture;
+use crate::summary::server::{Figure, Told};
+use crate::summary::{Loop, Server, fixture};
 
 #[test]
 fn a_rate_that_was_not_reached() {
@@ -131,4 +132,111 @@ fn throughput_that_swings() {
 fn a_run_too_short_to_be_steady() {
     let short = after(|_, run| run.truncate(60));
     assert!(short.contains(&(Id::NotSteady, Severity::Note)));
+}
+
+/// The findings on 200 requests due every 15 ms, of which every other one is sent so much later.
+fn in_pairs(late: u64, rate: Option<f64>) -> Vec<Id> {
+    let run = (0..200).map(|index| {
+        let due = 1000 + 15 * index;
+        let sent = due + index % 2 * late;
+        let events = [
+            (sent + 5, Text, None, 3),
+            (sent + 9, Text, None, 3),
+            (sent + 9, End, None, 0),
+        ];
+        let mut exchange = reply(index, sent, &events);
+        (exchange.due, exchange.usage) = (ms(due), output_usage(2));
+        exchange
+    });
+    let mut facts = fixture::facts();
+    facts.run.request_rate = rate;
+    let findings = Summary::of(&facts, run.collect::<Vec<_>>()).findings;
+    findings.iter().map(|finding| finding.id).collect()
+}
+
+#[test]
+fn arrivals_that_were_changed() {
+    let rate = Some(1000.0 / 15.0);
+    // The gaps vary as much, but no request is later than a punctual client's.
+    assert!(!in_pairs(10, rate).contains(&Id::ArrivalsChanged));
+    assert!(in_pairs(11, rate).contains(&Id::ArrivalsChanged));
+    assert!(!in_pairs(11, None).contains(&Id::ArrivalsChanged));
+    // All are late by as much.
+    let all_late = after(|facts, run| {
+        facts.run.request_rate = Some(1000.0 / 150.0);
+        run.iter_mut()
+            .for_each(|exchange| exchange.due = Nanos(exchange.due.0 - ms(100).0));
+    });
+    assert_eq!(all_late, [(Id::SendLag, Severity::Suspect)]);
+}
+
+#[test]
+fn a_run_that_is_short_for_its_answers() {
+    // Requests are sent for 14.85 s.
+    let found = |rate, loops, took: u64| {
+        let found = after(move |facts, run| {
+            (facts.run.request_rate, facts.run.r#loop) = (rate, loops);
+            for exchange in run {
+                exchange.events.at[2] = exchange.sent.unwrap() + ms(took);
+                exchange.ended = Some(exchange.events.at[2]);
+            }
+        });
+        found.contains(&(Id::ShortRun, Severity::Note))
+    };
+    let rate = Some(1000.0 / 150.0);
+    assert!(!found(rate, Loop::Open, 1480));
+    assert!(found(rate, Loop::Open, 1490));
+    assert!(found(None, Loop::Closed, 1490));
+    assert!(
+        !found(None, Loop::Open, 1490),
+        "a burst takes as long as it takes"
+    );
+}
+
+#[test]
+fn a_run_that_drains_for_long() {
+    let found = |longest: u64| {
+        let mut run: Vec<Exchange> = (0..80)
+            .map(|index| {
+                let sent = 1000 + index / 4 * 1000;
+                // The last answer ends so many seconds after the others.
+                let took = if index == 79 {
+                    1000 * (1 + longest)
+                } else {
+                    1000
+                };
+                let events = [(sent + 10, Text, None, 3), (sent + took, Text, None, 3)];
+                reply(index, sent, &events)
+            })
+            .collect();
+        run.iter_mut()
+            .for_each(|exchange| exchange.usage = output_usage(100));
+        let findings = Summary::of(&fixture::facts(), &run).findings;
+        let drain = findings
+            .into_iter()
+            .find(|finding| finding.id == Id::LongDrain);
+        drain.map(|finding| (finding.severity, finding.seen))
+    };
+    assert_eq!(found(0), None);
+    let (severity, seen) = found(5).unwrap();
+    assert_eq!(severity, Severity::Note);
+    assert_eq!(
+        seen,
+        "output throughput is 320.00 tokens per second over the run and 397.50 in its steady window; 24 % of the run passed after the last request was sent"
+    );
+}
+
+#[test]
+fn a_server_that_preempts() {
+    let counted = |times: f64| {
+        after(move |facts, _| {
+            let mut told = Told::since("http://a".into(), [(Figure::Preemptions, 2.0)].into());
+            told.until([(Figure::Preemptions, 2.0 + times)].into());
+            facts.server = Some(Server {
+                targets: vec![told],
+            });
+        })
+    };
+    assert_eq!(counted(0.0), []);
+    assert_eq!(counted(3.0), [(Id::Preempted, Severity::Note)]);
 }

@@ -1,0 +1,96 @@
+//! Rules on how the load was offered: was it as planned, and long enough that filling and draining the
+//! server do not dominate the figures?
+
+use super::{Finding, Id, Severity};
+use crate::metric;
+use crate::summary::{Distribution, Loop, SteadyState, Summary};
+
+/// How much less the run's output throughput may be than that of its steady window, as a share of it.
+const APART: f64 = 0.05;
+
+/// Share of the duration spent draining from which that is what lowers throughput.
+const DRAINS: f64 = 0.05;
+
+pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
+    let Some(SteadyState::Window(window)) = &summary.steady_state else {
+        return None;
+    };
+    let steady = window.output_tokens_per_s?;
+    let whole = summary.throughput.output_tokens_per_s?;
+    let drain = summary.throughput.drain_share?;
+    (drain > DRAINS && whole < (1.0 - APART) * steady).then(|| Finding {
+        id: Id::LongDrain,
+        severity: Severity::Note,
+        seen: format!(
+            "output throughput is {whole:.2} tokens per second over the run and {steady:.2} in its steady window; {:.0} % of the run passed after the last request was sent",
+            drain * 100.0
+        ),
+        why: "throughput over the run includes the time in which requests finish and none follow, so it depends on the length of the run".into(),
+        advice: "quote the throughput of the steady window, or run longer".into(),
+    })
+}
+
+/// How many times the longest answers' duration requests should be sent for. The server fills and drains for
+/// about one such time each, so with ten, at least eight parts in ten of the requests see it at full load.
+const TIMES: f64 = 10.0;
+
+pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
+    let rate = summary.run.request_rate;
+    if rate.is_none() && summary.run.r#loop == Loop::Open {
+        return None;
+    }
+    let p99 = summary.metric(metric::E2E)?.percentile(99.0)? / 1000.0;
+    let per_second = summary.throughput.sent_requests_per_s?;
+    let sending = summary.requests.sent.saturating_sub(1) as f64 / per_second;
+    let enough = TIMES * p99;
+    (sending < enough).then(|| Finding {
+        id: Id::ShortRun,
+        severity: Severity::Note,
+        seen: format!(
+            "requests were sent for {sending:.2} s, and P99 of the E2E latency is {p99:.2} s"
+        ),
+        why: "the server spends about one such latency filling and another draining, so the figures of a short run are largely those of a server that is not yet or no longer loaded".into(),
+        advice: format!(
+            "send requests for at least {enough:.0} s, ten times that latency: at this rate, {:.0} requests",
+            (enough * per_second).ceil()
+        ),
+    })
+}
+
+/// Requests needed to compare two patterns of arrivals.
+const MANY: u64 = 100;
+
+/// How much the coefficients of variation may differ: by so much, and by so much of the planned one. Gaps
+/// that differ by less load a queue alike: its waiting time grows with the sum of the squares of this
+/// coefficient and that of the service (Kingman's formula), and a tenth changes that little.
+const VARIES: f64 = 0.1;
+
+/// Lateness up to which a client is punctual, in milliseconds: less than a step of most engines, and what
+/// `send-lag` accepts. Gaps of a millisecond vary much if each request is a fraction of one late, and no
+/// server sees that; so without later requests, the pattern counts as kept.
+const PUNCTUAL: f64 = 10.0;
+
+pub(super) fn arrivals_changed(summary: &Summary) -> Option<Finding> {
+    let arrivals = summary.arrivals?;
+    let (due, sent) = (arrivals.due_gap_cv?, arrivals.sent_gap_cv?);
+    let p99 = |name| {
+        summary
+            .metric(name)
+            .and_then(|of: &Distribution| of.percentile(99.0))
+    };
+    let late = p99(metric::SEND_LAG)?.max(p99(metric::QUEUE).unwrap_or(0.0));
+    let differs = (sent - due).abs() > VARIES + VARIES * due;
+    (summary.requests.sent >= MANY && differs && late > PUNCTUAL).then(|| Finding {
+        id: Id::ArrivalsChanged,
+        severity: Severity::Suspect,
+        seen: format!(
+            "the gaps between requests have a coefficient of variation of {sent:.2} as sent and {due:.2} as planned; P99 of the delay until they were sent is {late:.2} ms"
+        ),
+        why: if sent > due {
+            "the server saw more bursts than planned, and requests in a burst wait for each other: latency is longer than with the planned arrivals".into()
+        } else {
+            "the server saw fewer bursts than planned, so fewer requests waited for each other: latency is shorter than with the planned arrivals".into()
+        },
+        advice: "check whether the cap on requests in flight or this machine held requests back; raise the cap, lower the rate, or split the load across several machines".into(),
+    })
+}
