@@ -71,7 +71,7 @@ pub fn header(out: &mut impl Write) -> io::Result<()> {
     let metrics = metric::single().map(|(metric, _)| match metric.unit {
         Unit::Milliseconds => format!("{}-ms", metric.name),
         Unit::TokensPerSecond => format!("{}-tok-s", metric.name),
-        Unit::Tokens | Unit::TokensPerEvent => metric.name.to_owned(),
+        Unit::Tokens | Unit::TokensPerEvent | Unit::Share => metric.name.to_owned(),
     });
     let names = BEFORE
         .map(str::to_owned)
@@ -88,7 +88,8 @@ pub fn header(out: &mut impl Write) -> io::Result<()> {
 pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::Result<()> {
     let measured = exchange.phase == Phase::Measure;
     let retokenized = facts.retokenized.get(exchange.index).filter(|_| measured);
-    let reading = Reading::new(exchange, facts.run.streamed, retokenized);
+    let run = &facts.run;
+    let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
     let (outcome, reason, message) = match &exchange.outcome {
         Outcome::Ok => ("ok", None, ""),
         Outcome::Failed {
@@ -116,7 +117,7 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
     for (metric, measure) in metric::single() {
         row.cell(measure(&reading).map(|value| match metric.unit {
             Unit::Tokens => format!("{value}"),
-            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent => {
+            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent | Unit::Share => {
                 format!("{value:.6}")
             }
         }));

@@ -12,15 +12,17 @@
 
 mod padded;
 pub mod sglang;
+mod steady;
 pub mod vllm;
 
 use std::fmt::{Display, Write};
 
 use super::plain;
 use model::exchange::FailureClass;
+use result::figure::mirrored;
 use result::metric;
 use result::summary::server::Figure;
-use result::summary::{Counted, Distribution, Loop, SteadyState, Summary, Window};
+use result::summary::{Counted, Distribution, Loop, Summary};
 
 /// The column of the values, minus one.
 const LABELS: usize = 40;
@@ -39,7 +41,7 @@ pub fn text(summary: &Summary) -> String {
     block.distribution(summary, metric::QUEUE, "Queueing", MS);
     block.line("Requests held back by the cap:", summary.requests.held_back);
     goodput(&mut block, summary);
-    steady_state(&mut block, summary);
+    steady::state(&mut block, summary);
     confidence(&mut block, summary);
     tokens(&mut block, summary);
     client(&mut block, summary);
@@ -134,6 +136,17 @@ fn latencies(block: &mut Block, summary: &Summary) {
     block.distribution(summary, metric::TPOT, "TPOT", MS);
     block.section("Inter-token Latency");
     block.distribution(summary, metric::ITL, "ITL", MS);
+    block.section("Speed of One User");
+    let unit = " (tok/s)";
+    if let Some(speed) = summary.metric(metric::OUTPUT_SPEED) {
+        block.figure(&format!("Mean Output Speed{unit}:"), Some(speed.mean));
+        block.figure(&format!("Median Output Speed{unit}:"), Some(speed.median));
+        // Those of the slowest users: above the median are the luckiest ones.
+        for percent in mirrored(&summary.run.percentiles) {
+            let label = format!("P{percent} Output Speed{unit}:");
+            block.figure(&label, speed.percentile(percent));
+        }
+    }
 }
 
 /// What percentiles of a closed loop are to be read with.
@@ -155,52 +168,9 @@ fn goodput(block: &mut Block, summary: &Summary) {
         block.figure(&label, percent(of.attainment));
     }
     block.figure("Output token goodput (tok/s):", goodput.output_tokens_per_s);
-}
-
-fn steady_state(block: &mut Block, summary: &Summary) {
-    block.section("Steady State");
-    let window = match &summary.steady_state {
-        None => return,
-        Some(SteadyState::Absent(reason)) => {
-            return block.prose(&format!("none: {reason}"));
-        }
-        Some(SteadyState::Window(window)) => window,
-    };
-    let Window {
-        at_least, plateau, ..
-    } = **window;
-    block.line(
-        "Steady with in flight:",
-        Some(format!("{at_least} of {plateau} or more")),
-    );
-    block.line(
-        "Steady from, to (s):",
-        Some(format!("{:.2}, {:.2}", window.from_s, window.to_s)),
-    );
-    block.line("Steady requests, ended:", Some(window.ended));
-    block.line("Steady requests, sent:", Some(window.sent));
-    block.figure("Steady concurrency:", Some(window.mean_in_flight));
-    block.figure(
-        "Steady request throughput (req/s):",
-        Some(window.requests_per_s),
-    );
-    block.figure(
-        "Steady output throughput (tok/s):",
-        window.output_tokens_per_s,
-    );
-    for (name, label) in [
-        (metric::TTFT, "TTFT"),
-        (metric::TPOT, "TPOT"),
-        (metric::ITL, "ITL"),
-    ] {
-        if let Some(distribution) = window.metrics.get(name) {
-            block.figure(
-                &format!("Steady mean {label} (ms):"),
-                Some(distribution.mean),
-            );
-            let p99 = distribution.percentile(99.0);
-            block.figure(&format!("Steady P99 {label} (ms):"), p99);
-        }
+    if let Some(stalls) = summary.metric(metric::STALL_SHARE) {
+        block.figure("Mean Stall Share (%):", percent(Some(stalls.mean)));
+        block.figure("P99 Stall Share (%):", percent(stalls.percentile(99.0)));
     }
 }
 

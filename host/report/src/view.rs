@@ -143,7 +143,8 @@ impl<'a> Gather<'a> {
             return;
         }
         let retokenized = self.facts.retokenized.get(exchange.index);
-        let reading = Reading::new(exchange, self.facts.run.streamed, retokenized);
+        let run = &self.facts.run;
+        let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
         self.course
             .add(&reading, self.facts.run.max_in_flight.is_some());
         self.groups.add(&reading);

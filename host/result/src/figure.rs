@@ -247,7 +247,10 @@ impl Figure {
     /// The unit's symbol, empty for a share or a number.
     pub fn unit(&self) -> &'static str {
         match self {
-            Figure::Of(name, _) => metric::by_name(name).map_or("", |metric| metric.unit.symbol()),
+            Figure::Of(name, _) => match metric::by_name(name).map(|metric| metric.unit) {
+                None | Some(Unit::Share) => "",
+                Some(unit) => unit.symbol(),
+            },
             Figure::Whole(place) => WHOLE[*place].unit,
         }
     }
@@ -257,7 +260,7 @@ impl Figure {
         match self {
             Figure::Of(_, Statistic::Std) => Neither,
             Figure::Of(name, _) => match metric::by_name(name).map(|metric| metric.unit) {
-                Some(Unit::Milliseconds) => Lower,
+                Some(Unit::Milliseconds | Unit::Share) => Lower,
                 Some(Unit::TokensPerSecond) => Higher,
                 _ => Neither,
             },
@@ -337,6 +340,15 @@ impl FromStr for Figure {
             None => Err(unknown(text)),
         }
     }
+}
+
+/// The percentiles at the same distance from the other end, the highest first: P1 of P99. Rounded, because
+/// 100 - 99.9 is not 0.1.
+pub fn mirrored(percentiles: &[f64]) -> Vec<f64> {
+    let inner = percentiles.iter().filter(|p| **p > 0.0 && **p < 100.0);
+    inner
+        .map(|percent| ((100.0 - percent) * 1e9).round() / 1e9)
+        .collect()
 }
 
 /// That there is no such figure, and which was probably meant.

@@ -32,6 +32,8 @@ pub enum Unit {
     TokensPerSecond,
     /// Tokens to an event of the reply.
     TokensPerEvent,
+    /// A share, from 0 to 1.
+    Share,
 }
 
 impl Unit {
@@ -42,15 +44,17 @@ impl Unit {
             Unit::Tokens => "tokens",
             Unit::TokensPerSecond => "tok/s",
             Unit::TokensPerEvent => "tokens/event",
+            Unit::Share => "share",
         }
     }
 
     /// What a request that failed or was not sent counts as, where such requests count: infinitely slow,
-    /// or a speed of zero. Absent where no value is worse than another.
+    /// a speed of zero, or a share of one. Absent where no value is worse than another.
     pub fn worst(self) -> Option<f64> {
         match self {
             Unit::Milliseconds => Some(f64::INFINITY),
             Unit::TokensPerSecond => Some(0.0),
+            Unit::Share => Some(1.0),
             Unit::Tokens | Unit::TokensPerEvent => None,
         }
     }
@@ -60,7 +64,7 @@ impl Unit {
     pub fn scale(self) -> f64 {
         match self {
             Unit::Tokens => 1.0,
-            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent => 1e6,
+            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent | Unit::Share => 1e6,
         }
     }
 }
@@ -126,12 +130,14 @@ pub const QUEUE: &str = "queue";
 pub const CONNECTION_WAIT: &str = "connection-wait";
 /// How long bytes of a reply waited before they were read.
 pub(crate) const READ_LAG: &str = "read-lag";
+/// Share of the tokens that a reader at the objective's pace has to wait for.
+pub const STALL_SHARE: &str = "stall-share";
 /// The headline's speed of one user.
-pub(crate) const OUTPUT_SPEED: &str = "output-speed";
+pub const OUTPUT_SPEED: &str = "output-speed";
 
 use Measure::{One, Pooled};
 use Of::{Answered, Sent};
-use Unit::{Milliseconds, Tokens, TokensPerEvent, TokensPerSecond};
+use Unit::{Milliseconds, Share, Tokens, TokensPerEvent, TokensPerSecond};
 
 /// Every metric, in the order in which results list them.
 pub static CATALOGUE: &[Metric] = &[
@@ -294,6 +300,14 @@ pub static CATALOGUE: &[Metric] = &[
         equals: "the largest gap between chunks of a request, as used by SLOs on stutter",
         of: Answered,
         measure: One(|reading| reading.itl_max()),
+    },
+    Metric {
+        name: STALL_SHARE,
+        unit: Share,
+        definition: "tokens after the first that came later than the first token + k * limit, k = 1 for the second token, / (n - 1), n > 1; limit is the run's objective on tpot; tokens of an event as in itl-dealt; streamed replies only; absent without such an objective",
+        equals: "no other tool's; as 1 - the fluidity index of Etalon, but its deadlines move after each miss",
+        of: Answered,
+        measure: One(|reading| reading.stall_share()),
     },
     Metric {
         name: OUTPUT_SPEED,

@@ -44,6 +44,7 @@ pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS};
 pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use goodput::{Attainment, Goodput};
+pub use load::Arrivals;
 pub use server::Server;
 pub use steady::{SteadyState, Window};
 
@@ -252,21 +253,6 @@ pub struct Throughput {
     /// at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_share: Option<f64>,
-}
-
-/// How evenly requests were due and sent: the coefficient of variation (standard deviation divided by
-/// mean) of the gaps between successive instants, over the requests that were sent. It is 0 for even
-/// gaps, 1 for a Poisson process, and more for bursts. Requests that failed before they were sent would
-/// change it without any lateness, so they are left out of both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Arrivals {
-    /// Of the gaps between the times at which they were due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due_gap_cv: Option<f64>,
-    /// Of the gaps between the times at which they were sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent_gap_cv: Option<f64>,
 }
 
 /// How many requests were in flight.

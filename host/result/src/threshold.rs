@@ -309,6 +309,8 @@ mod tests {
                 "throughput.duration-s <= 2m",
                 "throughput.duration-s <= 120 s",
             ),
+            ("output-speed.p1 >= 20", "output-speed.p1 >= 20 tok/s"),
+            ("stall-share.mean <= 5%", "stall-share.mean <= 0.05"),
             ("verdict <= suspect", "verdict <= suspect"),
         ] {
             assert_eq!(threshold(text).to_string(), written);
@@ -411,6 +413,9 @@ mod tests {
         ] {
             assert_eq!(checked_of(text, 30, 10).held, held, "{text}");
         }
+        // Four tokens in 60 to 159 ms: the slowest has 25.2 a second, and P1 lies below 25.4.
+        let slowest = checked_of("output-speed.p1 >= 25.3", 0, 0);
+        assert!(slowest.held && slowest.seen < Some(25.4), "{slowest:?}");
         let speed = checked_of("output-speed.median >= 20", 60, 0);
         assert_eq!((speed.held, speed.seen), (false, Some(0.0)));
     }

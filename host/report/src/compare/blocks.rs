@@ -170,7 +170,8 @@ impl<'a> Cutting<'a> {
         let place = exchange.index / self.slices;
         let block = part(place, self.requests, self.blocks);
         let retokenized = self.facts.retokenized.get(exchange.index);
-        let reading = Reading::new(exchange, self.facts.run.streamed, retokenized);
+        let run = &self.facts.run;
+        let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
         let answered = exchange.is_ok();
         let good = answered && self.is_good(&reading);
         let counts = &mut self.counts[block];

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::chart::number::{count, fixed, percent, significant};
 use crate::charts::Shown;
 use crate::view::Group;
-use result::metric;
+use result::figure::mirrored;
+use result::metric::{self, Unit};
 use result::stats::{Figures, Ranked};
 use result::summary::{Basis, Bounds, Distribution, Loop, Summary};
 
@@ -136,6 +137,25 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             ],
         );
     }
+    if let Some(speed) = summary.metric(metric::OUTPUT_SPEED) {
+        let lowest = mirrored(&summary.run.percentiles)
+            .into_iter()
+            .reduce(f64::min);
+        let slowest = lowest.and_then(|lowest| {
+            let least = speed.percentile(lowest)?;
+            Some(format!(
+                "P{lowest} {} tok/s: the slowest users",
+                significant(least, 4)
+            ))
+        });
+        tile(
+            "Speed of one user, median",
+            Some(metric::OUTPUT_SPEED),
+            Some(speed.median),
+            "tok/s",
+            vec![slowest],
+        );
+    }
     if let Some(goodput) = goodput {
         tile(
             "Goodput",
@@ -197,6 +217,8 @@ pub(super) fn metrics(summary: &Summary) -> Metrics {
         .filter(|(_, of)| is_counted(of))
         .map(|(metric, _)| metric.name)
         .collect();
+    let note = [histograms(&counted), slowest(summary)];
+    let note: Vec<String> = note.into_iter().flatten().collect();
     Metrics {
         heads: heads
             .into_iter()
@@ -204,13 +226,36 @@ pub(super) fn metrics(summary: &Summary) -> Metrics {
             .chain(["Max".to_owned()])
             .collect(),
         rows,
-        note: (!counted.is_empty()).then(|| {
-            format!(
-                "Median and percentiles of {} come from a histogram and are within 0.05 % of the exact values.",
-                counted.join(", ")
-            )
-        }),
+        note: (!note.is_empty()).then(|| note.join(" ")),
     }
+}
+
+/// Which percentiles come from a histogram.
+fn histograms(counted: &[&str]) -> Option<String> {
+    (!counted.is_empty()).then(|| {
+        format!(
+            "Median and percentiles of {} come from a histogram and are within 0.05 % of the exact values.",
+            counted.join(", ")
+        )
+    })
+}
+
+/// The speeds of the slowest users, which have no column: the high percentiles are those of the luckiest.
+fn slowest(summary: &Summary) -> Option<String> {
+    let lowest = mirrored(&summary.run.percentiles);
+    let lowest = lowest.into_iter().reduce(f64::min)?;
+    let speeds = metric::single().filter(|(metric, _)| metric.unit == Unit::TokensPerSecond);
+    let speeds = speeds.filter_map(|(metric, _)| {
+        let least = summary.metric(metric.name)?.percentile(lowest)?;
+        Some(format!("{} tok/s ({})", significant(least, 4), metric.name))
+    });
+    let speeds: Vec<String> = speeds.collect();
+    (!speeds.is_empty()).then(|| {
+        format!(
+            "The high percentiles of a speed are those of the luckiest users; the P{lowest} of the slowest are {}.",
+            speeds.join(", ")
+        )
+    })
 }
 
 /// Tables by turn, class and adapter, of each run that has them.

@@ -4,8 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Metric, Reading, Single, Unit, by_name, single};
+use super::{Metric, Reading, Single, TPOT, Unit, by_name, single};
 use model::duration;
+use model::units::Nanos;
 
 /// An upper limit for a metric of each request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +72,14 @@ impl Objective {
             .find(|(metric, _)| metric.name == self.metric)
             .map(|(_, measure)| measure)
     }
+}
+
+/// The time per token at which an answer is read: the limit on `tpot`, the tightest if there are several;
+/// absent without one.
+pub fn pace(objectives: &[Objective]) -> Option<Nanos> {
+    let limits = objectives.iter().filter(|own| own.metric == TPOT);
+    let tightest = limits.map(|own| own.at_most_ms).reduce(f64::min)?;
+    Some(Nanos::from_secs_f64(tightest / 1000.0))
 }
 
 /// Objectives as `vllm bench serve` writes them: `ttft:200 tpot:20`, in milliseconds, or with a

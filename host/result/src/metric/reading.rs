@@ -19,6 +19,8 @@ pub struct Reading<'a> {
     /// The sum of what the output events state, if each states its tokens.
     pub stated: Option<u32>,
     pub(super) streamed: bool,
+    /// The time per token at which the answer is read, if the run has an objective on it.
+    pub(super) pace: Option<Nanos>,
     pub(super) first: Option<Nanos>,
     pub(super) first_output: Option<Nanos>,
     pub(super) second_output: Option<Nanos>,
@@ -49,6 +51,7 @@ impl<'a> Reading<'a> {
             pieces: 0,
             stated: Some(0),
             streamed,
+            pace: None,
             first: at.first().copied(),
             first_output: None,
             second_output: None,
@@ -82,6 +85,12 @@ impl<'a> Reading<'a> {
         }
         reading.output_tokens = count::output_given(exchange, || reading.stated, retokenized);
         reading
+    }
+
+    /// For a reader who takes that long for each token; see [`pace`](super::objective::pace).
+    pub fn at_pace(mut self, pace: Option<Nanos>) -> Self {
+        self.pace = pace;
+        self
     }
 
     fn output(&mut self, event: &Event) {

@@ -85,6 +85,7 @@ fn every_definition_by_hand() {
         ("itl-token", vec![20.0, third, third, third, 30.0, 30.0]),
         ("itl-dealt", vec![20.0, third, third, third, 30.0, 30.0]),
         ("itl-max", vec![60.0]),
+        ("stall-share", vec![]),
         ("output-speed", vec![8.0 / 0.24]),
         ("decode-speed", vec![70.0]),
         ("prefill-speed", vec![]),
@@ -386,4 +387,50 @@ proptest! {
             _ => prop_assert_eq!(dealt, 0),
         }
     }
+}
+
+/// Tokens of a streamed answer that came so many milliseconds after the first: `(ms, tokens)`.
+fn arriving(events: &[(u64, u32)]) -> Exchange {
+    let events: Vec<_> = events
+        .iter()
+        .map(|&(at, tokens)| (2000 + at, Text, Some(tokens), 1))
+        .collect();
+    reply(0, 1000, &events)
+}
+
+#[test]
+fn a_token_stalls_when_the_reader_has_to_wait_for_it() {
+    let share = |events: &[(u64, u32)]| {
+        let exchange = arriving(events);
+        let reading = Reading::new(&exchange, true, None);
+        assert_eq!(
+            samples_of("stall-share", &reading),
+            NONE,
+            "nobody reads at a pace"
+        );
+        samples_of("stall-share", &reading.at_pace(Some(ms(10))))
+    };
+    assert_eq!(share(&[(0, 1), (10, 1), (20, 1), (30, 1)]), [0.0]);
+    // One gap is long, but the tokens before it came early.
+    assert_eq!(share(&[(0, 1), (1, 1), (2, 1), (30, 1)]), [0.0]);
+    assert_eq!(share(&[(0, 1), (1, 1), (2, 1), (31, 1)]), [1.0 / 3.0]);
+    // What falls behind is late until it has caught up.
+    assert_eq!(share(&[(0, 1), (15, 1), (22, 1), (30, 1), (31, 1)]), [0.5]);
+    // Of three tokens that come together after 25 ms, those due after 10 and 20 ms are late.
+    assert_eq!(share(&[(0, 1), (25, 3)]), [2.0 / 3.0]);
+    assert_eq!(share(&[(0, 4)]), [0.0]);
+    assert_eq!(share(&[(0, 1)]), NONE, "one token has no further one");
+    let exchange = arriving(&[(0, 1), (50, 1)]);
+    let whole = Reading::new(&exchange, false, None).at_pace(Some(ms(10)));
+    assert_eq!(samples_of("stall-share", &whole), NONE, "not streamed");
+}
+
+#[test]
+fn the_pace_of_a_reader_is_the_objective_on_the_time_per_token() {
+    let pace = |text| objective::pace(&objective::parse(text).unwrap());
+    assert_eq!(
+        pace("ttft:200 tpot:20.5 tpot:30"),
+        Some(model::units::Nanos(20_500_000))
+    );
+    assert_eq!(pace("ttft:200 itl-max:100"), None);
 }

@@ -63,7 +63,10 @@ impl Waiting {
             from,
             length,
             end: surveyed.last_end.map_or(to, |end| end.max(to)),
-            burstiness: surveyed.arrivals.and_then(|of| of.due_gap_cv).unwrap_or(1.0),
+            burstiness: surveyed
+                .arrivals
+                .and_then(|of| of.due_gap_cv)
+                .unwrap_or(1.0),
             requests: 0,
             waited: [0; 2],
         })

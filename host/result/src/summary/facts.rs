@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::client::Client;
 use super::column::Column;
 use super::server::Server;
-use crate::metric::Objective;
+use crate::metric::{Objective, objective};
 use crate::threshold::Threshold;
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -86,6 +86,13 @@ pub struct Run {
     /// What is wrong with its records, if they are not what it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
+}
+
+impl Run {
+    /// The time per token at which answers are read, if the run has an objective on it.
+    pub fn pace(&self) -> Option<Nanos> {
+        objective::pace(&self.goodput)
+    }
 }
 
 /// What is wrong with the records of a run.

@@ -241,6 +241,13 @@ mod tests {
     }
 
     #[test]
+    fn every_token_of_a_failed_request_is_late() {
+        let of = of("stall-share", &[0.0, 0.5], &requests(2, 2, 0)).unwrap();
+        assert_eq!((of.mean.0, of.min.0, of.max.0), (0.625, 0.0, 1.0));
+        assert_eq!((of.median.0, of.percentiles["p90"].0), (0.75, 1.0));
+    }
+
+    #[test]
     fn what_is_pooled_fails_in_proportion_and_what_was_sent_is_this_clients() {
         // Two answers of three gaps; each of the three that failed counts as three.
         let gaps = of("itl", &[5.0; 6], &requests(2, 3, 1)).unwrap();

@@ -14,9 +14,9 @@ use super::{
     Concurrency, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
     WithFailures, spread, take,
 };
-use crate::figure::{Figure, Statistic};
+use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
-use crate::metric::{CATALOGUE, Reading};
+use crate::metric::{CATALOGUE, Metric, Reading, Unit};
 use crate::stats::Spread;
 use crate::stats::blocks::Blocks;
 use crate::threshold::Threshold;
@@ -78,7 +78,8 @@ impl<'a> Gather<'a> {
             return;
         }
         let retokenized = self.facts.retokenized.get(exchange.index);
-        let reading = Reading::new(exchange, self.facts.run.streamed, retokenized);
+        let run = &self.facts.run;
+        let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
         self.count(exchange);
         self.load.add(&reading);
         if let Some(waiting) = &mut self.waiting {
@@ -208,7 +209,8 @@ impl<'a> Gather<'a> {
         let figures = CATALOGUE.iter().zip(self.spreads);
         let loads = self.surveyed.loads;
         let metrics = figures.filter_map(|(metric, (spread, blocks))| {
-            let (figures, percentiles) = (spread.figures()?, &run.percentiles);
+            let figures = spread.figures()?;
+            let percentiles = &percentiles_of(metric, &run.percentiles);
             let mut distribution = Distribution {
                 with_failures: WithFailures::of(metric, &figures, &requests, percentiles),
                 ..Distribution::of(metric, &figures, percentiles)
@@ -241,6 +243,18 @@ impl<'a> Gather<'a> {
             run,
         }
     }
+}
+
+/// The percentiles of a metric. The high ones of a speed are those of the luckiest users; those of the slowest are
+/// at the same distance from the other end, so a speed gets both.
+fn percentiles_of(metric: &Metric, percentiles: &[f64]) -> Vec<f64> {
+    let mut percentiles = percentiles.to_vec();
+    if metric.unit == Unit::TokensPerSecond {
+        percentiles.extend(mirrored(&percentiles));
+        percentiles.sort_unstable_by(f64::total_cmp);
+        percentiles.dedup();
+    }
+    percentiles
 }
 
 /// The requested percentiles and those that thresholds use, in order and once each, always including

@@ -2,10 +2,28 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::metric::Reading;
 use model::units::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// How evenly requests were due and sent: the coefficient of variation (standard deviation divided by
+/// mean) of the gaps between successive instants, over the requests that were sent. It is 0 for even
+/// gaps, 1 for a Poisson process, and more for bursts. Requests that failed before they were sent would
+/// change it without any lateness, so they are left out of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Arrivals {
+    /// Of the gaps between the times at which they were due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_gap_cv: Option<f64>,
+    /// Of the gaps between the times at which they were sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_gap_cv: Option<f64>,
+}
 
 /// What is kept of the exchanges seen so far: a number for each second of the run.
 pub(super) struct Load {
@@ -157,5 +175,29 @@ mod tests {
         assert_eq!(varies(&thinned), (Some(0.0), Some(0.0)));
         assert_eq!(varies(&run(&[1000, 1100], |_| 0)), (None, None));
         assert_eq!(varies(&run(&[1000; 4], |_| 0)), (None, None));
+    }
+
+    #[test]
+    fn a_speed_has_the_percentiles_of_the_slowest_too() {
+        let mut facts = fixture::facts();
+        facts.run.percentiles = vec![50.0, 90.0, 99.9, 100.0];
+        facts.run.goodput = crate::metric::objective::parse("tpot:20").unwrap();
+        let mut run = run(&[1000, 2000], |_| 0);
+        for exchange in &mut run {
+            exchange.usage = fixture::output_usage(4);
+        }
+        let summary = Summary::of(&facts, &run);
+        let names = |metric| {
+            let percentiles = summary.metric(metric).unwrap().percentiles.keys();
+            percentiles.map(String::as_str).collect::<Vec<_>>()
+        };
+        let requested = ["p100", "p50", "p90", "p99", "p99.9"];
+        let both = ["p0.1", "p1", "p10", "p100", "p50", "p90", "p99", "p99.9"];
+        assert_eq!(names("ttft"), requested);
+        assert_eq!(names("output-speed"), both);
+        // All four come in one event, the first of them in time for its reader, and so the others.
+        assert_eq!(summary.metric("stall-share").unwrap().max, 0.0);
+        facts.run.goodput.clear();
+        assert_eq!(Summary::of(&facts, &run).metric("stall-share"), None);
     }
 }

@@ -112,7 +112,9 @@ impl Survey {
                 sent_gap_cv: gap_cv(&self.starts),
             }
         });
-        let origin = run.measure_start.or(self.due.map(|(first, _)| began(first)));
+        let origin = run
+            .measure_start
+            .or(self.due.map(|(first, _)| began(first)));
         let origin = origin.unwrap_or_default();
         let seconds = self.last_end.map(|end| end.since(origin).as_secs_f64());
         let duration = seconds.filter(|seconds| *seconds > 0.0);
