@@ -1,7 +1,199 @@
-//! How often findings on the load are false, and how often they find what they are for.
+//! How often comparisons call equal engines different, and how often they find a difference.
 
-use crate::table::Section;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 
-pub fn sections(_runs: u64) -> Vec<Section> {
-    Vec::new()
+use crate::load::{Case, Load, each};
+use crate::table::{Section, percent};
+use report::Reported;
+use report::compare::{
+    Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures,
+};
+use result::figure::Figure;
+use scenario::plan::Plan;
+use serde_json::json;
+use simulator::{Parameters, exchanges};
+
+pub fn sections(runs: u64) -> Vec<Section> {
+    vec![equal(runs), slower(runs)]
+}
+
+/// Run-level standard deviations of an engine's pace.
+const EFFECTS: [f64; 3] = [0.0, 0.005, 0.01];
+
+/// Requests of each run.
+const REQUESTS: usize = 1000;
+
+const LOADS: [(Load, &str); 3] = [
+    (Load::Open(0.5), "open loop, 0.5 of capacity"),
+    (Load::Open(0.8), "open loop, 0.8 of capacity"),
+    (Load::Closed(32), "closed loop, 32 users"),
+];
+
+/// A plan; only what comparability looks at matters, and it is the same on both sides.
+fn plan() -> Plan {
+    let plugin = |name: &str| json!({"plugin": format!("{name}.wasm"), "name": name, "version": "1.0.0", "digest": "d0", "config": {}});
+    let mut dataset = plugin("random");
+    dataset["files"] = json!({});
+    let plan = json!({
+        "name": "chat",
+        "runner": "0.1.0",
+        "target": {"base-urls": ["http://a:8000"], "model": "m", "api-key": false, "headers": []},
+        "backend": plugin("vllm"),
+        "dataset": dataset,
+        "scorers": [],
+        "tokenizer": {"name": "bytes", "approximate": true},
+        "load": {"amount": {"requests": REQUESTS}, "arrival": {"model": "constant", "rate": 10.0}, "warmup": 0, "seed": 1},
+        "request": {"stream": true, "ignore-eos": true},
+        "connection": {"http": "1.1", "reuse": "keep-alive", "trust": {}, "timestamps": "kernel"},
+        "timeouts": {"connect": 1_000_000_000, "token-gap": 1_000_000_000, "request": 5_000_000_000_u64},
+        "percentiles": [99.0],
+        "sandbox": serde_json::to_value(model::plugin::Limits::default()).unwrap_or_default(),
+    });
+    serde_json::from_value(plan).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn wanted() -> Vec<Figure> {
+    figures(&Choice::Headline, &[], &[])
+}
+
+/// A run of a case.
+fn measured(case: &Case, workload: u64, engine: u64) -> Measured {
+    let exchanges = exchanges(&case.served(workload, engine));
+    let facts = case.facts();
+    let reported = Reported {
+        folder: "run".into(),
+        plan: plan(),
+        environment: None,
+        status: None,
+        summary: case.summary(&exchanges),
+    };
+    let read = exchanges.into_iter().map(Ok::<_, Infallible>);
+    let blocks = blocks(REQUESTS as u64);
+    let Ok(measured) = Measured::read(reported, &facts, &wanted(), blocks, None, read);
+    measured
+}
+
+/// A comparison of so many runs of each case, all of the same requests, as repeats of one plan are.
+fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
+    let sides = [0, 1].map(|side| {
+        let runs = (0..repeats).map(|repeat| {
+            let engine = (trial * 2 + side) * 16 + repeat;
+            measured(cases[side as usize], trial, engine)
+        });
+        Side::Runs(runs.collect())
+    });
+    let asked = Asked::of(wanted(), blocks(REQUESTS as u64));
+    compare(&sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
+}
+
+/// Whether each figure was called better or worse.
+fn called(found: &Compared) -> BTreeMap<String, bool> {
+    let rows = found.pairs[0].figures.iter();
+    rows.map(|row| {
+        let is = matches!(row.judgement, Some(Judgement::Better | Judgement::Worse));
+        (row.figure.clone(), is)
+    })
+    .collect()
+}
+
+/// An engine all of whose steps take so many times as long.
+fn slowed(case: &Case, times: f64) -> Case {
+    let own = &case.engine;
+    Case {
+        engine: Parameters {
+            step: own.step * times,
+            request: own.request * times,
+            prompt_token: own.prompt_token * times,
+            ..own.clone()
+        },
+        ..case.clone()
+    }
+}
+
+fn with_effect(load: Load, effect: f64) -> Case {
+    let mut case = Case::usual(load, REQUESTS);
+    case.engine.run = effect;
+    case
+}
+
+fn heads(shown: &[&str]) -> Vec<String> {
+    let mut heads = vec!["case".to_owned(), "run to run".into(), "runs a side".into()];
+    heads.extend(shown.iter().map(|head| (*head).to_owned()));
+    heads
+}
+
+fn equal(runs: u64) -> Section {
+    let mut rows = Vec::new();
+    for (load, name) in LOADS {
+        for effect in EFFECTS {
+            for repeats in [1, 3, 5] {
+                // Comparisons of repeats take as many times longer.
+                let trials = (runs / repeats).max(1);
+                let case = with_effect(load, effect);
+                let found = each(trials, |trial| {
+                    called(&compared([&case; 2], repeats, trial))
+                });
+                let share = |is: &dyn Fn(&BTreeMap<String, bool>) -> bool| {
+                    percent(found.iter().filter(|own| is(own)).count(), found.len())
+                };
+                let of = |figure: &str| share(&|own| own.get(figure) == Some(&true));
+                rows.push(vec![
+                    name.to_owned(),
+                    format!("{:.1} %", 100.0 * effect),
+                    repeats.to_string(),
+                    share(&|own| own.values().any(|is| *is)),
+                    of("ttft.mean"),
+                    of("tpot.mean"),
+                ]);
+            }
+        }
+    }
+    Section {
+        title: "Equal engines that are called different".into(),
+        about: format!(
+            "The share of comparisons of an engine with itself in which any of the headline figures is called better or worse, and \
+             two of them. \"Run to run\" is the standard deviation of the engine's pace from one run to the next. Runs have \
+             {REQUESTS} requests, the same on both sides; with one run a side, the usual 1 % is assumed."
+        ),
+        heads: heads(&["any figure", "mean TTFT", "mean TPOT"]),
+        rows,
+        remarks: String::new(),
+    }
+}
+
+fn slower(runs: u64) -> Section {
+    let mut rows = Vec::new();
+    for (load, name) in LOADS {
+        for effect in EFFECTS {
+            for (repeats, times) in [(1, 1.03), (1, 1.1), (3, 1.03), (5, 1.03)] {
+                let trials = (runs / repeats).max(1);
+                let case = with_effect(load, effect);
+                let other = slowed(&case, times);
+                let found = each(trials, |trial| {
+                    called(&compared([&case, &other], repeats, trial))
+                });
+                let of = |figure: &str| {
+                    let seen = found.iter().filter(|own| own.get(figure) == Some(&true));
+                    percent(seen.count(), found.len())
+                };
+                rows.push(vec![
+                    name.to_owned(),
+                    format!("{:.1} %", 100.0 * effect),
+                    repeats.to_string(),
+                    format!("{:.0} %", 100.0 * (times - 1.0)),
+                    of("ttft.mean"),
+                    of("tpot.mean"),
+                    of("e2e.mean"),
+                ]);
+            }
+        }
+    }
+    Section {
+        title: "Differences that are found".into(),
+        about: "The share of comparisons that find an engine slower all of whose steps take so much longer.".into(),
+        heads: heads(&["slower by", "mean TTFT", "mean TPOT", "mean E2E"]),
+        rows,
+        remarks: String::new(),
+    }
 }

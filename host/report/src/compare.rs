@@ -13,6 +13,7 @@ pub mod estimate;
 mod prompts;
 mod row;
 mod side;
+pub mod variation;
 
 #[cfg(test)]
 mod fixture;
@@ -29,15 +30,17 @@ pub use choice::{Choice, figures, percentiles};
 pub(crate) use comparable::compatibility;
 pub use comparable::{Compatibility, Difference, Kind, Obstacle};
 pub use condition::{Condition, Outcome};
+pub use prompts::Places;
 pub use row::{Ends, Judgement, NoInterval, Row};
 pub use side::{Measured, Side, Stated};
+pub use variation::Variation;
 
 use estimate::Draws;
 use model::about::About;
 use result::figure::Figure;
 use result::finding::Verdict;
 use result::stats::interval::LEVEL;
-use row::{judge, row};
+use row::{Means, judge, row};
 
 /// A comparison of sides with the first of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +50,10 @@ pub struct Compared {
     pub sides: Vec<SideFacts>,
     /// Confidence level of the intervals, in percent.
     pub level: f64,
+    /// The difference, as a share of the baseline, up to which two figures count as the same; absent if that was not
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_within: Option<f64>,
     /// Differences in settings that must agree, which were allowed.
     pub allowed: Vec<Obstacle>,
     /// Differences in what people compare on purpose.
@@ -101,15 +108,17 @@ pub struct Pair {
 }
 
 /// How a pair's intervals are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "by", deny_unknown_fields)]
 pub enum Method {
-    /// Resampling blocks of consecutive requests, at the same places of both runs.
+    /// Resampling blocks of consecutive requests, at the same places of both runs; and the variation from run to run.
     Blocks {
         /// Number of blocks per run.
         blocks: usize,
         /// Requests per block, in the shorter run.
         requests: u64,
+        /// How much runs vary from one to the next.
+        variation: Variation,
     },
     /// The spread between the runs of a side.
     Runs {
@@ -133,6 +142,10 @@ pub struct Asked {
     pub allowed: Vec<Kind>,
     /// The number of blocks that each run was cut into.
     pub blocks: Option<usize>,
+    /// How much runs vary from one to the next, for sides of one run.
+    pub variation: Variation,
+    /// The difference, as a share of the baseline, up to which two figures count as the same.
+    pub same_within: Option<f64>,
 }
 
 impl Asked {
@@ -143,6 +156,8 @@ impl Asked {
             conditions: Vec::new(),
             allowed: Vec::new(),
             blocks,
+            variation: Variation::default(),
+            same_within: None,
         }
     }
 }
@@ -170,25 +185,35 @@ pub fn compare(sides: &[Side], asked: &Asked) -> Result<Compared, Vec<Obstacle>>
         return Err(refused);
     }
     let draws = asked.blocks.map(Draws::of);
+    let means = Means {
+        draws: draws.as_ref(),
+        variation: &asked.variation,
+        same_within: asked.same_within,
+    };
     let pairs = sides.iter().zip(&names).skip(1).map(|(side, name)| {
         let with = [&sides[0], side];
-        let mut figures: Vec<Row> = (asked.figures.iter())
-            .map(|figure| row(figure, with, draws.as_ref()))
-            .filter(|row| row.baseline.is_some() || row.value.is_some())
-            .collect();
-        judge(&mut figures, &asked.figures);
         Pair {
             side: name.clone(),
-            method: method(with, asked.blocks),
-            figures,
+            method: method(with, asked),
+            figures: (asked.figures.iter())
+                .map(|figure| row(figure, with, means))
+                .filter(|row| row.baseline.is_some() || row.value.is_some())
+                .collect(),
         }
     });
-    let conditions = sides.iter().zip(&names).skip(1).flat_map(|(side, name)| {
-        condition::outcomes(&asked.conditions, [&sides[0], side], name, draws.as_ref())
-    });
+    let mut pairs: Vec<Pair> = pairs.collect();
+    // All figures of all sides are one family: five sides that are as the baseline is are no five chances to err.
+    judge(
+        pairs
+            .iter_mut()
+            .flat_map(|pair| pair.figures.iter_mut())
+            .collect(),
+        &asked.figures,
+    );
     Ok(Compared {
-        pairs: pairs.collect(),
-        conditions: conditions.collect(),
+        pairs,
+        conditions: condition::outcomes(&asked.conditions, sides, &names, means),
+        same_within: asked.same_within,
         sides: sides.iter().zip(names.clone()).map(facts).collect(),
         level: LEVEL,
         allowed,
@@ -233,13 +258,13 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
     }
 }
 
-fn method([a, b]: [&Side; 2], blocks: Option<usize>) -> Method {
+fn method([a, b]: [&Side; 2], asked: &Asked) -> Method {
     let count = |side: &Side| match side {
         Side::Runs(runs) => runs.first().map(|run| run.reported.summary.requests.total),
         Side::Claim(stated) => Stated::requests(&stated.claim),
     };
     let several = a.runs() > 1 || b.runs() > 1;
-    match (several, blocks, count(a).zip(count(b))) {
+    match (several, asked.blocks, count(a).zip(count(b))) {
         (true, ..) if a.claim().is_none() && b.claim().is_none() => Method::Runs {
             baseline: a.runs(),
             side: b.runs(),
@@ -247,6 +272,7 @@ fn method([a, b]: [&Side; 2], blocks: Option<usize>) -> Method {
         (false, Some(blocks), Some((a, b))) => Method::Blocks {
             blocks,
             requests: a.min(b) / blocks as u64,
+            variation: asked.variation.clone(),
         },
         _ => Method::None,
     }

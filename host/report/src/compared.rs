@@ -59,6 +59,9 @@ fn page(compared: &Compared, form: Form) -> String {
             .collect(),
     );
     page.list("What cannot be checked", compared.unknown.clone());
+    let judged = compared.pairs.iter().flat_map(|pair| &pair.figures);
+    let family = judged.filter(|row| row.probability.is_some() && row.judgement.is_some());
+    let family = family.count();
     for pair in &compared.pairs {
         page.heading(&format!("{} against A", pair.side));
         let columns = [
@@ -67,11 +70,11 @@ fn page(compared: &Compared, form: Form) -> String {
             &pair.side,
             "Difference",
             "95 % interval",
-            "Noise",
+            "Detectable",
             "Verdict",
         ];
         page.table(&columns, pair.figures.iter().map(cells).collect(), 6);
-        page.list("", notes(pair));
+        page.list("", notes(pair, family, compared.same_within));
     }
     let conditions = compared.conditions.iter().map(|outcome| {
         let held = match (outcome.fails, outcome.is_absent) {
@@ -166,9 +169,9 @@ fn cells(row: &Row) -> Vec<String> {
         (None, Some(why)) => why.words().to_owned(),
         (None, None) => String::new(),
     };
-    let noise = row
-        .noise_floor
-        .map_or(String::new(), |floor| shown.value(floor));
+    let detectable = row
+        .detectable
+        .map_or(String::new(), |least| shown.value(least));
     let verdict = row.judgement.map_or(String::new(), |judgement| {
         format!("{} {}", judgement.sign(), judgement.words())
     });
@@ -179,7 +182,7 @@ fn cells(row: &Row) -> Vec<String> {
         value(row.value),
         difference,
         interval,
-        noise,
+        detectable,
         verdict,
     ]
 }
@@ -243,15 +246,15 @@ impl Shown {
 }
 
 /// How a pair's verdicts were reached.
-fn notes(pair: &Pair) -> Vec<String> {
-    let judged = pair
-        .figures
-        .iter()
-        .filter(|row| row.probability.is_some() && row.judgement.is_some());
-    let judged = judged.count();
-    let mut notes = vec![match pair.method {
-        Method::Blocks { blocks, requests } => format!(
-            "Intervals: 95 %, from resampling {blocks} blocks of about {requests} consecutive requests, at the same places in both runs. They cover the uncertainty within these runs, not how repeats of the same scenario vary (runner run --repeat)."
+fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
+    let mut notes = vec![match &pair.method {
+        Method::Blocks {
+            blocks,
+            requests,
+            variation,
+        } => format!(
+            "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same ones in both runs where both sent them. One run per side does not show how runs vary from one to the next: that is {}.",
+            variation.words()
         ),
         Method::Runs { baseline, side } => format!(
             "Intervals: 95 %, Student's t, over {baseline} and {side} runs; figures are means over runs."
@@ -261,10 +264,17 @@ fn notes(pair: &Pair) -> Vec<String> {
                 .to_owned()
         }
     }];
-    if judged > 0 {
+    let is_judged = |row: &Row| row.probability.is_some() && row.judgement.is_some();
+    if pair.figures.iter().any(is_judged) {
         notes.push(format!(
-            "Verdicts: {judged} figures judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only if the interval excludes zero and the difference exceeds the noise, that is, what a side compared with itself would show. No difference shown (=) does not mean equal."
+            "Verdicts: {family} figures judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only if the interval excludes zero. No difference shown (=) does not mean equal: nine of ten such comparisons find a true difference of the size in the column Detectable, smaller ones are often missed."
         ));
+        if let Some(within) = same_within {
+            notes.push(format!(
+                "Same (≡): the difference is surely less than {} % of A (two one-sided tests at 5 %).",
+                within * 100.0
+            ));
+        }
     }
     if pair.figures.iter().any(|row| row.walks) {
         notes.push("~ This metric grew or wandered during the runs, as in a queue that never empties, so each run counts as a single sample: the interval is wide, and repeats make it narrower.".to_owned());

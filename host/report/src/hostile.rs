@@ -135,8 +135,14 @@ fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
     let sides = runs.iter().zip(exchanges).map(|(run, exchanges)| {
         let facts = folder::facts(&run.reported.plan, Default::default(), false);
         let exchanges = exchanges.iter().cloned().map(Ok::<_, Infallible>);
-        let Ok(measured) =
-            Measured::read(run.reported.clone(), &facts, &figures, blocks, exchanges);
+        let Ok(measured) = Measured::read(
+            run.reported.clone(),
+            &facts,
+            &figures,
+            blocks,
+            None,
+            exchanges,
+        );
         Side::Runs(vec![measured])
     });
     let sides: Vec<Side> = sides.collect();

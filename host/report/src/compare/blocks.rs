@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::cells::{Cells, Counting};
+use super::prompts::Places;
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use result::figure::{Figure, Statistic, WHOLE};
@@ -22,6 +23,8 @@ pub const MOST: u64 = 20;
 pub(crate) const FEWEST: u64 = 10;
 /// Samples that must lie on either side of a percentile for its interval to mean anything.
 pub(crate) const TAIL: f64 = 5.0;
+/// Blocks that the samples beyond a percentile must lie in.
+const SPREAD: usize = 5;
 /// Up to this many requests, every sample is kept exactly.
 const EXACT: u64 = 20_000;
 
@@ -79,6 +82,14 @@ impl Taken {
         // Equal to rounding: of 500 samples, 5 lie beyond the 99th percentile.
         ranks.0.count() as f64 * beyond > TAIL - 1e-9
     }
+
+    /// Whether the samples beyond it lie in enough blocks, so that it is more than the story of one or two of them.
+    pub(crate) fn is_spread(&self) -> bool {
+        match self {
+            Taken::Percentile(ranks, percent) => ranks.0.blocks_beyond(*percent) >= SPREAD,
+            Taken::Ratio(_) | Taken::Rate(..) => true,
+        }
+    }
 }
 
 /// The data of a run's blocks.
@@ -122,6 +133,7 @@ pub struct Cutting<'a> {
     counts: Vec<Counts>,
     flow: Vec<Flow>,
     edge: f64,
+    baseline: Option<&'a Places>,
 }
 
 struct Gathered {
@@ -159,7 +171,13 @@ impl<'a> Cutting<'a> {
             counts: vec![Counts::default(); blocks],
             flow: vec![Flow::default(); blocks],
             edge: edge(summary),
+            baseline: None,
         }
+    }
+
+    /// Requests that stand in these places of the baseline stand in the same places here.
+    pub fn place_as(&mut self, baseline: &'a Places) {
+        self.baseline = Some(baseline);
     }
 
     /// Looks at an exchange.
@@ -167,8 +185,12 @@ impl<'a> Cutting<'a> {
         if exchange.phase == Phase::Warmup {
             return;
         }
-        let place = exchange.index / self.slices;
-        let block = part(place, self.requests, self.blocks);
+        let paired = (self.baseline)
+            .and_then(|baseline| baseline.of_request(&exchange.sample.request_digest));
+        let block = match paired {
+            Some((place, of)) => part(place, of, self.blocks),
+            None => part(exchange.index / self.slices, self.requests, self.blocks),
+        };
         let retokenized = self.facts.retokenized.get(exchange.index);
         let run = &self.facts.run;
         let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());

@@ -100,6 +100,23 @@ impl Cells {
         Some(between(self.values[cell], self.values[next], share))
     }
 
+    /// How many blocks hold samples at or beyond the percentile: above it from the median on, below it otherwise.
+    pub(super) fn blocks_beyond(&self, percent: f64) -> usize {
+        let Some(last) = self.values.len().checked_sub(1) else {
+            return 0;
+        };
+        let whole = vec![1; self.blocks];
+        let (below, _) = place(self.count(), percent);
+        let cell = self.cell(below, &whole);
+        let upto = |cell: usize, block: usize| self.upto[cell * self.blocks + block];
+        let beyond = |block: &usize| match (percent >= 50.0, cell) {
+            (true, 0) => upto(last, *block) > 0,
+            (true, cell) => upto(last, *block) > upto(cell - 1, *block),
+            (false, cell) => upto(cell, *block) > 0,
+        };
+        (0..self.blocks).filter(beyond).count()
+    }
+
     /// The cell that the sample of that rank lies in.
     fn cell(&self, rank: u64, weights: &[u32]) -> usize {
         let (mut low, mut high) = (0, self.values.len());
@@ -152,6 +169,22 @@ mod tests {
             }
         }
         assert_eq!(cells.percentile(50.0, &[0, 0, 0]), None);
+    }
+
+    #[test]
+    fn blocks_beyond_a_percentile_are_counted() {
+        let mut counting = Counting::new(4, true);
+        for i in 0..400_u64 {
+            let block = (i / 100) as usize;
+            // Only the last block has slow ones.
+            counting.add(block, i % 100 + if block == 3 { 1000 } else { 0 }, 1);
+        }
+        let cells = counting.finish(1.0);
+        assert_eq!(
+            [50.0, 80.0, 99.0].map(|percent| cells.blocks_beyond(percent)),
+            [4, 1, 1]
+        );
+        assert_eq!(cells.blocks_beyond(1.0), 3);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Conditions that make a comparison fail: `ttft.p99 +5%`, `e2e.mean +20ms`,
 //! `throughput.output-tokens-per-s -3%`.
 //!
-//! A condition holds if the side is worse by at least that much, beyond chance and noise: the interval
-//! excludes zero, and the difference exceeds the noise. So noise alone fails no build, however tight the
-//! limit, and a small difference fails none, however certain it is. Conditions are judged together, and
-//! apart from the table: its other figures do not make them harder to meet. If a figure has no interval,
-//! such as one published without samples, the difference alone decides, and the outcome says so.
+//! A condition holds if the side is worse by at least that much, beyond chance: the interval excludes zero. So chance
+//! alone fails no build, however tight the limit, and a small difference fails none, however certain it is. Conditions
+//! of all sides are judged together, and apart from the table: its other figures do not make them harder to meet. If a
+//! figure has no interval, such as one published without samples, the difference alone decides, and the outcome says so;
+//! but not where its slow samples may be one event.
+//! If so many of a side's requests failed that a percentile would be infinite with them, and the baseline's would not,
+//! the condition holds: the answered requests alone do not show what the others would have taken.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,8 +15,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::estimate::Draws;
-use super::row::{Judgement, Row, judge, row};
+use super::row::{Judgement, Means, NoInterval, Row, judge, row};
 use super::side::Side;
 use model::duration;
 use result::figure::{Better, Figure};
@@ -130,12 +131,12 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Judges conditions of a side against the baseline, all together.
+/// Judges conditions of every further side against the first, all together.
 pub(super) fn outcomes(
     conditions: &[Condition],
-    sides: [&Side; 2],
-    name: &str,
-    draws: Option<&Draws>,
+    sides: &[Side],
+    names: &[String],
+    means: Means<'_>,
 ) -> Vec<Outcome> {
     let mut figures: Vec<Figure> = Vec::new();
     for condition in conditions {
@@ -143,21 +144,30 @@ pub(super) fn outcomes(
             figures.push(condition.figure.clone());
         }
     }
-    let mut rows: Vec<Row> = (figures.iter())
-        .map(|figure| row(figure, sides, draws))
+    let Some(baseline) = sides.first() else {
+        return Vec::new();
+    };
+    let rows = |side| (figures.iter()).map(move |figure| row(figure, [baseline, side], means));
+    let mut rows: Vec<Vec<Row>> = (sides.iter().skip(1))
+        .map(|side| rows(side).collect())
         .collect();
-    judge(&mut rows, &figures);
-    let found = conditions.iter().filter_map(|condition| {
-        let place = figures
-            .iter()
-            .position(|figure| *figure == condition.figure)?;
-        Some(condition.outcome(&rows[place], name))
+    judge(rows.iter_mut().flatten().collect(), &figures);
+    let sides = sides.iter().zip(names).skip(1).zip(&rows);
+    let found = sides.flat_map(|((side, name), rows)| {
+        conditions.iter().filter_map(|condition| {
+            let place = figures
+                .iter()
+                .position(|figure| *figure == condition.figure)?;
+            let failed =
+                side.is_infinite(&condition.figure) && !baseline.is_infinite(&condition.figure);
+            Some(condition.outcome(&rows[place], name, failed))
+        })
     });
     found.collect()
 }
 
 impl Condition {
-    fn outcome(&self, row: &Row, side: &str) -> Outcome {
+    fn outcome(&self, row: &Row, side: &str, failed: bool) -> Outcome {
         let outcome = |fails, is_absent, seen: String| Outcome {
             condition: self.text.clone(),
             side: side.to_owned(),
@@ -184,10 +194,18 @@ impl Condition {
             Limit::Percent(limit) => row.percent.is_some_and(|percent| worse(percent, limit)),
             Limit::Absolute(limit) => worse(difference, limit),
         };
+        if failed {
+            let words = format!(
+                "{seen} over the answered requests; infinite with those that failed or were not sent"
+            );
+            return outcome(true, false, words);
+        }
         match (reached, judgement) {
             (false, _) => outcome(false, false, seen),
-            (true, Judgement::Worse) => {
-                outcome(true, false, format!("{seen}, beyond chance and noise"))
+            (true, Judgement::Worse) => outcome(true, false, format!("{seen}, beyond chance")),
+            (true, Judgement::NotJudged) if row.no_interval == Some(NoInterval::FewBlocks) => {
+                let words = "not judged: the samples beyond it lie in fewer than five blocks of the run, so they may be one event; compare repeats";
+                outcome(false, false, format!("{seen}; {words}"))
             }
             (true, Judgement::NotJudged) => {
                 let why = row.no_interval.map_or("", |why| why.words());
@@ -196,11 +214,7 @@ impl Condition {
                 );
                 outcome(true, false, words)
             }
-            (true, _) => outcome(
-                false,
-                false,
-                format!("{seen}, but not beyond chance and noise"),
-            ),
+            (true, _) => outcome(false, false, format!("{seen}, but not beyond chance")),
         }
     }
 }

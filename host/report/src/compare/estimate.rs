@@ -8,7 +8,7 @@
 //! bootstrap's, widened for the small number of blocks with Student's quantile (Hesterberg 2015, "What
 //! teachers should know about the bootstrap"), and for the dependence between blocks (`dependence`). Rates are
 //! over the run's time, which ends when the last answer happens to end; blocks do not show that, so
-//! it is added (`Taken::edge`).
+//! it is added (`Taken::edge`). So is how much whole runs vary from one to the next (`variation`).
 //!
 //! **Several runs per side.** What counts is how much runs of the same scenario vary. Intervals are
 //! Student's, over one value per run. A permutation test would not assume a distribution, but three runs
@@ -17,6 +17,7 @@
 use rand_mt::Mt64;
 
 use super::blocks::Taken;
+use super::variation::Varies;
 use result::stats::interval::{Interval, LEVEL};
 use result::stats::{Ranked, Sorted, dependence, student};
 
@@ -31,8 +32,8 @@ const ROUNDING: f64 = 1e-9;
 pub struct Estimate {
     /// The 95 % confidence interval of the difference.
     pub interval: Interval,
-    /// What a comparison of one side with itself would show, by its size.
-    pub floor: f64,
+    /// The standard error of the difference, and how well it is known.
+    pub sure: Sure,
     /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
     /// Whether the metric walks through the run, so that the run is one sample of it.
@@ -71,6 +72,7 @@ impl Draws {
         [a, b]: [&Taken; 2],
         means: Option<[&Taken; 2]>,
         figures: [f64; 2],
+        varies: Option<Varies>,
     ) -> Option<Estimate> {
         let [baseline, value] = figures;
         // What one side is slower by, it is slower by in proportion, early in a queue and late: the
@@ -108,6 +110,15 @@ impl Draws {
             true => (baseline, a.edge().hypot(b.edge())),
             false => (1.0, 0.0),
         };
+        let within = sure.error.hypot(edge);
+        let between = varies.filter(|_| in_proportion).map_or(
+            Sure {
+                error: 0.0,
+                freedom: f64::INFINITY,
+            },
+            |varies| varies.beside(within),
+        );
+        let edge = edge.hypot(between.error);
         let outside = 1.0 - LEVEL / 100.0;
         let quantile = student::quantile(outside, sure.freedom);
         let away = quantile * sure.error;
@@ -118,14 +129,21 @@ impl Draws {
         let wider = if usual > 0.0 { away / usual } else { 1.0 };
         let reach = |by: f64| unit * (wider * by.max(0.0)).hypot(quantile * edge);
         let difference = value - baseline;
-        sure.error = sure.error.hypot(edge);
+        let sure = Sure {
+            error: unit * within.hypot(between.error),
+            freedom: Sure {
+                error: within,
+                ..sure
+            }
+            .joint_freedom(between),
+        };
         Some(Estimate {
             interval: Interval {
                 low: difference - reach(low),
                 high: difference + reach(high),
             },
-            floor: unit * self.floor(apart).unwrap_or(0.0),
-            probability: sure.probability(difference / unit),
+            sure,
+            probability: sure.probability(difference),
             walks: walk.is_some(),
         })
     }
@@ -142,17 +160,6 @@ impl Draws {
         let parts = (0..self.blocks).map(|block| blocks * whole - (blocks - 1.0) * without(block));
         parts.collect()
     }
-
-    /// Half of the gap between the differences in the first and the second half of the blocks. A
-    /// difference that both halves show in the same direction is above it.
-    fn floor(&self, apart: impl Fn(&[u32]) -> Option<f64>) -> Option<f64> {
-        let middle = self.blocks / 2;
-        let half = |first: bool| {
-            let weights = (0..self.blocks).map(|block| u32::from((block < middle) == first));
-            apart(&weights.collect::<Vec<_>>())
-        };
-        Some((half(true)? - half(false)?).abs() / 2.0)
-    }
 }
 
 /// The standard error of a walk, if two sides' means by block are one.
@@ -166,14 +173,59 @@ fn walk([a, b]: [&Taken; 2]) -> Option<f64> {
     (a.len() > 4).then(|| dependence::walk(&a, &b))?
 }
 
+impl Estimate {
+    /// The smallest true difference that nine of ten such comparisons find at 5 %.
+    pub fn detectable(&self) -> f64 {
+        let found = student::quantile(1.0 - LEVEL / 100.0, self.sure.freedom);
+        // One in ten lies further below its mean than this, on one side.
+        let nine_of_ten = student::quantile(0.2, self.sure.freedom);
+        (found + nine_of_ten) * self.sure.error
+    }
+
+    /// Whether the difference is surely smaller than a limit, by two one-sided tests at 5 %.
+    pub fn is_within(&self, difference: f64, limit: f64) -> bool {
+        let away = student::quantile(2.0 * (1.0 - LEVEL / 100.0), self.sure.freedom);
+        difference.abs() + away * self.sure.error <= limit
+    }
+}
+
+impl Varies {
+    /// The standard error that the variation of two runs adds to one from within them.
+    fn beside(self, within: f64) -> Sure {
+        let both = 2.0 * self.share * self.share;
+        // What repeats show contains what the blocks show.
+        let rest = if self.is_whole {
+            both - within * within
+        } else {
+            both
+        };
+        Sure {
+            error: rest.max(0.0).sqrt(),
+            freedom: self.freedom,
+        }
+    }
+}
+
 /// A standard error, and how well it is known.
-#[derive(Clone, Copy)]
-struct Sure {
-    error: f64,
-    freedom: f64,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sure {
+    /// The standard error.
+    pub error: f64,
+    /// Its degrees of freedom.
+    pub freedom: f64,
 }
 
 impl Sure {
+    /// The degrees of freedom of the sum of two independent errors (Welch and Satterthwaite).
+    fn joint_freedom(self, other: Sure) -> f64 {
+        let (ours, theirs) = (self.error.powi(2), other.error.powi(2));
+        if ours + theirs == 0.0 {
+            return self.freedom;
+        }
+        let spread = ours * ours / self.freedom + theirs * theirs / other.freedom;
+        (ours + theirs).powi(2) / spread
+    }
+
     /// The p-value: how likely a difference this large is if there is none.
     fn probability(self, difference: f64) -> f64 {
         if difference == 0.0 {
@@ -218,7 +270,7 @@ pub(crate) fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
             low: difference - away,
             high: difference + away,
         },
-        floor: error,
+        sure: Sure { error, freedom },
         probability: Sure { error, freedom }.probability(difference),
         walks: false,
     })

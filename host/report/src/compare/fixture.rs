@@ -139,7 +139,7 @@ pub(super) fn measured(folder: &str, plan: Plan, exchanges: &[Exchange]) -> Meas
         summary,
     };
     let read = exchanges.iter().cloned().map(Ok::<_, Infallible>);
-    let Ok(measured) = Measured::read(reported, &facts, &figures, blocks, read);
+    let Ok(measured) = Measured::read(reported, &facts, &figures, blocks, None, read);
     measured
 }
 

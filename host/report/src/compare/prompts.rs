@@ -1,5 +1,6 @@
 //! The prompts, request by request, as far as records show: 16 bytes per request.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use model::exchange::{Exchange, Phase};
@@ -48,6 +49,36 @@ impl Prompts {
     /// Whether both sent the same samples, for the requests that both have.
     pub(crate) fn same_samples(&self, other: &Prompts) -> Same {
         same(&self.samples, &other.samples)
+    }
+}
+
+/// Where each request stands in a run, by the digest of what was sent.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    places: HashMap<u64, u64>,
+    requests: u64,
+}
+
+impl Places {
+    /// Those of a run of so many slices, whose requests are these.
+    pub fn of(prompts: &Prompts, slices: u32) -> Self {
+        let mut places = HashMap::new();
+        for (index, digest) in prompts.requests.iter() {
+            // Of requests that are the same, the first stands for all.
+            places
+                .entry(digest)
+                .or_insert(index / u64::from(slices.max(1)));
+        }
+        Places {
+            places,
+            requests: prompts.count() as u64,
+        }
+    }
+
+    /// The place of a request and the number of places; `None` if the run has no such request.
+    pub(super) fn of_request(&self, digest: &str) -> Option<(u64, u64)> {
+        let digest = u64::from_str_radix(digest, 16).ok()?;
+        Some((*self.places.get(&digest)?, self.requests))
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::estimate::{Draws, Estimate, between_runs, is_same, shown};
 use super::side::Side;
+use super::variation::Variation;
 use result::figure::{Better, Figure, Statistic};
 use result::stats::interval::Interval;
 
@@ -31,10 +32,13 @@ pub struct Row {
     /// The 95 % confidence interval of the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
-    /// The size of the difference that a side compared with itself would show. A difference that is not
-    /// above it does not count as shown.
+    /// The smallest true difference that nine of ten such comparisons would find, if this figure were judged alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub noise_floor: Option<f64>,
+    pub detectable: Option<f64>,
+    /// Whether the difference is surely smaller than the one up to which figures count as the same: two one-sided tests
+    /// at 5 %. Absent if that was not asked for, or there is no interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_same: Option<bool>,
     /// The p-value: how likely a difference this large is if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
@@ -73,10 +77,12 @@ impl From<Interval> for Ends {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// The side is better than the baseline, beyond chance and noise.
+    /// The side is better than the baseline, beyond chance.
     Better,
-    /// It is worse, beyond chance and noise.
+    /// It is worse, beyond chance.
     Worse,
+    /// The two are the same, within the difference that was asked for.
+    Same,
     /// No difference is shown. That does not mean that there is none.
     NoDifference,
     /// There is no interval, so there is no judgement.
@@ -95,6 +101,8 @@ pub enum NoInterval {
     FewRequests,
     /// Fewer than five samples lie beyond the percentile.
     FewSamples,
+    /// The samples beyond the percentile lie in fewer than five blocks of the run.
+    FewBlocks,
     /// A single run per side does not provide one; repeats do.
     OneRun,
 }
@@ -107,13 +115,25 @@ impl NoInterval {
             NoInterval::Published => "published without samples",
             NoInterval::FewRequests => "too few requests",
             NoInterval::FewSamples => "too few samples beyond it",
+            NoInterval::FewBlocks => "samples beyond it in too few blocks",
             NoInterval::OneRun => "not known from one run per side",
         }
     }
 }
 
+/// What figures of two sides are compared by.
+#[derive(Clone, Copy)]
+pub(super) struct Means<'a> {
+    /// The resamples of blocks, if runs are long enough.
+    pub draws: Option<&'a Draws>,
+    /// How much runs vary from one to the next.
+    pub variation: &'a Variation,
+    /// The difference, as a share, up to which figures count as the same.
+    pub same_within: Option<f64>,
+}
+
 /// A figure of two sides, not judged yet.
-pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) -> Row {
+pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row {
     let (baseline, value) = (a.value(figure), b.value(figure));
     let both = baseline.zip(value);
     // What rounding leaves of equal figures is no difference.
@@ -121,7 +141,7 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) ->
     let difference = both.map(|(a, b)| b - a);
     let estimate = match both {
         None => Err(NoInterval::Absent),
-        Some(figures) => estimate(figure, [a, b], draws, figures.into()),
+        Some(figures) => estimate(figure, [a, b], means, figures.into()),
     };
     let (estimate, no_interval) = match estimate {
         Ok(estimate) => (Some(estimate), None),
@@ -138,7 +158,11 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) ->
         difference,
         percent,
         interval: estimate.map(|estimate| estimate.interval.into()),
-        noise_floor: estimate.map(|estimate| estimate.floor),
+        detectable: estimate.map(|estimate| estimate.detectable()),
+        is_same: estimate
+            .zip(means.same_within)
+            .zip(both)
+            .map(|((estimate, within), (a, b))| estimate.is_within(b - a, within * a.abs())),
         probability: estimate.map(|estimate| estimate.probability),
         walks: estimate.is_some_and(|estimate| estimate.walks),
         judgement: None,
@@ -149,7 +173,7 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], draws: Option<&Draws>) ->
 fn estimate(
     figure: &Figure,
     [a, b]: [&Side; 2],
-    draws: Option<&Draws>,
+    by: Means<'_>,
     figures: [f64; 2],
 ) -> Result<Estimate, NoInterval> {
     if a.runs() > 1 || b.runs() > 1 {
@@ -162,7 +186,7 @@ fn estimate(
     if is_published(a) || is_published(b) {
         return Err(NoInterval::Published);
     }
-    let draws = draws.ok_or(NoInterval::FewRequests)?;
+    let draws = by.draws.ok_or(NoInterval::FewRequests)?;
     let taken = |figure: &Figure| a.taken(figure).zip(b.taken(figure));
     let means = match figure {
         Figure::Of(metric, _) => taken(&Figure::Of(metric, Statistic::Mean)),
@@ -173,12 +197,15 @@ fn estimate(
     if !(a.is_supported() && b.is_supported()) {
         return Err(NoInterval::FewSamples);
     }
-    let found = draws.estimate([&a, &b], means, figures);
+    if !(a.is_spread() && b.is_spread()) {
+        return Err(NoInterval::FewBlocks);
+    }
+    let found = draws.estimate([&a, &b], means, figures, by.variation.of(figure));
     found.ok_or(NoInterval::FewSamples)
 }
 
 /// Judges rows together: the more there are, the stronger the evidence each one needs.
-pub(super) fn judge(rows: &mut [Row], figures: &[Figure]) {
+pub(super) fn judge(rows: Vec<&mut Row>, figures: &[Figure]) {
     let better = |row: &Row| {
         let named = figures
             .iter()
@@ -207,10 +234,10 @@ fn judged(row: &Row, better: Better, is_shown: bool) -> Judgement {
     let clear = row
         .interval
         .is_some_and(|ends| ends.low > 0.0 || ends.high < 0.0);
-    let above = row
-        .noise_floor
-        .is_some_and(|floor| difference.abs() > floor);
-    match (is_shown && clear && above, better) {
+    if row.is_same == Some(true) {
+        return Judgement::Same;
+    }
+    match (is_shown && clear, better) {
         (false, _) => Judgement::NoDifference,
         (true, Better::Higher) if difference > 0.0 => Judgement::Better,
         (true, Better::Lower) if difference < 0.0 => Judgement::Better,
@@ -224,6 +251,7 @@ impl Judgement {
         match self {
             Judgement::Better => "better",
             Judgement::Worse => "worse",
+            Judgement::Same => "same",
             Judgement::NoDifference => "no difference shown",
             Judgement::NotJudged => "not judged",
         }
@@ -234,6 +262,7 @@ impl Judgement {
         match self {
             Judgement::Better => '+',
             Judgement::Worse => '!',
+            Judgement::Same => '≡',
             Judgement::NoDifference => '=',
             Judgement::NotJudged => '?',
         }

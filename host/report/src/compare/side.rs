@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocked, Cutting, Taken};
 use super::estimate::mean;
-use super::prompts::Prompts;
+use super::prompts::{Places, Prompts};
 use crate::Reported;
 use audit::claim::Claim;
 use model::exchange::Exchange;
@@ -42,7 +42,8 @@ pub struct Stated {
 }
 
 impl Measured {
-    /// Goes over a run's exchanges, for those figures.
+    /// Goes over a run's exchanges, for those figures. Requests that `baseline` sent too stand in the blocks in which they
+    /// stand there, so that blocks of both runs hold the same work, in whatever order it was sent.
     ///
     /// # Errors
     /// The first that cannot be read.
@@ -51,11 +52,15 @@ impl Measured {
         facts: &RunFacts,
         figures: &[Figure],
         blocks: Option<usize>,
+        baseline: Option<&Places>,
         exchanges: impl Iterator<Item = Result<Exchange, E>>,
     ) -> Result<Self, E> {
         let slices = reported.plan.slice.map_or(1, |slice| slice.of);
         let mut cutting =
             blocks.map(|blocks| Cutting::new((facts, &reported.summary), slices, figures, blocks));
+        if let (Some(cutting), Some(baseline)) = (&mut cutting, baseline) {
+            cutting.place_as(baseline);
+        }
         let mut prompts = Prompts::default();
         for exchange in exchanges {
             let exchange = exchange?;
@@ -69,6 +74,14 @@ impl Measured {
             reported,
             prompts,
         })
+    }
+}
+
+impl Measured {
+    /// Where each of its requests stands, for a run to compare with it.
+    pub fn places(&self) -> Places {
+        let slices = self.reported.plan.slice.map_or(1, |slice| slice.of);
+        Places::of(&self.prompts, slices)
     }
 }
 
@@ -124,6 +137,19 @@ impl Side {
                 .collect(),
             Side::Claim(_) => Vec::new(),
         }
+    }
+
+    /// Whether the figure is a percentile that would be infinite, in any of its runs, with the requests that failed or
+    /// were not sent.
+    pub(super) fn is_infinite(&self, figure: &Figure) -> bool {
+        if !matches!(figure, Figure::Of(_, Statistic::Percentile(_))) {
+            return false;
+        }
+        let infinite = |run: &Measured| {
+            let with = figure.read_with_failures(&run.reported.summary);
+            with.is_some_and(f64::is_infinite)
+        };
+        self.measured().iter().any(infinite)
     }
 
     /// The figure by blocks, if the side is one run or has samples.

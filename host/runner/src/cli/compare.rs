@@ -7,18 +7,19 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use super::failure::{Exit, Failure};
-use super::print::write_stdout;
+use super::print::{tell, write_stdout};
 use super::words::one_of;
 use model::clean;
-use report::compare::{Asked, Choice, Compared, Condition, Kind, compare};
+use report::compare::{Asked, Choice, Compared, Condition, Kind, Method, Variation, compare};
 use report::compared;
 use result::figure::Figure;
 
 /// Compare runs with each other, with other tools' results and with published ones
 ///
-/// The first side is the baseline. For each figure you get the difference, its 95 % interval, the noise (what a side
-/// compared with itself would show), and a verdict: better (+), worse (!), or no difference shown (=), which does
-/// not mean that there is none. Runs are only compared if they sent the same requests in the same way.
+/// The first side is the baseline. For each figure you get the difference, its 95 % interval, the smallest difference that
+/// nine of ten such comparisons find, and a verdict: better (+), worse (!), or no difference shown (=), which does not mean
+/// that there is none. Runs are only compared if they sent the same requests in the same way. One run per side does not
+/// show how much runs vary; compare repeats where you can.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Sides:\n  \
         runs/20260102-030405-chat          a run's folder; repeats (runner run --repeat) form one side\n  \
@@ -27,8 +28,8 @@ use result::figure::Figure;
         result.json  page.md#2             another tool's result; #2 picks the second in a file\n  \
         published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt   a published result (runner published)\n\n\
         A --fail-if condition fails if the side is worse by at least that much and the difference is shown: \
-        its interval excludes zero and it is above the noise. Chance alone fails nothing. Without an interval, \
-        the difference alone decides. A figure that a side does not have is an error (3).\n\n\
+        its interval excludes zero. Chance alone fails nothing. Without an interval, the difference alone decides. \
+        A percentile that failed requests would make infinite fails it too. A figure that a side does not have is an error (3).\n\n\
         Exit codes: 0 done, 3 not comparable or not readable, 6 a condition of --fail-if holds")]
 pub struct Args {
     /// The baseline, then the sides to compare with it
@@ -58,6 +59,25 @@ pub struct Args {
         help_heading = "Figures"
     )]
     fail_if: Vec<Condition>,
+    /// How much runs of one scenario vary: a standard deviation such as 1% (the default), or a folder with repeats
+    ///
+    /// It enters the error where a side is one run, which does not show it. Several runs per side show it themselves.
+    #[arg(
+        long,
+        value_name = "SHARE|FOLDER",
+        env = "RUNNER_RUN_VARIATION",
+        help_heading = "Figures"
+    )]
+    run_variation: Option<String>,
+    /// Say which figures are the same within this share of the baseline, such as 2%
+    #[arg(
+        long,
+        value_name = "SHARE",
+        env = "RUNNER_SAME_WITHIN",
+        value_parser = a_share,
+        help_heading = "Figures"
+    )]
+    same_within: Option<f64>,
     /// Compare even though this differs
     #[arg(
         long,
@@ -98,7 +118,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         (figures, _) => Choice::These(figures.to_vec()),
     };
     let read = sides::read(&args.sides, &choice, &args.fail_if, args.each)?;
+    let conditioned = args
+        .fail_if
+        .iter()
+        .map(|condition| condition.figure.clone());
+    let judged: Vec<Figure> = read.figures.iter().cloned().chain(conditioned).collect();
     let asked = Asked {
+        variation: sides::variation(args.run_variation.as_deref(), &judged)?,
+        same_within: args.same_within,
         figures: read.figures,
         conditions: args.fail_if.clone(),
         allowed: match args.force {
@@ -114,7 +141,30 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Format::Markdown => compared::markdown(&found),
         Format::Json => json(&found)?,
     })?;
+    warn(&found);
     conclude(&found)
+}
+
+/// Warns of conditions that rest on one run per side, where how much runs vary is only assumed.
+fn warn(found: &Compared) {
+    let assumed = found.pairs.iter().any(|pair| {
+        matches!(
+            &pair.method,
+            Method::Blocks {
+                variation: Variation::Assumed { .. },
+                ..
+            }
+        )
+    });
+    if assumed && !found.conditions.is_empty() {
+        tell(format_args!(
+            "warning: --fail-if judges one run per side: how much runs vary is assumed; compare repeats (runner run --repeat), or name a folder of them with --run-variation"
+        ));
+    }
+}
+
+fn a_share(text: &str) -> Result<f64, String> {
+    sides::share(text).ok_or_else(|| "expected a share from 0% to 100%, such as 2%".to_owned())
 }
 
 /// The comparison as indented JSON with a newline at its end.

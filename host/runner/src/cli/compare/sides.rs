@@ -10,7 +10,9 @@ use super::super::print::tell;
 use audit::claim::Claim;
 use audit::published;
 use report::Reported;
-use report::compare::{Choice, Condition, Measured, Side, Stated, blocks, figures, percentiles};
+use report::compare::{
+    Choice, Condition, Measured, Side, Stated, Variation, blocks, figures, percentiles,
+};
 use report::folder::{self, RunFolder};
 use result::figure::{Figure, Statistic};
 use result::finding::Severity;
@@ -115,8 +117,13 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
     let blocks = fewest.and_then(blocks);
     let conditioned = conditions.iter().map(|condition| condition.figure.clone());
     let wanted: Vec<Figure> = figures.iter().cloned().chain(conditioned).collect();
-    let mut sides = Vec::new();
+    let mut sides: Vec<Side> = Vec::new();
     for side in found {
+        // Blocks are compared where a side is one run.
+        let baseline = match sides.first() {
+            Some(Side::Runs(runs)) if runs.len() == 1 => Some(runs[0].places()),
+            _ => None,
+        };
         sides.push(match side {
             Found::Claim(claim, doubts) => {
                 Side::Claim(Box::new(Stated::new(*claim, doubts, blocks)))
@@ -128,7 +135,14 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
                         facts,
                         reported,
                     } = run;
-                    Measured::read(reported, &facts, &wanted, blocks, folder.read()?)
+                    Measured::read(
+                        reported,
+                        &facts,
+                        &wanted,
+                        blocks,
+                        baseline.as_ref(),
+                        folder.read()?,
+                    )
                 };
                 Side::Runs(runs.into_iter().map(read).collect::<Result<_, _>>()?)
             }
@@ -139,6 +153,61 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
         figures,
         blocks,
     })
+}
+
+/// How much runs vary from one to the next, as given: a share such as `1%`, or a folder with repeats of a scenario, whose
+/// figures show it.
+///
+/// # Errors
+/// If it is neither, or the folder holds fewer than two runs.
+pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Variation, Failure> {
+    let Some(given) = given else {
+        return Ok(Variation::default());
+    };
+    if let Some(share) = share(given) {
+        return Ok(Variation::Assumed { share });
+    }
+    let path = Path::new(given);
+    if !path.is_dir() {
+        let words = format!(
+            "--run-variation {given}: expected a share from 0% to 100%, such as 1%, or a folder with repeats of the scenario"
+        );
+        return Err(Failure::new(Exit::CommandLine, words));
+    }
+    let percentiles: Vec<f64> = (figures.iter())
+        .filter_map(|figure| match figure {
+            Figure::Of(_, Statistic::Percentile(percent)) => Some(*percent),
+            _ => None,
+        })
+        .collect();
+    let runs = folder::runs(path)?.into_iter();
+    let runs = runs.map(|folder| run(folder, &percentiles).map(|run| run.reported));
+    let runs: Vec<Reported> = runs.collect::<Result<_, Failure>>()?;
+    let differs = runs
+        .iter()
+        .skip(1)
+        .find(|run| run.plan.name != runs[0].plan.name);
+    if let Some(other) = differs {
+        let words = format!(
+            "--run-variation {given}: the folder holds runs of `{}` and of `{}`; name a folder with repeats of one scenario",
+            runs[0].plan.name, other.plan.name
+        );
+        return Err(Failure::new(Exit::Input, words));
+    }
+    let summaries: Vec<Summary> = runs.into_iter().map(|run| run.summary).collect();
+    Variation::of_repeats(&summaries, figures).ok_or_else(|| {
+        let words = format!(
+            "--run-variation {given}: the folder holds {} run; at least two repeats show how runs vary (runner run --repeat)",
+            summaries.len()
+        );
+        Failure::new(Exit::Input, words)
+    })
+}
+
+/// A share such as `2%`, up to all of it.
+pub(super) fn share(text: &str) -> Option<f64> {
+    let percent: f64 = text.trim().strip_suffix('%')?.trim().parse().ok()?;
+    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
 }
 
 /// What a name stands for: runs that are one side, or a claim.

@@ -123,9 +123,12 @@ fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<html::Comparison, Fai
     let requests = shown.iter().map(|run| run.reported.summary.requests.total);
     let blocks = requests.min().and_then(compare::blocks);
     let mut sides = Vec::with_capacity(runs.len());
+    let mut baseline = None;
     for (run, shown) in runs.iter().zip(shown) {
         let (reported, facts) = (shown.reported.clone(), run.facts()?);
-        let measured = Measured::read(reported, &facts, &figures, blocks, run.read()?)?;
+        let places = baseline.as_ref();
+        let measured = Measured::read(reported, &facts, &figures, blocks, places, run.read()?)?;
+        baseline.get_or_insert_with(|| measured.places());
         sides.push(Side::Runs(vec![measured]));
     }
     let asked = Asked::of(figures, blocks);
