@@ -154,7 +154,7 @@ fn equal(runs: u64) -> Section {
         about: format!(
             "The share of comparisons of an engine with itself in which any of the headline figures is called better or worse, and \
              two of them. \"Run to run\" is the standard deviation of the engine's pace from one run to the next. Runs have \
-             {REQUESTS} requests, the same on both sides; with one run a side, the usual 1 % is assumed."
+             {REQUESTS} requests, the same on both sides; with one run a side, the usual 2 % is assumed."
         ),
         heads: heads(&["any figure", "mean TTFT", "mean TPOT"]),
         rows,

@@ -1,7 +1,7 @@
 //! The runs that are drawn: which engine, which load, and what is recorded of it.
 
 use model::exchange::Exchange;
-use result::summary::{Run, RunFacts, Summary};
+use result::summary::{Loop, Run, RunFacts, Summary};
 use simulator::{
     Engine, Lengths, Parameters, Served, all_at_once, capacity, closed, open, poisson,
 };
@@ -116,6 +116,10 @@ impl Case {
             even_rate: rate.is_some(),
             max_in_flight: cap,
             planned: Some(self.requests as u64),
+            r#loop: match self.load {
+                Load::Closed(_) => Loop::Closed,
+                Load::Open(_) | Load::AtOnce => Loop::Open,
+            },
             ..run()
         })
     }
@@ -130,6 +134,7 @@ fn run() -> Run {
     Run {
         backend: "simulator".into(),
         arrival: "simulated".into(),
+        r#loop: Loop::Open,
         request_rate: None,
         even_rate: false,
         max_in_flight: None,

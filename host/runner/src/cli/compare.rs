@@ -59,7 +59,7 @@ pub struct Args {
         help_heading = "Figures"
     )]
     fail_if: Vec<Condition>,
-    /// How much runs of one scenario vary: a standard deviation such as 1% (the default), or a folder with repeats
+    /// How much runs of one scenario vary: a standard deviation such as 2% (the default), or a folder with repeats
     ///
     /// It enters the error where a side is one run, which does not show it. Several runs per side show it themselves.
     #[arg(

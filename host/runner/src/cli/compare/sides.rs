@@ -155,7 +155,7 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
     })
 }
 
-/// How much runs vary from one to the next, as given: a share such as `1%`, or a folder with repeats of a scenario, whose
+/// How much runs vary from one to the next, as given: a share such as `2%`, or a folder with repeats of a scenario, whose
 /// figures show it.
 ///
 /// # Errors
@@ -170,7 +170,7 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     let path = Path::new(given);
     if !path.is_dir() {
         let words = format!(
-            "--run-variation {given}: expected a share from 0% to 100%, such as 1%, or a folder with repeats of the scenario"
+            "--run-variation {given}: expected a share from 0% to 100%, such as 2%, or a folder with repeats of the scenario"
         );
         return Err(Failure::new(Exit::CommandLine, words));
     }
