@@ -22,7 +22,7 @@ async fn run(ttft: &str, seed: u32) -> Side {
     let wanted = figures(&Choice::Headline, &[&ran.summary], &[]);
     let reported = folder.reported().unwrap();
     let read = folder.read().unwrap();
-    let measured = Measured::read(reported, &ran.facts, &wanted, blocks(REQUESTS), read);
+    let measured = Measured::read(reported, &ran.facts, &wanted, blocks(REQUESTS), None, read);
     Side::Runs(vec![measured.unwrap()])
 }
 

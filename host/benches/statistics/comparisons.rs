@@ -128,12 +128,8 @@ fn equal(runs: u64) -> Section {
     for (load, name) in LOADS {
         for effect in EFFECTS {
             for repeats in [1, 3, 5] {
-                // Comparisons of repeats take as many times longer.
-                let trials = (runs / repeats).max(1);
                 let case = with_effect(load, effect);
-                let found = each(trials, |trial| {
-                    called(&compared([&case; 2], repeats, trial))
-                });
+                let found = each(runs, |trial| called(&compared([&case; 2], repeats, trial)));
                 let share = |is: &dyn Fn(&BTreeMap<String, bool>) -> bool| {
                     percent(found.iter().filter(|own| is(own)).count(), found.len())
                 };
@@ -167,6 +163,7 @@ fn slower(runs: u64) -> Section {
     for (load, name) in LOADS {
         for effect in EFFECTS {
             for (repeats, times) in [(1, 1.03), (1, 1.1), (3, 1.03), (5, 1.03)] {
+                // Comparisons of repeats take as many times longer.
                 let trials = (runs / repeats).max(1);
                 let case = with_effect(load, effect);
                 let other = slowed(&case, times);

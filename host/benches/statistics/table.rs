@@ -54,7 +54,7 @@ simulated engine, whose truth is known, and summarises and compares them as it d
 it reads, and varies by 5 %. Prompts have 500 tokens on average and answers 100, and both vary much, unless a case says
 otherwise. Of {runs} runs, a share of 95 % is known within ± {:.1} %.
 
-[Uncertainty](../uncertainty.md) explains what these figures mean for a run of yours.
+[How sure a figure is](../uncertainty.md) explains what these figures mean for a run of yours.
 
 {}",
         196.0 * (0.95 * 0.05 / runs as f64).sqrt(),

@@ -271,8 +271,8 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
         ));
         if let Some(within) = same_within {
             notes.push(format!(
-                "Same (≡): the difference is surely less than {} % of A (two one-sided tests at 5 %).",
-                within * 100.0
+                "Same (≡): the difference is surely less than {} of A (two one-sided tests at 5 %).",
+                number::percent(within)
             ));
         }
     }

@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// What is written for people.
-const DOCUMENTS: [&str; 20] = [
+const DOCUMENTS: [&str; 21] = [
     "README.md",
     "host/ARCHITECTURE.md",
     "host/guide/src/SUMMARY.md",
@@ -30,6 +30,7 @@ const DOCUMENTS: [&str; 20] = [
     "host/guide/src/results.md",
     "host/guide/src/scenarios.md",
     "host/guide/src/start.md",
+    "host/guide/src/uncertainty.md",
     "plugins/guide/README.md",
     "plugins/guide/backend.md",
     "plugins/guide/dataset.md",

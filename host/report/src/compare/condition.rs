@@ -144,6 +144,11 @@ pub(super) fn outcomes(
             figures.push(condition.figure.clone());
         }
     }
+    // A difference that is small enough to count as the same is judged by the condition's own limit.
+    let means = Means {
+        same_within: None,
+        ..means
+    };
     let Some(baseline) = sides.first() else {
         return Vec::new();
     };

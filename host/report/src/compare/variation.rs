@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::{mean, variance};
+use crate::chart::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
 
@@ -93,8 +94,8 @@ impl Variation {
     pub fn words(&self) -> String {
         match self {
             Variation::Assumed { share } => format!(
-                "assumed to be {} % of a figure (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
-                share * 100.0
+                "assumed to be {} of a figure (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
+                number::percent(*share)
             ),
             Variation::Repeats { runs, .. } => format!("taken from {runs} repeats"),
         }

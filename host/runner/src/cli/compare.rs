@@ -141,11 +141,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Format::Markdown => compared::markdown(&found),
         Format::Json => json(&found)?,
     })?;
-    warn(&found);
+    if args.run_variation.is_none() {
+        warn(&found);
+    }
     conclude(&found)
 }
 
-/// Warns of conditions that rest on one run per side, where how much runs vary is only assumed.
+/// Warns of conditions that rest on one run per side, where how much runs vary is assumed without being asked for.
 fn warn(found: &Compared) {
     let assumed = found.pairs.iter().any(|pair| {
         matches!(

@@ -212,11 +212,14 @@ pub struct Args {
     )]
     api_key: Option<String>,
     /// Model to serve; repeatable; requests for other models are refused
+    ///
+    /// Values such as slots=32,step=10ms are no names: they are parameters of the model of a batch, as of --batching.
     #[arg(
         long = "model",
         value_name = "NAME",
         env = "RUNNER_MOCK_MODEL",
         value_delimiter = ',',
+        value_parser = name_or_parameter,
         help_heading = "Access"
     )]
     models: Vec<String>,
@@ -308,7 +311,16 @@ impl Args {
         set(&mut script.itl, self.itl);
         set(&mut script.spread, self.spread);
         set(&mut script.seed, self.seed);
+        let (parameters, models): (Vec<String>, Vec<String>) = self
+            .models
+            .into_iter()
+            .partition(|value| value.contains('='));
         set(&mut script.batching, self.batching.map(Some));
+        for (name, value) in parameters.iter().filter_map(|own| own.split_once('=')) {
+            let batching = script.batching.get_or_insert_default();
+            // They were read when the command line was.
+            let _ = batching.set(name.trim(), value.trim());
+        }
         set(&mut script.tokens_per_chunk, self.tokens_per_chunk);
         set(&mut script.max_concurrency, self.max_concurrency.map(Some));
         set(&mut script.headers, self.headers);
@@ -323,15 +335,20 @@ impl Args {
         set(&mut script.generate, self.generate);
         set(&mut script.incremental, self.incremental.then_some(true));
         set(&mut script.api_key, self.api_key.map(Some));
-        set(
-            &mut script.models,
-            (!self.models.is_empty()).then_some(self.models),
-        );
+        set(&mut script.models, (!models.is_empty()).then_some(models));
         set(&mut script.prefix_cache, self.prefix_cache.then_some(true));
         set(&mut script.context_limit, self.context_limit);
         script.faults.extend(self.faults);
         Ok(script)
     }
+}
+
+/// A model's name, or a parameter of the model of a batch.
+fn name_or_parameter(text: &str) -> Result<String, String> {
+    if text.contains('=') {
+        text.parse::<Parameters>()?;
+    }
+    Ok(text.to_owned())
 }
 
 /// The parameters of a batch, each with its default.

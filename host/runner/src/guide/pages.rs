@@ -24,7 +24,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 15] = [
+pub const PAGES: [Page; 17] = [
     page!(
         "start",
         "start",
@@ -50,6 +50,11 @@ pub const PAGES: [Page; 15] = [
     ),
     page!("reports", "reports", "draw pages, charts and tables"),
     page!("comparing", "comparing", "compare runs with each other"),
+    page!(
+        "uncertainty",
+        "uncertainty",
+        "what intervals mean, why repeats matter, how long to run"
+    ),
     page!("auditing", "auditing", "check the results of other tools"),
     page!("ci", "ci", "thresholds and exit codes"),
     page!(
@@ -71,6 +76,11 @@ pub const PAGES: [Page; 15] = [
         "plugin-cases",
         "reference/plugin-cases",
         "reference: the files of a plugin's test cases"
+    ),
+    page!(
+        "statistics",
+        "reference/statistics",
+        "reference: how often intervals, findings and comparisons are right"
     ),
 ];
 

@@ -56,6 +56,11 @@ fn a_batch_has_its_parameters() {
     let wanted: Parameters = "slots=4,jitter=0".parse().unwrap();
     let flag = ["--batching", "slots=4,jitter=0", "--seed", "3"];
     assert_eq!(batching(&flag), Some(wanted.clone()));
+    let as_model = script(&["--model", "m,slots=4,jitter=0"]).unwrap();
+    assert_eq!(as_model.batching, Some(wanted.clone()));
+    assert_eq!(as_model.models, ["m"]);
+    let mistake = script(&["--model", "slot=4"]).unwrap_err();
+    assert!(mistake.contains("did you mean `slots`?"), "{mistake}");
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "[batching]\nslots = 4\njitter = 0").unwrap();
     let path = file.path().to_str().unwrap();
