@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use crate::load::{Case, Load, each};
+use crate::load::{each, facts, summary};
 use crate::table::{Section, percent};
 use report::Reported;
 use report::compare::{
@@ -12,7 +12,7 @@ use report::compare::{
 use result::figure::Figure;
 use scenario::plan::Plan;
 use serde_json::json;
-use simulator::{Parameters, exchanges};
+use simulator::{Case, Load, Parameters};
 
 pub fn sections(runs: u64) -> Vec<Section> {
     vec![equal(runs), slower(runs)]
@@ -59,14 +59,14 @@ fn wanted() -> Vec<Figure> {
 
 /// A run of a case.
 fn measured(case: &Case, workload: u64, engine: u64) -> Measured {
-    let exchanges = exchanges(&case.served(workload, engine));
-    let facts = case.facts();
+    let exchanges = case.exchanges(workload, engine);
+    let facts = facts(case);
     let reported = Reported {
         folder: "run".into(),
         plan: plan(),
         environment: None,
         status: None,
-        summary: case.summary(&exchanges),
+        summary: summary(case, &exchanges),
     };
     let read = exchanges.into_iter().map(Ok::<_, Infallible>);
     let blocks = blocks(REQUESTS as u64);

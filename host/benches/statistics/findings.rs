@@ -1,11 +1,11 @@
 //! How often findings on the load are false, and how often they find what they are for.
 
-use crate::load::{CHAT, Case, Load, each};
+use crate::load::{each, summary};
 use crate::table::{Section, percent};
 use model::exchange::Exchange;
 use model::units::Nanos;
 use result::finding::{Id, Severity};
-use simulator::exchanges;
+use simulator::{CHAT, Case, Load, Parameters};
 
 /// The findings whose error rates are counted.
 const COUNTED: [Id; 2] = [Id::Overloaded, Id::Drift];
@@ -17,9 +17,9 @@ pub fn sections(runs: u64) -> Vec<Section> {
 /// How many of a case's runs have each of the counted findings, and any that makes a run suspect.
 fn row(case: &Case, runs: u64, spoil: impl Fn(&mut Vec<Exchange>) + Sync) -> Vec<String> {
     let found = each(runs, |run| {
-        let mut exchanges = exchanges(&case.served(run, run));
+        let mut exchanges = case.exchanges(run, run);
         spoil(&mut exchanges);
-        let findings = case.summary(&exchanges).findings;
+        let findings = summary(case, &exchanges).findings;
         let counted = COUNTED.map(|id| findings.iter().any(|finding| finding.id == id));
         let suspect = findings
             .iter()
@@ -54,7 +54,11 @@ fn healthy(runs: u64) -> Section {
     }
     cases.push(Case::of(
         "closed loop, 32 users, 1500 requests, steps that drift slowly (jitter 10 %, correlation 0.99)",
-        "jitter=0.1,correlation=0.99",
+        Parameters {
+            jitter: 0.1,
+            correlation: 0.99,
+            ..Parameters::default()
+        },
         CHAT,
         Load::Closed(32),
         1500,

@@ -1,12 +1,12 @@
 //! How often a run's own 95 % intervals hold the truth.
 
-use crate::load::{Case, FIXED, Load, each};
+use crate::load::{each, summary};
 use crate::table::{Section, percent};
 use result::metric;
 use result::stats::blocks::{Blocks, Layout};
 use result::stats::{Figures, Interval, Ranked, Sorted, Spread, interval};
 use result::summary::{Bounds, Summary};
-use simulator::{Random, Served, exchanges};
+use simulator::{CHAT, Case, FIXED, Load, Parameters, Random, Served, exchanges};
 
 /// What the intervals of a figure did in the runs of a case.
 #[derive(Clone, Copy, Default)]
@@ -109,22 +109,26 @@ fn cases() -> Vec<Case> {
         (
             "closed loop, 32 users, 1000 requests, steps that drift slowly (jitter 10 %, correlation 0.99)",
             "jitter=0.1,correlation=0.99",
-            crate::load::CHAT,
+            CHAT,
             Closed(32),
             1000,
         ),
         (
             "open loop, 0.7 of capacity, 1000 requests, KV cache of 12,000 tokens",
             "kv=12000",
-            crate::load::CHAT,
+            CHAT,
             Open(0.7),
             1000,
         ),
     ];
     cases.extend(others.map(|(name, engine, lengths, load, requests)| {
-        Case::of(name, engine, lengths, load, requests)
+        Case::of(name, parameters(engine), lengths, load, requests)
     }));
     cases
+}
+
+fn parameters(text: &str) -> Parameters {
+    text.parse().unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
 /// A latency of a request in milliseconds; `None` where it has none.
@@ -143,7 +147,7 @@ fn engines(runs: u64) -> Section {
     for case in cases() {
         let drawn = each(runs, |run| {
             let served = case.served(run, run);
-            let summary = case.summary(&exchanges(&served));
+            let summary = summary(&case, &exchanges(&served));
             let samples = METRICS.map(|(metric, _)| {
                 let samples = served.iter().filter_map(|own| sample(metric, own));
                 samples.collect::<Vec<f64>>()

@@ -18,6 +18,8 @@ pub mod variation;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod laboratory;
+#[cfg(test)]
 pub(crate) mod tests;
 #[cfg(test)]
 mod trials;

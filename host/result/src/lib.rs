@@ -14,3 +14,6 @@ pub mod metric;
 pub mod stats;
 pub mod summary;
 pub mod threshold;
+
+#[cfg(test)]
+mod laboratory;

@@ -8,12 +8,14 @@
 
 #![forbid(unsafe_code)]
 
+mod case;
 mod engine;
 mod exchanges;
 mod load;
 pub mod parameters;
 mod random;
 
+pub use case::{CHAT, Case, FIXED, Load};
 pub use engine::{Engine, Work};
 pub use exchanges::exchanges;
 pub use load::{Served, all_at_once, capacity, closed, open, poisson};

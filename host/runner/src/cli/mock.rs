@@ -314,7 +314,7 @@ impl Args {
         let (parameters, models): (Vec<String>, Vec<String>) = self
             .models
             .into_iter()
-            .partition(|value| value.contains('='));
+            .partition(|value| is_parameter(value));
         set(&mut script.batching, self.batching.map(Some));
         for (name, value) in parameters.iter().filter_map(|own| own.split_once('=')) {
             let batching = script.batching.get_or_insert_default();
@@ -345,10 +345,19 @@ impl Args {
 
 /// A model's name, or a parameter of the model of a batch.
 fn name_or_parameter(text: &str) -> Result<String, String> {
-    if text.contains('=') {
+    if is_parameter(text) {
         text.parse::<Parameters>()?;
     }
     Ok(text.to_owned())
+}
+
+/// Whether it is written as a parameter is: a word of small letters, and `=`.
+fn is_parameter(text: &str) -> bool {
+    let name = text.split_once('=').map(|(name, _)| name.trim());
+    name.is_some_and(|name| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    })
 }
 
 /// The parameters of a batch, each with its default.

@@ -1,0 +1,61 @@
+//! How often comparisons are right about simulated engines whose pace varies from run to run. These tests draw few
+//! comparisons; `host/benches/statistics` draws many and writes the table. `trials` has engines that do not vary.
+
+use super::fixture::{measured, named, plan};
+use super::*;
+use simulator::{Case, Load, Parameters};
+
+const REQUESTS: usize = 300;
+
+/// An engine whose pace varies by 1 % from run to run, and takes so many times as long as the usual one.
+fn case(times: f64) -> Case {
+    let mut case = Case::usual(Load::Closed(32), REQUESTS);
+    let own = case.engine;
+    case.engine = Parameters {
+        step: own.step * times,
+        request: own.request * times,
+        prompt_token: own.prompt_token * times,
+        run: 0.01,
+        ..own
+    };
+    case
+}
+
+/// A side of so many repeats, all of the same requests.
+fn side_of(case: &Case, trial: u64, side: u64, repeats: u64) -> Side {
+    let runs = (0..repeats).map(|repeat| {
+        let engine = (trial * 2 + side) * 16 + repeat;
+        measured("run", plan(&[]), &case.exchanges(trial, engine))
+    });
+    Side::Runs(runs.collect())
+}
+
+/// In how many comparisons the mean TPOT or E2E was called different.
+fn called(cases: [&Case; 2], repeats: u64, trials: u64) -> u64 {
+    let is_called = |trial: &u64| {
+        let sides = [0, 1].map(|side| side_of(cases[side as usize], *trial, side, repeats));
+        let figures = named(&["tpot.mean", "e2e.mean", "ttft.median"]);
+        let found = compare(&sides, &Asked::of(figures, blocks(REQUESTS as u64))).unwrap();
+        let rows = found.pairs[0].figures.iter();
+        let judgements: Vec<_> = rows.filter_map(|row| row.judgement).collect();
+        judgements.contains(&Judgement::Better) || judgements.contains(&Judgement::Worse)
+    };
+    (0..trials).filter(is_called).count() as u64
+}
+
+/// Where the error came from within the runs alone, nine of ten of these were called different.
+#[test]
+fn one_run_against_one_is_not_told_apart_by_its_pace() {
+    let same = case(1.0);
+    let wrong = called([&same, &same], 1, 40);
+    assert!(wrong <= 4, "{wrong} of 40");
+}
+
+#[test]
+fn five_repeats_find_three_percent_and_are_not_told_apart_by_chance() {
+    let (usual, slower) = (case(1.0), case(1.03));
+    let seen = called([&usual, &slower], 5, 12);
+    assert!(seen >= 9, "{seen} of 12");
+    let wrong = called([&usual, &usual], 5, 12);
+    assert!(wrong <= 3, "{wrong} of 12");
+}

@@ -1,0 +1,98 @@
+//! How often a run's intervals hold the truth and its findings are false, on runs of a simulated engine whose truth is
+//! known. These tests draw few runs, and fail where something is grossly wrong; `host/benches/statistics` draws many and
+//! writes the table.
+
+use simulator::{Case, Load};
+
+use crate::finding::Id;
+use crate::metric;
+use crate::summary::fixture::facts;
+use crate::summary::{Bounds, RunFacts, Summary};
+use model::exchange::Exchange;
+
+fn facts_of(case: &Case) -> RunFacts {
+    let mut facts = facts();
+    facts.run.measure_start = None;
+    facts.run.request_rate = case.rate();
+    facts.run.even_rate = case.rate().is_some();
+    if let Load::Closed(users) = case.load {
+        facts.run.max_in_flight = Some(users as u64);
+    }
+    facts
+}
+
+fn summaries(case: &Case, runs: u64) -> Vec<Summary> {
+    let facts = facts_of(case);
+    let draw = |run| Summary::of(&facts, &case.exchanges(run, run));
+    (0..runs).map(draw).collect()
+}
+
+fn holds(bounds: Option<Bounds>, truth: f64) -> bool {
+    let Some(Bounds { low, high }) = bounds else {
+        return true;
+    };
+    low.is_none_or(|low| low <= truth) && high.is_none_or(|high| truth <= high)
+}
+
+/// A 95 % interval that holds the truth in fewer than 51 of 60 runs is wrong with a certainty of 99.9 %; the intervals of
+/// independent samples did so in 20.
+#[test]
+fn intervals_of_runs_under_load_hold_the_truth() {
+    for (load, requests) in [(Load::Open(0.7), 500), (Load::Closed(32), 400)] {
+        let drawn = summaries(&Case::usual(load, requests), 60);
+        for name in [metric::TTFT, metric::TPOT, metric::E2E] {
+            let each = drawn.iter().map(|summary| summary.metric(name).unwrap());
+            let means: Vec<f64> = each.clone().map(|of| of.mean).collect();
+            let truth = means.iter().sum::<f64>() / means.len() as f64;
+            let held = each
+                .clone()
+                .filter(|of| holds(of.confidence.and_then(|of| of.mean), truth));
+            let given = each.filter(|of| of.confidence.is_some()).count();
+            let held = held.count();
+            assert!(
+                held >= 51,
+                "mean {name} of {requests} requests: {held} of 60"
+            );
+            assert!(
+                given >= 40,
+                "mean {name} of {requests} requests: {given} given"
+            );
+        }
+    }
+}
+
+fn found(case: &Case, runs: u64, id: Id) -> usize {
+    let drawn = summaries(case, runs);
+    let has = |summary: &&Summary| summary.findings.iter().any(|finding| finding.id == id);
+    drawn.iter().filter(has).count()
+}
+
+#[test]
+fn overload_is_found_and_a_busy_engine_is_not_called_overloaded() {
+    assert_eq!(
+        found(&Case::usual(Load::Open(0.9), 600), 40, Id::Overloaded),
+        0
+    );
+    let caught = found(&Case::usual(Load::Open(1.5), 600), 20, Id::Overloaded);
+    assert!(caught >= 19, "{caught} of 20");
+}
+
+#[test]
+fn a_queue_that_comes_and_goes_is_no_drift() {
+    let false_alarms = found(&Case::usual(Load::Open(0.9), 600), 60, Id::Drift);
+    assert!(false_alarms <= 2, "{false_alarms} of 60");
+}
+
+/// The order in which records are read changes nothing.
+#[test]
+fn intervals_do_not_depend_on_the_order_of_records() {
+    let case = Case::usual(Load::Open(0.7), 300);
+    let exchanges = case.exchanges(1, 1);
+    let mut turned: Vec<Exchange> = exchanges.iter().rev().cloned().collect();
+    turned.rotate_left(100);
+    let facts = facts_of(&case);
+    assert_eq!(
+        Summary::of(&facts, &exchanges),
+        Summary::of(&facts, &turned)
+    );
+}
