@@ -8,10 +8,10 @@ use result::finding::{Id, Severity};
 use simulator::{CHAT, Case, Load, Parameters};
 
 /// The findings whose error rates are counted.
-const COUNTED: [Id; 2] = [Id::Overloaded, Id::Drift];
+const COUNTED: [Id; 3] = [Id::Overloaded, Id::Drift, Id::ArrivalsChanged];
 
 pub fn sections(runs: u64) -> Vec<Section> {
-    vec![healthy(runs), overloaded(runs), slowing(runs)]
+    vec![healthy(runs), overloaded(runs), slowing(runs), late(runs)]
 }
 
 /// How many of a case's runs have each of the counted findings, and any that makes a run suspect.
@@ -112,6 +112,45 @@ fn slowing(runs: u64) -> Section {
         heads: heads(),
         rows,
         remarks: String::new(),
+    }
+}
+
+fn late(runs: u64) -> Section {
+    let mut rows = Vec::new();
+    for milliseconds in [5, 20, 50, 100, 200, 500] {
+        for requests in [600, 1500] {
+            let case = Case {
+                name: format!("requests leave every {milliseconds} ms, {requests} requests"),
+                ..Case::usual(Load::Open(0.7), requests)
+            };
+            rows.push(row(&case, runs, |exchanges| bunch(exchanges, milliseconds)));
+        }
+    }
+    Section {
+        title: "Changed arrivals that are found".into(),
+        about: "The share of runs with a finding when the client sends what is due only at every full tick of its own, in an open \
+            loop at 0.7 of capacity, or 11 requests per second."
+            .into(),
+        heads: heads(),
+        rows,
+        remarks: String::new(),
+    }
+}
+
+/// Lets requests leave only at full ticks of so many milliseconds. What the engine would have made of that is left out:
+/// the finding looks at the sending alone.
+fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
+    let tick = milliseconds * 1_000_000;
+    for own in exchanges {
+        let sent = Nanos(own.due.0.div_ceil(tick) * tick);
+        (own.sent, own.written) = (Some(sent), Some(sent));
+        own.events
+            .at
+            .iter_mut()
+            .for_each(|at| *at = (*at).max(sent));
+        own.first_byte = own.events.at.first().copied();
+        own.headers = own.first_byte;
+        own.ended = own.events.at.last().copied();
     }
 }
 
