@@ -342,13 +342,20 @@ impl FromStr for Figure {
     }
 }
 
-/// The percentiles at the same distance from the other end, the highest first: P1 of P99. Rounded, because
-/// 100 - 99.9 is not 0.1.
+/// The percentiles of the slowest users that belong to these, of a metric where more is better: P1 for P99, and P1
+/// itself; the highest first.
 pub fn mirrored(percentiles: &[f64]) -> Vec<f64> {
-    let inner = percentiles.iter().filter(|p| **p > 0.0 && **p < 100.0);
-    inner
-        .map(|percent| ((100.0 - percent) * 1e9).round() / 1e9)
-        .collect()
+    let low = percentiles.iter().map(|percent| match *percent {
+        // Rounded, because 100 - 99.9 is not 0.1.
+        percent if percent > 50.0 => ((100.0 - percent) * 1e9).round() / 1e9,
+        percent => percent,
+    });
+    let mut low: Vec<f64> = low
+        .filter(|percent| *percent > 0.0 && *percent < 50.0)
+        .collect();
+    low.sort_unstable_by(|a, b| b.total_cmp(a));
+    low.dedup();
+    low
 }
 
 /// That there is no such figure, and which was probably meant.

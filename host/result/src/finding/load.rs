@@ -51,7 +51,7 @@ pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
         ),
         why: "the server spends about one such latency filling and another draining, so the figures of a short run are largely those of a server that is not yet or no longer loaded".into(),
         advice: format!(
-            "send requests for at least {enough:.0} s, ten times that latency: at this rate, {:.0} requests",
+            "send requests for at least {enough:.2} s, ten times that latency: at this rate, {:.0} requests",
             (enough * per_second).ceil()
         ),
     })

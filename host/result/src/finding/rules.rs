@@ -34,9 +34,8 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let failed = requests.failed - elsewhere.min(requests.failed);
     let share = failed as f64 / requests.total.max(1) as f64;
     let percentiles = summary.run.percentiles.iter().copied();
-    let highest = percentiles
-        .filter(|percent| *percent < 100.0)
-        .reduce(f64::max)?;
+    let highest = percentiles.filter(|percent| *percent < 100.0);
+    let highest = highest.reduce(f64::max).unwrap_or(99.0);
     // With half of what lies beyond a percentile failed, it is read where a much lower one belongs: P99 of the
     // answers is then P98.5 of the requests.
     let hides = failed > 0 && share >= (100.0 - highest) / 100.0 / 2.0 - 1e-12;
@@ -51,7 +50,11 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let precise = if share < ACCIDENT { 2 } else { 1 };
     let share = share * 100.0;
     let total = requests.total;
-    let hidden = hidden_by_failures(summary, highest);
+    let who = match failed == requests.failed {
+        true => "they",
+        false => "they and those not sent or interrupted",
+    };
+    let hidden = hidden_by_failures(summary, highest, who);
     Some(Finding {
         id: Id::Failures,
         severity,
@@ -62,7 +65,7 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
 }
 
 /// What a percentile over the answered requests hides: what it would be if failures counted as infinite.
-fn hidden_by_failures(summary: &Summary, percent: f64) -> String {
+fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
     let statistic = Statistic::Percentile(percent);
     let metrics = [(metric::TTFT, "TTFT"), (metric::E2E, "E2E")];
     let hidden = metrics.into_iter().filter_map(|(name, label)| {
@@ -83,7 +86,7 @@ fn hidden_by_failures(summary: &Summary, percent: f64) -> String {
     match hidden.is_empty() {
         true => String::new(),
         false => format!(
-            "; if they counted as infinitely slow, {}",
+            "; if {who} counted as infinitely slow, {}",
             hidden.join(", and ")
         ),
     }
@@ -280,19 +283,22 @@ pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
         .filter_map(|name| summary.metric(name))
         .map(|distribution| distribution.count)
         .min()?;
-    let beyond = |percent: &f64| samples as f64 * (100.0 - percent) / 100.0 < FEW - 1e-9;
+    let beyond = |percent: &f64| {
+        let share = percent.min(100.0 - percent) / 100.0;
+        samples as f64 * share < FEW - 1e-9
+    };
     let unfounded: Vec<String> = summary
         .run
         .percentiles
         .iter()
-        .filter(|percent| **percent < 100.0 && beyond(percent))
+        .filter(|percent| (0.0..100.0).contains(*percent) && **percent > 0.0 && beyond(percent))
         .map(|percent| format!("P{percent}"))
         .collect();
     (!unfounded.is_empty()).then(|| Finding {
         id: Id::FewSamples,
         severity: Severity::Note,
         seen: format!("{} from only {samples} samples", unfounded.join(", ")),
-        why: "fewer than five samples are expected beyond such a percentile, so it is little more than one of the largest samples".into(),
+        why: "fewer than five samples are expected beyond such a percentile, so it is little more than one of the most extreme samples".into(),
         advice: "send at least 5 / (1 - p) requests (500 for P99), or use a lower percentile".into(),
     })
 }
@@ -363,10 +369,17 @@ pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
         id: Id::FewLoads,
         severity: Severity::Note,
         seen: format!(
-            "the {} requests are worth {loads:.1} independent ones: the number in flight wandered through the whole run",
-            summary.requests.sent
+            "the {} requests are worth {loads:.1} independent ones: the number in flight {} through the whole run",
+            summary.requests.sent,
+            match summary.run.even_rate {
+                true => "wandered",
+                false => "rose or fell",
+            }
         ),
-        why: "requests that are in flight together share a queue and a batch; near the engine's capacity a run sees few of the loads that another one would see, so its figures have no confidence intervals".into(),
-        advice: "run many times longer, lower the rate, or compare several repeats".into(),
+        why: "requests that are in flight together share a queue and a batch; a run whose load hardly repeats shows few of the loads that another one would show, so its figures have no confidence intervals".into(),
+        advice: match summary.run.even_rate {
+            true => "run many times longer, lower the rate, or compare several repeats".into(),
+            false => "compare several repeats; where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into(),
+        },
     })
 }

@@ -16,7 +16,7 @@ use super::student;
 /// Largest number of blocks after the fill. Batch means work best with few long ones: beyond twenty, more blocks add
 /// little about the variance, and shorter ones capture less of the dependence (Schmeiser 1982).
 const MOST: u64 = 20;
-/// Smallest number of blocks that allows estimating their variance.
+/// Smallest number of blocks that a run is cut into. Half of them must hold samples for an estimate of their variance.
 const FEWEST: u64 = 10;
 /// Requests that a block has if there are enough of them.
 const EACH: u64 = 5;
@@ -83,7 +83,7 @@ impl Layout {
         self.fill.min(FILL) as usize
     }
 
-    /// The block of the request at a place in the order of sending; those of the fill come first.
+    /// The block of the request at a place in the order of indexes; those of the fill come first.
     fn at(&self, place: u64) -> usize {
         if place < self.fill {
             return (place * self.fills() as u64 / self.fill) as usize;
@@ -225,6 +225,7 @@ pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
                 let above = own.iter().filter(|value| *value > limit).count();
                 (above as u64, own.len() as u64)
             })
+            .filter(|(_, count)| *count > 0)
             .collect();
         design_effect(&counts)
     });

@@ -6,7 +6,8 @@
 //!
 //! **Percentiles** lie between order statistics. The rank of a percentile has a binomial distribution; dependent
 //! samples are worth fewer independent ones, by the design effect of being above it. An end that no sample bounds is
-//! infinite, and a percentile beyond which less than half an independent sample is expected has no interval.
+//! infinite, and a percentile that no sample bounds, or beyond which less than half an independent sample is expected,
+//! has no interval.
 //!
 //! **Waiting is rare and comes in bursts.** A run may hold none of the bursts that another one does, and then nothing in
 //! its times to first token shows that. How often the load itself changed does show, in the number of requests in
@@ -147,6 +148,9 @@ pub fn percentile(
     let at = |rank: f64| figures.at((rank - 1.0).max(0.0) as u64);
     let low = below.map(|rank| at((rank / independent * count).floor().max(1.0)));
     let high = above.map(|rank| at((rank / independent * count).ceil().min(count)));
+    if low.is_none() && high.is_none() {
+        return None;
+    }
     Some(Interval {
         low: low.unwrap_or(f64::NEG_INFINITY),
         high: high.unwrap_or(f64::INFINITY),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::survey::Surveyed;
-use model::exchange::Exchange;
+use model::exchange::{Exchange, FailureClass, Outcome};
 use model::units::Nanos;
 
 /// So many standard deviations of the number of arrivals are chance.
@@ -74,6 +74,13 @@ impl Waiting {
 
     pub(super) fn add(&mut self, exchange: &Exchange) {
         self.requests += 1;
+        // One that failed before it was sent left without a reply, and nobody waited for it.
+        let waits = [FailureClass::NotSent, FailureClass::Interrupted];
+        let gone = exchange.ended.is_none()
+            && matches!(&exchange.outcome, Outcome::Failed { class, .. } if !waits.contains(class));
+        if gone {
+            return;
+        }
         let end = exchange.ended.unwrap_or(self.end);
         for (quarter, waited) in [1, 3].into_iter().zip(&mut self.waited) {
             let instant = |quarter: u64| {
@@ -98,5 +105,71 @@ impl Waiting {
             // An engine's own chance remains where requests come evenly.
             chance: (CHANCE * self.burstiness.max(1.0) * due.sqrt()).max(SMALL * due),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::finding::Id;
+    use crate::summary::Summary;
+    use crate::summary::fixture::{facts, failed, ms, reply};
+    use model::exchange::{Exchange, FailureClass, Kind};
+
+    /// Requests due every 10 ms at an even rate, each answered after so many milliseconds.
+    fn run(requests: u64, latency: impl Fn(u64) -> u64) -> Vec<Exchange> {
+        (0..requests)
+            .map(|index| {
+                let sent = 1000 + 10 * index;
+                reply(index, sent, &[(sent + latency(index), Kind::Text, None, 3)])
+            })
+            .collect()
+    }
+
+    fn summary(run: &[Exchange]) -> Summary {
+        let mut facts = facts();
+        facts.run.request_rate = Some(100.0);
+        facts.run.even_rate = true;
+        Summary::of(&facts, run)
+    }
+
+    fn is_overloaded(summary: &Summary) -> bool {
+        summary
+            .findings
+            .iter()
+            .any(|finding| finding.id == Id::Overloaded)
+    }
+
+    #[test]
+    fn the_backlog_is_what_was_due_and_not_answered() {
+        // 20 ms each at 100 a second: two are unanswered at any time.
+        let even = summary(&run(401, |_| 20));
+        let backlog = even.concurrency.backlog.unwrap();
+        assert!((backlog.second_quarter - 2.0).abs() < 0.02, "{backlog:?}");
+        assert!((backlog.fourth_quarter - 2.0).abs() < 0.02, "{backlog:?}");
+        // 3 √200.5, because gaps that are even have no spread of their own.
+        assert!((backlog.chance - 42.48).abs() < 0.01, "{backlog:?}");
+        assert!(!is_overloaded(&even));
+        // Each waits 5 ms longer than the one before: as many are unanswered as half of those sent.
+        let grows = summary(&run(401, |index| 5 * index));
+        let backlog = grows.concurrency.backlog.unwrap();
+        assert!(backlog.grew(), "{backlog:?}");
+        assert!(is_overloaded(&grows));
+    }
+
+    #[test]
+    fn what_has_no_end_waits_to_the_end_of_the_run_unless_it_never_left() {
+        let mut stopped = run(401, |_| 20);
+        for exchange in &mut stopped[200..] {
+            *exchange = failed(exchange.clone(), FailureClass::Interrupted, "stopped");
+            exchange.ended = None;
+        }
+        assert!(is_overloaded(&summary(&stopped)));
+        let mut refused = run(2000, |_| 20);
+        for exchange in refused.iter_mut().step_by(5) {
+            *exchange = failed(exchange.clone(), FailureClass::Connect, "refused");
+            (exchange.sent, exchange.ended) = (None, None);
+        }
+        assert!(!is_overloaded(&summary(&refused)));
+        assert_eq!(ms(1000), refused[0].due);
     }
 }

@@ -180,21 +180,53 @@ fn drift(course: &[f64]) -> Option<Drift> {
     let median = |values: Vec<f64>| Some(Sorted::new(values)?.percentile(50.0));
     let level = median(course.to_vec()).filter(|level| *level > 0.0)?;
     let slope = median(slopes)?;
-    let level_course: Vec<f64> = (course.iter().enumerate())
-        .map(|(place, value)| value - slope * place as f64)
-        .collect();
-    let (inflated, freedom) = inflation(&level_course);
-    let factor = resemblance(&level_course).max(inflated);
+    let (factor, freedom) = [without_slope(course, slope), without_step(course)]
+        .map(|rest| {
+            let (inflated, freedom) = inflation(&rest);
+            (resemblance(&rest).max(inflated), freedom)
+        })
+        .into_iter()
+        .min_by(|a, b| a.0.total_cmp(&b.0))?;
     let variance = of * (of - 1.0) * (2.0 * of + 5.0) / 18.0 * factor;
     let score = (score - score.signum()) as f64 / variance.sqrt();
     // Of few independent slices, the score is as certain as Student's distribution says, and that is stated as the
     // normal distribution's Z of the same probability.
     let probability = student::two_sided(score, freedom);
-    let certain = student::quantile(probability, f64::INFINITY).copysign(score);
+    let certain = match score {
+        0.0 => 0.0,
+        score => student::quantile(probability, f64::INFINITY).copysign(score),
+    };
     Some(Drift {
         change: slope * (of - 1.0) / level,
         z: certain,
     })
+}
+
+/// What is left of a course without an even change.
+fn without_slope(course: &[f64], slope: f64) -> Vec<f64> {
+    let places = course.iter().enumerate();
+    places
+        .map(|(place, value)| value - slope * place as f64)
+        .collect()
+}
+
+/// What is left of a course without one step from a level to another, at the place where that leaves least. A figure that
+/// settles leaves little then too, and neither is mistaken for slices that resemble their neighbours.
+fn without_step(course: &[f64]) -> Vec<f64> {
+    /// Slices that a level needs.
+    const LEAST: usize = 3;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let left = |at: usize| -> Vec<f64> {
+        let (before, after) = course.split_at(at);
+        let levels = [mean(before), mean(after)];
+        let both = before.iter().map(|value| value - levels[0]);
+        both.chain(after.iter().map(|value| value - levels[1]))
+            .collect()
+    };
+    let squares = |rest: &Vec<f64>| rest.iter().map(|value| value * value).sum::<f64>();
+    let all = (LEAST..=course.len() - LEAST).map(left);
+    all.min_by(|a, b| squares(a).total_cmp(&squares(b)))
+        .unwrap_or_default()
 }
 
 /// By what factor the autocorrelation of a course without its trend multiplies the variance of Mann and Kendall's score:
@@ -202,14 +234,24 @@ fn drift(course: &[f64]) -> Option<Drift> {
 /// a trend more certain.
 fn resemblance(level: &[f64]) -> f64 {
     let n = level.len();
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_unstable_by(|a, b| level[*a].total_cmp(&level[*b]));
-    let mut ranks = vec![0.0; n];
     let middle = (n - 1) as f64 / 2.0;
-    for (rank, place) in order.into_iter().enumerate() {
-        ranks[place] = rank as f64 - middle;
-    }
+    // What differs by rounding alone is equal, and equal values share a rank.
+    let most = level
+        .iter()
+        .fold(0.0_f64, |most, value| most.max(value.abs()));
+    let same = |a: f64, b: f64| (a - b).abs() <= 1e-9 * most;
+    let rank = |own: f64| {
+        let equal = level.iter().filter(|value| same(**value, own)).count() as f64;
+        let below = level
+            .iter()
+            .filter(|value| **value < own && !same(**value, own));
+        below.count() as f64 + (equal - 1.0) / 2.0 - middle
+    };
+    let ranks: Vec<f64> = level.iter().map(|own| rank(*own)).collect();
     let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
+    if squares == 0.0 {
+        return 1.0;
+    }
     let of = n as f64;
     let beyond_chance = 1.96 / of.sqrt();
     let sum: f64 = (1..n - 2)
@@ -286,6 +328,19 @@ mod tests {
         let shown = |drift: Drift| drift.z.abs() > 3.3;
         let noisy = |seed| drift(&course(seed, SLICES, 0.3, |_| 1.0)).is_some_and(shown);
         assert!((0..1000).filter(|seed| noisy(*seed)).count() <= 5);
+        // A figure that rises without any noise, one that steps, and one that settles.
+        let exact: Vec<f64> = (0..SLICES).map(|i| 1000.0 + 10.0 * i as f64).collect();
+        assert!(shown(drift(&exact).unwrap()));
+        for spread in [0.0, 0.01, 0.05] {
+            let step = |from: f64| move |at: f64| if at < from { 1.0 } else { 1.5 };
+            for from in [0.25, 0.5] {
+                let found = drift(&course(4, SLICES, spread, step(from))).unwrap();
+                assert!(shown(found), "step at {from}, spread {spread}: {found:?}");
+            }
+            let settles = |at: f64| 1.5 - 0.5 * (-6.0 * at).exp();
+            let found = drift(&course(5, SLICES, spread, settles)).unwrap();
+            assert!(shown(found), "settling, spread {spread}: {found:?}");
+        }
         // One slice that is far off makes no trend.
         let mut level = course(3, SLICES, 0.05, |_| 1.0);
         level[SLICES - 1] = 9000.0;

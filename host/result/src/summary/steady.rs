@@ -227,7 +227,7 @@ impl Inside {
         }
     }
 
-    /// `loads` is what the whole run shows of its loads.
+    /// `loads` is what the whole run of so many requests shows of its loads.
     pub(super) fn finish(self, percentiles: &[f64], loads: Option<Loads>) -> SteadyState {
         let seconds = self.window.duration_s;
         let metrics = self

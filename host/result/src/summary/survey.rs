@@ -1,14 +1,14 @@
 //! The first pass over a run's exchanges: when the measurement began, how long it was, how many
 //! requests were in flight, and in which window that was steady. The second pass needs these.
 //!
-//! Keeps 16 bytes per request during the pass: the peak of requests in flight comes from a sweep
+//! Keeps 16 bytes per request during the pass, and 8 more at its end: the peak of requests in flight comes from a sweep
 //! over their start and end times in order, and so does the number of independent loads. If the plan offers a rate, 8
 //! bytes more, for the gaps between due times.
 
 use std::collections::BTreeMap;
 
 use super::steady::{Offered, Span, steady};
-use super::{Arrivals, Run, SteadyState, Window};
+use super::{Arrivals, Loop, Run, SteadyState, Window};
 use crate::stats::blocks::{Layout, design_effect_of};
 use crate::stats::interval::Loads;
 use model::exchange::{Exchange, Phase};
@@ -23,6 +23,8 @@ pub(super) struct Survey {
     seen: usize,
     due: Option<(Nanos, Nanos)>,
     last_end: Option<Nanos>,
+    /// When the first answer ended.
+    first_answer: Option<Nanos>,
     /// When requests were sent, and when they ended; of each that took any time.
     starts: Vec<Nanos>,
     ends: Vec<Nanos>,
@@ -82,6 +84,9 @@ impl Survey {
         let (first, last) = self.due.unwrap_or((due, due));
         self.due = Some((first.min(due), last.max(due)));
         self.last_end = self.last_end.max(exchange.ended);
+        if let Some(ended) = exchange.ended.filter(|_| exchange.is_ok()) {
+            self.first_answer = Some(self.first_answer.map_or(ended, |first| first.min(ended)));
+        }
         // Without an end, a request was in flight at least until the last sign of its reply.
         let seen = exchange.events.at.last().copied().or(exchange.headers);
         let end = exchange.ended.or(seen);
@@ -127,11 +132,15 @@ impl Survey {
             .zip(duration)
             .map(|(peak, duration)| steady(flights, origin, duration, peak, offered));
         let layout = self.indexes.and_then(|(first, last)| {
-            Layout::of(self.requests, flights.fill() as u64, first, last)
+            let fill = flights.fill(self.first_answer);
+            Layout::of(self.requests, fill as u64, first, last)
         });
         Surveyed {
             layout,
-            loads: layout.and_then(|layout| flights.loads(layout)),
+            // In a closed loop, the number in flight varies by when answers end within a step, and is no load.
+            loads: layout
+                .filter(|_| run.r#loop == Loop::Open)
+                .and_then(|layout| flights.loads(layout)),
             seen: self.seen,
             origin,
             due: self.due,
@@ -207,10 +216,9 @@ impl Flights<'_> {
         median.map_or(0, |(level, _)| level)
     }
 
-    /// Requests that were sent before the first one ended.
-    fn fill(self) -> usize {
-        let first = self.ends.first();
-        first.map_or(0, |end| self.starts.partition_point(|start| start < end))
+    /// Requests that were sent before the first answer ended.
+    fn fill(self, first_answer: Option<Nanos>) -> usize {
+        first_answer.map_or(0, |end| self.starts.partition_point(|start| *start < end))
     }
 
     /// What the run shows of its loads: requests after the fill, divided by the design effect of the number in flight
@@ -229,7 +237,7 @@ impl Flights<'_> {
         let (first, last) = (self.ends.first()?, self.ends.last()?);
         (most - least > 1).then(|| Loads {
             independent: levels.len() as f64 / design_effect_of(levels, layout.blocks()),
-            between_ends: last.since(*first).as_millis_f64() / self.ends.len() as f64,
+            between_ends: last.since(*first).as_millis_f64() / (self.ends.len() - 1) as f64,
         })
     }
 
