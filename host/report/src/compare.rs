@@ -18,6 +18,8 @@ pub mod variation;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod judged;
+#[cfg(test)]
 mod laboratory;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -204,7 +206,7 @@ pub fn compare(sides: &[Side], asked: &Asked) -> Result<Compared, Vec<Obstacle>>
         }
     });
     let mut pairs: Vec<Pair> = pairs.collect();
-    // All figures of all sides are one family: five sides that are as the baseline is are no five chances to err.
+    // All figures of all sides are one family: five sides that equal the baseline are not five chances to err.
     judge(
         pairs
             .iter_mut()

@@ -267,7 +267,7 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
     let is_judged = |row: &Row| row.probability.is_some() && row.judgement.is_some();
     if pair.figures.iter().any(is_judged) {
         notes.push(format!(
-            "Verdicts: {family} figures judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only if the interval excludes zero. No difference shown (=) does not mean equal: nine of ten such comparisons find a true difference of the size in the column Detectable, smaller ones are often missed."
+            "Verdicts: {family} figures of all sides judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only if the interval excludes zero. No difference shown (=) does not mean equal: about nine of ten such comparisons find a true difference of the size in the column Detectable, if that figure is judged alone, and smaller ones are often missed."
         ));
         if let Some(within) = same_within {
             notes.push(format!(

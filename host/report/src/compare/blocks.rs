@@ -175,9 +175,13 @@ impl<'a> Cutting<'a> {
         }
     }
 
-    /// Requests that stand in these places of the baseline stand in the same places here.
+    /// Requests that stand in these places of the baseline stand in the same places here, if both runs are as long: else
+    /// the shorter one would fill some blocks only.
     pub fn place_as(&mut self, baseline: &'a Places) {
-        self.baseline = Some(baseline);
+        let apart = baseline.requests().abs_diff(self.requests);
+        if apart.saturating_mul(self.blocks as u64) <= self.requests {
+            self.baseline = Some(baseline);
+        }
     }
 
     /// Looks at an exchange.

@@ -6,8 +6,9 @@
 //! of all sides are judged together, and apart from the table: its other figures do not make them harder to meet. If a
 //! figure has no interval, such as one published without samples, the difference alone decides, and the outcome says so;
 //! but not where its slow samples may be one event.
-//! If so many of a side's requests failed that a percentile would be infinite with them, and the baseline's would not,
-//! the condition holds: the answered requests alone do not show what the others would have taken.
+//! If so many of a side's requests failed that a percentile is the worst there is with them (infinite, or zero for a
+//! speed), and in fewer of the baseline's runs, the condition holds: the answered requests alone do not show what the
+//! others would have taken.
 
 use std::fmt;
 use std::str::FromStr;
@@ -163,16 +164,15 @@ pub(super) fn outcomes(
             let place = figures
                 .iter()
                 .position(|figure| *figure == condition.figure)?;
-            let failed =
-                side.is_infinite(&condition.figure) && !baseline.is_infinite(&condition.figure);
-            Some(condition.outcome(&rows[place], name, failed))
+            let spoiled = [baseline, side].map(|of| of.spoiled(&condition.figure));
+            Some(condition.outcome(&rows[place], name, spoiled))
         })
     });
     found.collect()
 }
 
 impl Condition {
-    fn outcome(&self, row: &Row, side: &str, failed: bool) -> Outcome {
+    fn outcome(&self, row: &Row, side: &str, spoiled: [f64; 2]) -> Outcome {
         let outcome = |fails, is_absent, seen: String| Outcome {
             condition: self.text.clone(),
             side: side.to_owned(),
@@ -196,15 +196,25 @@ impl Condition {
         let percent = row.percent.map(|percent| format!(" ({percent:+.1} %)"));
         let seen = format!("{difference:+.2}{unit}{}", percent.unwrap_or_default());
         let reached = match self.limit {
-            Limit::Percent(limit) => row.percent.is_some_and(|percent| worse(percent, limit)),
+            // Of nothing, any change for the worse is more than any share.
+            Limit::Percent(limit) => match row.percent {
+                Some(percent) => worse(percent, limit),
+                None => difference * limit.signum() > 0.0,
+            },
             Limit::Absolute(limit) => worse(difference, limit),
         };
-        if failed {
+        if spoiled[1] > spoiled[0] {
             let words = format!(
-                "{seen} over the answered requests; infinite with those that failed or were not sent"
+                "{seen} over the answered requests; with those that failed or were not sent, it is the worst there is"
             );
             return outcome(true, false, words);
         }
+        let seen = match spoiled[1] > 0.0 {
+            true => format!(
+                "{seen} over the answered requests; on both sides so many failed or were not sent that these hardly show it"
+            ),
+            false => seen,
+        };
         match (reached, judgement) {
             (false, _) => outcome(false, false, seen),
             (true, Judgement::Worse) => outcome(true, false, format!("{seen}, beyond chance")),

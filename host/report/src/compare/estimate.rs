@@ -111,31 +111,29 @@ impl Draws {
             false => (1.0, 0.0),
         };
         let within = sure.error.hypot(edge);
-        let between = varies.filter(|_| in_proportion).map_or(
-            Sure {
-                error: 0.0,
-                freedom: f64::INFINITY,
-            },
-            |varies| varies.beside(within),
-        );
-        let edge = edge.hypot(between.error);
+        let joint = Sure {
+            error: within,
+            ..sure
+        };
+        let joint = match varies.filter(|_| in_proportion) {
+            Some(varies) => varies.beside(joint),
+            None => joint,
+        };
+        // What the run-to-run variation and the end add to the error.
+        let added = (joint.error.powi(2) - sure.error.powi(2)).max(0.0).sqrt();
         let outside = 1.0 - LEVEL / 100.0;
-        let quantile = student::quantile(outside, sure.freedom);
+        let quantile = student::quantile(outside, joint.freedom);
         let away = quantile * sure.error;
         let low = whole - drawn.percentile(100.0 * outside / 2.0);
         let high = drawn.percentile(100.0 * (1.0 - outside / 2.0)) - whole;
         // As lopsided as the resamples are, and as wide as it must be.
         let usual = student::quantile(outside, f64::INFINITY) * drawn.std();
         let wider = if usual > 0.0 { away / usual } else { 1.0 };
-        let reach = |by: f64| unit * (wider * by.max(0.0)).hypot(quantile * edge);
+        let reach = |by: f64| unit * (wider * by.max(0.0)).hypot(quantile * added);
         let difference = value - baseline;
         let sure = Sure {
-            error: unit * within.hypot(between.error),
-            freedom: Sure {
-                error: within,
-                ..sure
-            }
-            .joint_freedom(between),
+            error: unit * joint.error,
+            ..joint
         };
         Some(Estimate {
             interval: Interval {
@@ -190,18 +188,22 @@ impl Estimate {
 }
 
 impl Varies {
-    /// The standard error that the variation of two runs adds to one from within them.
-    fn beside(self, within: f64) -> Sure {
-        let both = 2.0 * self.share * self.share;
-        // What repeats show contains what the blocks show.
-        let rest = if self.is_whole {
-            both - within * within
-        } else {
-            both
-        };
-        Sure {
-            error: rest.max(0.0).sqrt(),
+    /// The standard error of two runs that vary so, given the one from within them.
+    fn beside(self, within: Sure) -> Sure {
+        let between = Sure {
+            error: self.share * 2.0_f64.sqrt(),
             freedom: self.freedom,
+        };
+        if !self.is_whole {
+            return Sure {
+                error: within.error.hypot(between.error),
+                freedom: within.joint_freedom(between),
+            };
+        }
+        // What repeats show contains what the blocks show, and is known no better than by so many repeats.
+        Sure {
+            error: within.error.max(between.error),
+            freedom: within.freedom.min(between.freedom),
         }
     }
 }

@@ -52,10 +52,11 @@ impl Prompts {
     }
 }
 
-/// Where each request stands in a run, by the digest of what was sent.
+/// Where each request stands in a run, by the digest of what was sent. A request that was sent twice has no place of its
+/// own: its repeats would all stand where the first does, and leave their blocks empty.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    places: HashMap<u64, u64>,
+    places: HashMap<u64, Option<u64>>,
     requests: u64,
 }
 
@@ -64,10 +65,11 @@ impl Places {
     pub fn of(prompts: &Prompts, slices: u32) -> Self {
         let mut places = HashMap::new();
         for (index, digest) in prompts.requests.iter() {
-            // Of requests that are the same, the first stands for all.
+            let place = index / u64::from(slices.max(1));
             places
                 .entry(digest)
-                .or_insert(index / u64::from(slices.max(1)));
+                .and_modify(|place| *place = None)
+                .or_insert(Some(place));
         }
         Places {
             places,
@@ -75,10 +77,15 @@ impl Places {
         }
     }
 
-    /// The place of a request and the number of places; `None` if the run has no such request.
+    /// The place of a request and the number of places; `None` if the run has no such request, or several.
     pub(super) fn of_request(&self, digest: &str) -> Option<(u64, u64)> {
         let digest = u64::from_str_radix(digest, 16).ok()?;
-        Some((*self.places.get(&digest)?, self.requests))
+        Some(((*self.places.get(&digest)?)?, self.requests))
+    }
+
+    /// The number of requests.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
     }
 }
 

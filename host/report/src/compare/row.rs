@@ -105,6 +105,8 @@ pub enum NoInterval {
     FewBlocks,
     /// A single run per side does not provide one; repeats do.
     OneRun,
+    /// Fewer than two of the repeats that show how much runs vary have the figure.
+    Variation,
 }
 
 impl NoInterval {
@@ -117,6 +119,7 @@ impl NoInterval {
             NoInterval::FewSamples => "too few samples beyond it",
             NoInterval::FewBlocks => "samples beyond it in too few blocks",
             NoInterval::OneRun => "not known from one run per side",
+            NoInterval::Variation => "not in the repeats that show how runs vary",
         }
     }
 }
@@ -147,6 +150,8 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
         Ok(estimate) => (Some(estimate), None),
         Err(why) => (None, Some(why)),
     };
+    // Where nothing varied, as where all of a few requests were answered, chance is not seen and not excluded either.
+    let known = estimate.filter(|estimate| estimate.sure.error > 0.0);
     let percent = both
         .zip(difference)
         .and_then(|((a, _), difference)| (a != 0.0).then(|| 100.0 * difference / a.abs()));
@@ -158,8 +163,8 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
         difference,
         percent,
         interval: estimate.map(|estimate| estimate.interval.into()),
-        detectable: estimate.map(|estimate| estimate.detectable()),
-        is_same: estimate
+        detectable: known.map(|estimate| estimate.detectable()),
+        is_same: known
             .zip(means.same_within)
             .zip(both)
             .map(|((estimate, within), (a, b))| estimate.is_within(b - a, within * a.abs())),
@@ -179,7 +184,11 @@ fn estimate(
     if a.runs() > 1 || b.runs() > 1 {
         let runs = [a, b].map(|side| side.values(figure));
         let found = between_runs(&runs[0], &runs[1]);
-        return found.ok_or(NoInterval::Published);
+        let is_claim = a.claim().is_some() || b.claim().is_some();
+        return found.ok_or(match is_claim {
+            true => NoInterval::Published,
+            false => NoInterval::OneRun,
+        });
     }
     let is_published =
         |side: &Side| matches!(side, Side::Claim(stated) if stated.blocked.is_none());
@@ -200,7 +209,8 @@ fn estimate(
     if !(a.is_spread() && b.is_spread()) {
         return Err(NoInterval::FewBlocks);
     }
-    let found = draws.estimate([&a, &b], means, figures, by.variation.of(figure));
+    let varies = by.variation.of(figure)?;
+    let found = draws.estimate([&a, &b], means, figures, varies);
     found.ok_or(NoInterval::FewSamples)
 }
 

@@ -139,17 +139,22 @@ impl Side {
         }
     }
 
-    /// Whether the figure is a percentile that would be infinite, in any of its runs, with the requests that failed or
-    /// were not sent.
-    pub(super) fn is_infinite(&self, figure: &Figure) -> bool {
+    /// The share of its runs whose percentile the requests that failed or were not sent make the worst there is: infinite,
+    /// or zero for a speed. Zero for other figures.
+    pub(super) fn spoiled(&self, figure: &Figure) -> f64 {
         if !matches!(figure, Figure::Of(_, Statistic::Percentile(_))) {
-            return false;
+            return 0.0;
         }
-        let infinite = |run: &Measured| {
-            let with = figure.read_with_failures(&run.reported.summary);
-            with.is_some_and(f64::is_infinite)
+        let is_spoiled = |run: &&Measured| {
+            let summary = &run.reported.summary;
+            let own = figure.read(summary);
+            let with = figure
+                .read_with_failures(summary)
+                .filter(|_| own != Some(0.0));
+            with.is_some_and(|with| with.is_infinite() || with == 0.0)
         };
-        self.measured().iter().any(infinite)
+        let runs = self.measured();
+        runs.iter().filter(is_spoiled).count() as f64 / runs.len().max(1) as f64
     }
 
     /// The figure by blocks, if the side is one run or has samples.

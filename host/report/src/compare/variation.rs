@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::{mean, variance};
+use super::row::NoInterval;
 use crate::chart::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
@@ -30,11 +31,23 @@ pub enum Variation {
     },
     /// It was measured on repeats.
     Repeats {
-        /// How many.
-        runs: usize,
-        /// The standard deviation of each figure, as a share of its mean.
-        shares: BTreeMap<String, f64>,
+        /// The folder of the repeats, as it was given.
+        folder: String,
+        /// The scenario that they repeat.
+        scenario: String,
+        /// What they show of each figure that at least two of them have.
+        figures: BTreeMap<String, Shows>,
     },
+}
+
+/// What repeats show of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Shows {
+    /// Its standard deviation, as a share of its mean.
+    pub share: f64,
+    /// How many repeats have it.
+    pub runs: usize,
 }
 
 /// The variation of one figure.
@@ -55,39 +68,54 @@ impl Default for Variation {
 }
 
 impl Variation {
-    /// What repeats show; `None` of fewer than two.
-    pub fn of_repeats(summaries: &[Summary], figures: &[Figure]) -> Option<Self> {
-        let shares = figures.iter().filter_map(|figure| {
-            let values: Vec<f64> = (summaries.iter())
-                .filter_map(|own| figure.read(own))
-                .collect();
-            let about = mean(&values);
-            let share = variance(&values)?.sqrt() / about.abs();
-            share.is_finite().then(|| (figure.to_string(), share))
+    /// What the repeats of a scenario in a folder show; `None` of fewer than two.
+    pub fn of_repeats(
+        folder: &str,
+        scenario: &str,
+        summaries: &[Summary],
+        figures: &[Figure],
+    ) -> Option<Self> {
+        let shown = figures.iter().filter_map(|figure| {
+            let values = summaries.iter().filter_map(|own| figure.read(own));
+            let values: Vec<f64> = values.collect();
+            let share = variance(&values)?.sqrt() / mean(&values).abs();
+            let runs = values.len();
+            share
+                .is_finite()
+                .then(|| (figure.to_string(), Shows { share, runs }))
         });
         (summaries.len() > 1).then(|| Variation::Repeats {
-            runs: summaries.len(),
-            shares: shares.collect(),
+            folder: folder.to_owned(),
+            scenario: scenario.to_owned(),
+            figures: shown.collect(),
         })
     }
 
     /// That of a figure; `None` of counts and shares, which do not follow the engine's speed.
-    pub fn of(&self, figure: &Figure) -> Option<Varies> {
+    ///
+    /// # Errors
+    /// That there is no interval, if the repeats do not show it.
+    pub fn of(&self, figure: &Figure) -> Result<Option<Varies>, NoInterval> {
         if figure.unit().is_empty() || figure.better() == Better::Neither {
-            return None;
+            return Ok(None);
         }
-        match self {
-            Variation::Assumed { share } => Some(Varies {
+        Ok(Some(match self {
+            Variation::Assumed { share } => Varies {
                 share: *share,
                 freedom: f64::INFINITY,
                 is_whole: false,
-            }),
-            Variation::Repeats { runs, shares } => Some(Varies {
-                share: *shares.get(&figure.to_string())?,
-                freedom: *runs as f64 - 1.0,
-                is_whole: true,
-            }),
-        }
+            },
+            Variation::Repeats { figures, .. } => {
+                let Shows { share, runs } = *figures
+                    .get(&figure.to_string())
+                    .ok_or(NoInterval::Variation)?;
+                Varies {
+                    share,
+                    freedom: runs as f64 - 1.0,
+                    is_whole: true,
+                }
+            }
+        }))
     }
 
     /// In words, for a note below a comparison.
@@ -97,7 +125,65 @@ impl Variation {
                 "assumed to be {} of a figure (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
                 number::percent(*share)
             ),
-            Variation::Repeats { runs, .. } => format!("taken from {runs} repeats"),
+            Variation::Repeats {
+                folder,
+                scenario,
+                figures,
+            } => {
+                let shares = || figures.values().map(|shown| shown.share);
+                let least = shares().fold(f64::INFINITY, f64::min);
+                let most = shares().fold(0.0, f64::max);
+                let runs = figures.values().map(|shown| shown.runs).max().unwrap_or(0);
+                format!(
+                    "taken from {runs} repeats of {scenario} in {folder}, whose figures vary by {} to {} (standard deviation)",
+                    number::percent(least.min(most)),
+                    number::percent(most)
+                )
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{USUAL as ENGINE, exchanges, measured, named, plan};
+    use super::*;
+
+    fn summaries(many: u64) -> Vec<Summary> {
+        let of = |seed| {
+            let engine = super::super::fixture::Engine { seed, ..ENGINE };
+            measured("run", plan(&[]), &exchanges(engine, 60, 10.0))
+                .reported
+                .summary
+        };
+        (0..many).map(of).collect()
+    }
+
+    #[test]
+    fn repeats_show_how_much_figures_vary() {
+        let figures = named(&["ttft.mean", "requests.success-share", "queue.mean"]);
+        let shown = Variation::of_repeats("runs", "chat", &summaries(3), &figures).unwrap();
+        let varies = shown.of(&figures[0]).unwrap().unwrap();
+        assert_eq!((varies.freedom, varies.is_whole), (2.0, true));
+        assert!(varies.share > 0.0 && varies.share < 0.5, "{varies:?}");
+        // Shares do not follow the engine's speed, and a figure that no repeat has is not shown.
+        assert_eq!(shown.of(&figures[1]), Ok(None));
+        assert_eq!(shown.of(&figures[2]), Err(NoInterval::Variation));
+        assert!(
+            shown
+                .words()
+                .starts_with("taken from 3 repeats of chat in runs"),
+            "{}",
+            shown.words()
+        );
+        assert_eq!(
+            Variation::of_repeats("runs", "chat", &summaries(1), &figures),
+            None
+        );
+        let usual = Variation::default().words();
+        assert!(
+            usual.starts_with("assumed to be 2 % of a figure"),
+            "{usual}"
+        );
     }
 }

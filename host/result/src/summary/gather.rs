@@ -230,7 +230,7 @@ impl<'a> Gather<'a> {
             concurrency,
             goodput: (self.judged).map(|judged| judged.finish(requests.total, duration)),
             steady_state: self.steady.map(|found| match found {
-                Ok(inside) => inside.finish(&run.percentiles, loads),
+                Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
                 Err(absent) => absent,
             }),
             client: self.facts.client.clone(),

@@ -228,8 +228,19 @@ impl Inside {
     }
 
     /// `loads` is what the whole run of so many requests shows of its loads.
-    pub(super) fn finish(self, percentiles: &[f64], loads: Option<Loads>) -> SteadyState {
+    pub(super) fn finish(
+        self,
+        percentiles: &[f64],
+        loads: Option<Loads>,
+        requests: u64,
+    ) -> SteadyState {
         let seconds = self.window.duration_s;
+        // The window holds its share of the run's loads.
+        let share = self.window.sent as f64 / requests.max(1) as f64;
+        let loads = loads.map(|of| Loads {
+            independent: of.independent * share,
+            ..of
+        });
         let metrics = self
             .spreads
             .into_iter()

@@ -17,8 +17,8 @@ use result::figure::Figure;
 /// Compare runs with each other, with other tools' results and with published ones
 ///
 /// The first side is the baseline. For each figure you get the difference, its 95 % interval, the smallest difference that
-/// nine of ten such comparisons find, and a verdict: better (+), worse (!), or no difference shown (=), which does not mean
-/// that there is none. Runs are only compared if they sent the same requests in the same way. One run per side does not
+/// about nine of ten such comparisons find, and a verdict: better (+), worse (!), same (≡, with --same-within), not judged
+/// (?), or no difference shown (=), which does not mean that there is none. Runs are only compared if they sent the same requests in the same way. One run per side does not
 /// show how much runs vary; compare repeats where you can.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Sides:\n  \
@@ -28,8 +28,9 @@ use result::figure::Figure;
         result.json  page.md#2             another tool's result; #2 picks the second in a file\n  \
         published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt   a published result (runner published)\n\n\
         A --fail-if condition fails if the side is worse by at least that much and the difference is shown: \
-        its interval excludes zero. Chance alone fails nothing. Without an interval, the difference alone decides. \
-        A percentile that failed requests would make infinite fails it too. A figure that a side does not have is an error (3).\n\n\
+        its interval excludes zero. Chance alone fails nothing. Without an interval, the difference alone decides, \
+        but not where a percentile's slow samples lie in fewer than five parts of a run: that passes, with a note. \
+        A percentile that failed requests make infinite on that side fails. A figure that a side does not have is an error (3).\n\n\
         Exit codes: 0 done, 3 not comparable or not readable, 6 a condition of --fail-if holds")]
 pub struct Args {
     /// The baseline, then the sides to compare with it
@@ -61,7 +62,7 @@ pub struct Args {
     fail_if: Vec<Condition>,
     /// How much runs of one scenario vary: a standard deviation such as 2% (the default), or a folder with repeats
     ///
-    /// It enters the error where a side is one run, which does not show it. Several runs per side show it themselves.
+    /// It enters the error where both sides are one run, which does not show it. Several runs show it themselves.
     #[arg(
         long,
         value_name = "SHARE|FOLDER",
@@ -160,7 +161,7 @@ fn warn(found: &Compared) {
     });
     if assumed && !found.conditions.is_empty() {
         tell(format_args!(
-            "warning: --fail-if judges one run per side: how much runs vary is assumed; compare repeats (runner run --repeat), or name a folder of them with --run-variation"
+            "warning: --fail-if judges one run per side: how much runs vary is assumed; compare repeats (runner run --repeat), or state it with --run-variation"
         ));
     }
 }

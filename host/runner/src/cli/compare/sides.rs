@@ -15,7 +15,7 @@ use report::compare::{
 };
 use report::folder::{self, RunFolder};
 use result::figure::{Figure, Statistic};
-use result::finding::Severity;
+use result::finding::{Severity, Verdict};
 use result::summary::{RunFacts, Summary};
 
 /// What is compared.
@@ -180,28 +180,43 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
             _ => None,
         })
         .collect();
-    let runs = folder::runs(path)?.into_iter();
-    let runs = runs.map(|folder| run(folder, &percentiles).map(|run| run.reported));
-    let runs: Vec<Reported> = runs.collect::<Result<_, Failure>>()?;
-    let differs = runs
-        .iter()
-        .skip(1)
-        .find(|run| run.plan.name != runs[0].plan.name);
-    if let Some(other) = differs {
-        let words = format!(
-            "--run-variation {given}: the folder holds runs of `{}` and of `{}`; name a folder with repeats of one scenario",
-            runs[0].plan.name, other.plan.name
-        );
-        return Err(Failure::new(Exit::Input, words));
+    let wrong =
+        |words: String| Failure::new(Exit::Input, format!("--run-variation {given}: {words}"));
+    let mut runs: Vec<Reported> = Vec::new();
+    for folder in folder::runs(path)? {
+        runs.push(run(folder, &percentiles)?.reported);
     }
+    if let Some(other) = runs.iter().find(|run| !is_repeat(run, &runs[0])) {
+        return Err(wrong(format!(
+            "{} and {} are not repeats of one scenario against one engine; name a folder that holds nothing else",
+            runs[0].folder, other.folder
+        )));
+    }
+    if let Some(invalid) = runs
+        .iter()
+        .find(|run| run.summary.verdict == Verdict::Invalid)
+    {
+        return Err(wrong(format!(
+            "the run {} is invalid, so its figures show nothing of how runs vary; leave it out",
+            invalid.folder
+        )));
+    }
+    let scenario = runs
+        .first()
+        .map_or_else(String::new, |run| run.plan.name.clone());
     let summaries: Vec<Summary> = runs.into_iter().map(|run| run.summary).collect();
-    Variation::of_repeats(&summaries, figures).ok_or_else(|| {
+    Variation::of_repeats(given, &scenario, &summaries, figures).ok_or_else(|| {
         let words = format!(
             "--run-variation {given}: the folder holds {} run; at least two repeats show how runs vary (runner run --repeat)",
             summaries.len()
         );
         Failure::new(Exit::Input, words)
     })
+}
+
+/// Whether two runs did the same against the same engine, as far as their plans say.
+fn is_repeat(run: &Reported, other: &Reported) -> bool {
+    run.plan == other.plan
 }
 
 /// A share such as `2%`, up to all of it.

@@ -1,0 +1,169 @@
+//! What judgements and conditions rest on: paired requests, figures that count as the same, and failed requests.
+
+use std::convert::Infallible;
+
+use super::blocks::Taken;
+use super::fixture::{USUAL, exchanges, named, plan, side};
+use super::*;
+use crate::exchanges::failed;
+use crate::folder;
+use model::exchange::{Exchange, FailureClass};
+
+const REQUESTS: u64 = 200;
+
+/// Samples of TTFT by block, of a run that is read beside a baseline.
+fn samples(run: &[Exchange], baseline: Option<&Places>, blocks: usize) -> Vec<f64> {
+    let figures = named(&["ttft.mean"]);
+    let facts = folder::facts(&plan(&[]), Default::default(), false);
+    let reported = side(run).measured()[0].reported.clone();
+    let read = run.iter().cloned().map(Ok::<_, Infallible>);
+    let Ok(read) = Measured::read(reported, &facts, &figures, Some(blocks), baseline, read);
+    match read.blocked.and_then(|blocked| blocked.take(&figures[0])) {
+        Some(Taken::Ratio(parts)) => parts.into_iter().map(|[_, count]| count).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The sum of TTFT of the first block.
+fn first_sum(run: &[Exchange], baseline: Option<&Places>) -> f64 {
+    let figures = named(&["ttft.mean"]);
+    let facts = folder::facts(&plan(&[]), Default::default(), false);
+    let reported = side(run).measured()[0].reported.clone();
+    let read = run.iter().cloned().map(Ok::<_, Infallible>);
+    let Ok(read) = Measured::read(reported, &facts, &figures, Some(20), baseline, read);
+    match read.blocked.and_then(|blocked| blocked.take(&figures[0])) {
+        Some(Taken::Ratio(parts)) => parts[0][0],
+        other => panic!("{other:?}"),
+    }
+}
+
+fn places(run: &[Exchange]) -> Places {
+    side(run).measured()[0].places()
+}
+
+#[test]
+fn requests_stand_in_the_blocks_of_the_baseline_in_whatever_order_they_were_sent() {
+    let run = exchanges(USUAL, REQUESTS, 10.0);
+    let mut turned = run.clone();
+    for exchange in &mut turned {
+        exchange.index = REQUESTS - 1 - exchange.index;
+    }
+    let same = first_sum(&run, None);
+    assert!((first_sum(&turned, Some(&places(&run))) - same).abs() < 1e-6);
+    assert!((first_sum(&turned, None) - same).abs() > 1.0);
+}
+
+/// Requests that are sent twice, and runs of another length, keep the places of their own run: no block is empty.
+#[test]
+fn requests_without_a_partner_keep_their_own_places() {
+    let run = exchanges(USUAL, REQUESTS, 10.0);
+    let mut repeated = run.clone();
+    for exchange in &mut repeated {
+        exchange.sample.request_digest = format!("{:016x}", exchange.index % 40);
+    }
+    let even = vec![10.0; 20];
+    assert_eq!(samples(&repeated, Some(&places(&repeated)), 20), even);
+    let short = &run[..100];
+    assert_eq!(samples(short, Some(&places(&run)), 20), vec![5.0; 20]);
+}
+
+fn judged(sides: &[Side], asked: &Asked, figure: &str) -> Judgement {
+    let found = compare(sides, asked).unwrap();
+    found.row("B", figure).unwrap().judgement.unwrap()
+}
+
+#[test]
+fn what_is_surely_close_is_the_same_and_what_is_not_known_is_not() {
+    let steady = super::fixture::Engine {
+        spread: 0.01,
+        places: 1000,
+        ..USUAL
+    };
+    let other = super::fixture::Engine { seed: 2, ..steady };
+    let sides = [steady, other].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));
+    let asked = |share, within| Asked {
+        variation: Variation::Assumed { share },
+        same_within: Some(within),
+        ..Asked::of(
+            named(&["itl.mean", "requests.success-share"]),
+            blocks(REQUESTS),
+        )
+    };
+    assert_eq!(
+        judged(&sides, &asked(0.0, 0.02), "itl.mean"),
+        Judgement::Same
+    );
+    // 1.645 √2 of the assumed 2 % is more than 2 %.
+    assert_eq!(
+        judged(&sides, &asked(0.02, 0.02), "itl.mean"),
+        Judgement::NoDifference
+    );
+    assert_eq!(
+        judged(&sides, &asked(0.02, 0.1), "itl.mean"),
+        Judgement::Same
+    );
+    // That all of two hundred were answered on both sides bounds nothing.
+    let found = compare(&sides, &asked(0.0, 0.02)).unwrap();
+    let row = found.row("B", "requests.success-share").unwrap();
+    assert_eq!(
+        (row.judgement, row.detectable),
+        (Some(Judgement::NoDifference), None)
+    );
+}
+
+/// A run of which so many in a hundred failed.
+fn failing(percent: u64) -> Side {
+    let mut run = exchanges(USUAL, REQUESTS, 10.0);
+    for exchange in run.iter_mut().filter(|own| own.index * 37 % 100 < percent) {
+        *exchange = failed(exchange.clone(), FailureClass::CutOff, "cut off");
+    }
+    side(&run)
+}
+
+#[test]
+fn failures_that_hide_a_percentile_make_a_condition_hold() {
+    let asked = Asked {
+        conditions: vec!["ttft.p99 +50%".parse().unwrap()],
+        allowed: Kind::ALL.to_vec(),
+        ..Asked::of(named(&["ttft.p99"]), blocks(REQUESTS))
+    };
+    let outcome = |baseline, percent| {
+        let found = compare(&[failing(baseline), failing(percent)], &asked).unwrap();
+        let outcome = &found.conditions[0];
+        (outcome.fails, outcome.seen.clone())
+    };
+    assert!(!outcome(0, 0).0);
+    let (fails, seen) = outcome(0, 10);
+    assert!(fails && seen.contains("it is the worst there is"), "{seen}");
+    let (fails, seen) = outcome(10, 20);
+    assert!(
+        !fails && seen.contains("on both sides so many failed"),
+        "{seen}"
+    );
+    // Of nothing, any share for the worse is too much.
+    let asked = Asked {
+        conditions: vec!["requests.failed +5%".parse().unwrap()],
+        ..asked
+    };
+    assert!(
+        compare(&[failing(0), failing(50)], &asked)
+            .unwrap()
+            .conditions[0]
+            .fails
+    );
+}
+
+#[test]
+fn conditions_are_of_every_further_side() {
+    let asked = Asked {
+        conditions: vec!["ttft.mean +5%".parse().unwrap()],
+        ..Asked::of(named(&["ttft.mean"]), blocks(REQUESTS))
+    };
+    let slower = super::fixture::Engine { ttft: 1.5, ..USUAL };
+    let sides = [USUAL, USUAL, slower].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));
+    let found = compare(&sides, &asked).unwrap();
+    let told: Vec<(&str, bool)> = (found.conditions.iter())
+        .map(|outcome| (outcome.side.as_str(), outcome.fails))
+        .collect();
+    assert_eq!(told, [("B", false), ("C", true)]);
+}
