@@ -104,10 +104,20 @@ fn slowing(runs: u64) -> Section {
             rows.push(row(&case, runs, |exchanges| slow(exchanges, share)));
         }
     }
+    for share in [0.2, 0.3, 0.5] {
+        let case = Case {
+            name: format!(
+                "{:.0} % slower from the middle on, 1500 requests",
+                100.0 * share
+            ),
+            ..Case::usual(Load::Closed(32), 1500)
+        };
+        rows.push(row(&case, runs, |exchanges| step(exchanges, share)));
+    }
     Section {
         title: "Drift that is found".into(),
-        about: "The share of runs with a finding when the engine slows down evenly from the first request to the last, in a \
-            closed loop of 32 users."
+        about: "The share of runs with a finding when the engine slows down, evenly from the first request to the last or at \
+            once in the middle, in a closed loop of 32 users."
             .into(),
         heads: heads(),
         rows,
@@ -157,11 +167,25 @@ fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
 /// Makes an engine that is always busy slow down evenly: what took a second at the beginning takes that much longer at
 /// the end.
 fn slow(exchanges: &mut [Exchange], share: f64) {
+    delay(exchanges, |seconds, length| {
+        share * seconds * seconds / (2.0 * length)
+    });
+}
+
+/// Makes an engine that is always busy slow down once, in the middle.
+fn step(exchanges: &mut [Exchange], share: f64) {
+    delay(exchanges, |seconds, length| {
+        share * (seconds - length / 2.0).max(0.0)
+    });
+}
+
+/// Delays every instant, given in seconds of a run of a length, by so many seconds.
+fn delay(exchanges: &mut [Exchange], by: impl Fn(f64, f64) -> f64) {
     let end = exchanges.iter().filter_map(|own| own.ended).max();
     let length = end.unwrap_or(Nanos(1)).as_secs_f64();
     let later = |at: &mut Nanos| {
         let seconds = at.as_secs_f64();
-        *at = Nanos::from_secs_f64(seconds + share * seconds * seconds / (2.0 * length));
+        *at = Nanos::from_secs_f64(seconds + by(seconds, length));
     };
     for own in exchanges {
         later(&mut own.due);
