@@ -7,7 +7,7 @@ use simulator::{Case, Load};
 use crate::finding::Id;
 use crate::metric;
 use crate::summary::fixture::facts;
-use crate::summary::{Bounds, RunFacts, Summary};
+use crate::summary::{Bounds, Loop, RunFacts, Summary};
 use model::exchange::Exchange;
 
 fn facts_of(case: &Case) -> RunFacts {
@@ -17,6 +17,7 @@ fn facts_of(case: &Case) -> RunFacts {
     facts.run.even_rate = case.rate().is_some();
     if let Load::Closed(users) = case.load {
         facts.run.max_in_flight = Some(users as u64);
+        facts.run.r#loop = Loop::Closed;
     }
     facts
 }
@@ -95,4 +96,48 @@ fn intervals_do_not_depend_on_the_order_of_records() {
         Summary::of(&facts, &exchanges),
         Summary::of(&facts, &turned)
     );
+}
+
+/// Of a run in parts, as several load machines keep it, each part has the intervals of its own requests, and the parts
+/// together those of the whole.
+#[test]
+fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
+    let case = Case::usual(Load::Open(0.7), 600);
+    let exchanges = case.exchanges(2, 2);
+    let facts = facts_of(&case);
+    let part = |own: u64| {
+        exchanges
+            .iter()
+            .filter(move |exchange| exchange.index % 3 == own)
+    };
+    let together: Vec<&Exchange> = (0..3).flat_map(part).collect();
+    assert_eq!(
+        Summary::of(&facts, together),
+        Summary::of(&facts, &exchanges)
+    );
+    let third: Vec<&Exchange> = part(1).collect();
+    let summary = Summary::of(&facts, third);
+    assert!(summary.metric(metric::TPOT).unwrap().confidence.is_some());
+}
+
+/// Requests that all come at once are one load: nothing shows where another run's figures would lie.
+#[test]
+fn a_burst_is_one_load() {
+    let case = Case::usual(Load::AtOnce, 300);
+    let summary = Summary::of(&facts_of(&case), &case.exchanges(1, 1));
+    assert!(summary.concurrency.independent.unwrap() < 2.0);
+    assert_eq!(summary.metric(metric::TTFT).unwrap().confidence, None);
+    let few = summary
+        .findings
+        .iter()
+        .find(|finding| finding.id == Id::FewLoads);
+    assert!(
+        few.unwrap()
+            .seen
+            .contains("rose or fell through the whole run")
+    );
+    let case = Case::usual(Load::Closed(32), 300);
+    let summary = Summary::of(&facts_of(&case), &case.exchanges(1, 1));
+    assert_eq!(summary.concurrency.independent, None);
+    assert!(summary.metric(metric::TTFT).unwrap().confidence.is_some());
 }

@@ -1,7 +1,7 @@
 //! The rules: each checks one thing in a summary and may return a finding. This module has the rules
 //! on the load and the figures; `client` has those on this client and `vitals` those on its processor,
-//! `tokens` those on token counts, `load` those on how the load was offered, `server` those on the server's own metrics, and `course` those on
-//! how figures changed over the run.
+//! `tokens` those on token counts, `load` those on how the load was offered, `server` those on the server's own
+//! metrics, and `course` those on how figures changed over the run.
 
 use super::{Finding, Id, Severity};
 use crate::figure::Statistic;
@@ -357,7 +357,7 @@ pub(super) fn wide_interval(summary: &Summary) -> Option<Finding> {
         id: Id::WideInterval,
         severity: Severity::Note,
         seen: format!("some means are known only roughly (95 % confidence): {}", rough.join(", ")),
-        why: "another run of the same load may give any value of the interval, so a difference that lies within it means nothing".into(),
+        why: "the mean over many such runs may be any value of the interval, so a difference that lies within it means nothing".into(),
         advice: "send more requests, or compare several repeats".into(),
     })
 }

@@ -2,7 +2,8 @@
 //! user can get. Latency over answered requests alone improves with each slow request that fails, so
 //! thresholds use these figures.
 //!
-//! A request without an answer is infinitely slow and has a speed of zero. Such samples lie beyond all
+//! A request without an answer is infinitely slow, has a speed of zero, and stalled all the time: a share of one. Such
+//! samples lie beyond all
 //! others, so a percentile over both is a percentile of the measured samples at another rank.
 
 use std::collections::BTreeMap;
