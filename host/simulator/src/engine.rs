@@ -1,6 +1,6 @@
 //! The engine: a queue, a batch and its steps. It knows no clock: whoever drives it waits for as long as a step says.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use model::units::Nanos;
 
@@ -20,11 +20,14 @@ pub struct Work {
 pub struct Engine {
     parameters: Parameters,
     random: Random,
-    /// What all steps of this run take, times those of the mean run.
+    /// What all steps of this run take, as a multiple of what those of the median run take.
     pace: f64,
     /// The jitter's process, with mean 0 and deviation 1.
     jitter: f64,
+    /// The queue, and those in it whose clients have gone: they are dropped when their turn comes.
     waiting: VecDeque<Job>,
+    /// The requests of the queue whose clients still wait.
+    wanted: HashSet<u64>,
     batch: Vec<Job>,
     /// How many of the batch were in it before the latest step was begun.
     stayed: usize,
@@ -59,6 +62,7 @@ impl Engine {
             pace,
             jitter,
             waiting: VecDeque::new(),
+            wanted: HashSet::new(),
             batch: Vec::new(),
             stayed: 0,
             put_back: Vec::new(),
@@ -66,8 +70,9 @@ impl Engine {
         }
     }
 
-    /// Adds a request to the queue. Its number is the caller's.
+    /// Adds a request to the queue. Its number is the caller's, and no other request may ever have it.
     pub fn submit(&mut self, id: u64, work: Work) {
+        self.wanted.insert(id);
         self.waiting.push_back(Job {
             id,
             unread: work.prompt_tokens.max(1),
@@ -77,10 +82,17 @@ impl Engine {
         });
     }
 
-    /// Drops a request whose client has gone.
+    /// Drops a request whose client has gone. In the queue that takes constant time on average, so that a whole queue
+    /// can leave at once.
     pub fn cancel(&mut self, id: u64) {
-        self.waiting.retain(|job| job.id != id);
-        self.batch.retain(|job| job.id != id);
+        if !self.wanted.remove(&id) {
+            self.batch.retain(|job| job.id != id);
+            return;
+        }
+        // Each sweep halves the queue at least, so it is paid for by those who left since the one before.
+        if self.waiting.len() > 2 * self.wanted.len() + 64 {
+            self.waiting.retain(|job| self.wanted.contains(&job.id));
+        }
     }
 
     /// Begins a step, and gives how long it takes; `None` if there is nothing to do. [`Engine::finish`] ends it.
@@ -132,7 +144,7 @@ impl Engine {
 
     /// Requests in the queue.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.wanted.len()
     }
 
     /// Requests in the batch.
@@ -145,11 +157,12 @@ impl Engine {
         self.preemptions
     }
 
-    /// Share of the KV cache in use; 0 where it has no limit.
+    /// Share of the KV cache in use, at most 1, even while a request that is larger than the cache is answered alone;
+    /// 0 where the cache has no limit.
     pub fn kv_usage(&self) -> f64 {
         match self.parameters.kv {
             0 => 0.0,
-            limit => self.held() as f64 / limit as f64,
+            limit => (self.held() as f64 / limit as f64).min(1.0),
         }
     }
 
@@ -157,12 +170,20 @@ impl Engine {
         self.batch.iter().map(|job| job.held).sum()
     }
 
-    /// Puts the newest requests back into the queue until each of the batch has room for a token. The oldest stays,
-    /// however long it is.
+    /// Puts the newest requests back into the queue until there is room for what the step adds to the others: the prompt
+    /// tokens that it reads, and a token for each. The oldest stays, however long it is.
     fn preempt(&mut self) {
         let limit = self.parameters.kv;
-        while limit > 0 && self.batch.len() > 1 && self.held() + self.batch.len() as u64 > limit {
+        if limit == 0 {
+            return;
+        }
+        let chunk = u64::from(self.parameters.chunk);
+        let mut held = self.held();
+        let mut unread: u64 = self.batch.iter().map(|job| u64::from(job.unread)).sum();
+        while self.batch.len() > 1 && held + unread.min(chunk) + self.batch.len() as u64 > limit {
             let Some(job) = self.batch.pop() else { return };
+            held -= job.held;
+            unread -= u64::from(job.unread);
             let again = u32::try_from(job.held)
                 .unwrap_or(u32::MAX)
                 .saturating_add(job.unread);
@@ -171,6 +192,7 @@ impl Engine {
                 held: 0,
                 ..job
             });
+            self.wanted.insert(job.id);
             self.put_back.push(job.id);
             self.preemptions += 1;
         }
@@ -186,10 +208,15 @@ impl Engine {
             let Some(next) = self.waiting.front() else {
                 return;
             };
+            if !self.wanted.contains(&next.id) {
+                self.waiting.pop_front();
+                continue;
+            }
             needed += u64::from(next.unread) + 1;
             if limit > 0 && needed > limit && !self.batch.is_empty() {
                 return;
             }
+            self.wanted.remove(&next.id);
             self.batch.extend(self.waiting.pop_front());
         }
     }
@@ -288,6 +315,96 @@ mod tests {
             },
         );
         assert_eq!(steps(&mut engine).len(), 3);
+    }
+
+    /// Random prompts, answers, arrivals and departures, of which each request fits into the cache.
+    #[test]
+    fn the_cache_never_holds_more_than_it_can() {
+        let mut random = Random::new(11);
+        let mut upto = |most: u64| (random.uniform() * most as f64).ceil() as u64;
+        let (mut preemptions, mut full) = (0, 0);
+        for seed in 0..200 {
+            let (kv, chunk) = (20 + upto(300), upto(60));
+            let parameters = format!("slots={},kv={kv},chunk={chunk}", upto(8));
+            let mut engine = Engine::new(parameters.parse().unwrap(), seed);
+            let mut next = 0;
+            loop {
+                while next < 60 && upto(3) > 1 {
+                    let prompt = upto(kv - 1);
+                    let work = Work {
+                        prompt_tokens: prompt as u32,
+                        output_tokens: upto(kv - prompt) as u32,
+                    };
+                    engine.submit(next, work);
+                    next += 1;
+                }
+                if upto(20) == 1 {
+                    engine.cancel(upto(60) - 1);
+                }
+                let oldest = engine.batch.first().map(|job| job.id);
+                if engine.begin().is_none() {
+                    if next == 60 {
+                        break;
+                    }
+                    continue;
+                }
+                assert!(oldest.is_none_or(|oldest| engine.batch[0].id == oldest));
+                let generated = engine.batch.iter().filter(|job| job.generates).count();
+                let held = engine.held() + generated as u64;
+                assert!(held <= kv, "{parameters}: {held}");
+                full += u32::from(held == kv);
+                engine.finish(|_, _| ());
+                assert!(engine.held() <= kv && engine.kv_usage() <= 1.0);
+            }
+            assert_eq!((engine.waiting(), engine.running()), (0, 0));
+            preemptions += engine.preemptions();
+        }
+        assert!(preemptions > 1000 && full > 100, "{preemptions} {full}");
+    }
+
+    #[test]
+    fn a_request_larger_than_the_cache_fills_it() {
+        let mut engine = exact(8, 60);
+        let work = Work {
+            prompt_tokens: 100,
+            output_tokens: 2,
+        };
+        engine.submit(0, work);
+        assert!(engine.begin().is_some());
+        assert_eq!(engine.kv_usage(), 1.0);
+    }
+
+    /// Nobody's departure moves those who wait behind, so a whole queue can leave at once.
+    #[test]
+    fn those_who_leave_the_queue_are_not_counted_and_get_no_place() {
+        let mut engine = exact(2, 0);
+        let work = Work {
+            prompt_tokens: 1,
+            output_tokens: 1,
+        };
+        let many = 65_536;
+        for id in 0..many {
+            engine.submit(id, work);
+        }
+        let mut moved = 0;
+        // All but every 16,384th, the first of them from the front.
+        for id in (0..many).filter(|id| id % 16_384 != 5) {
+            let before = engine.waiting.len();
+            engine.cancel(id);
+            if engine.waiting.len() != before {
+                moved += before;
+            }
+        }
+        assert!(moved < 3 * many as usize, "{moved}");
+        assert_eq!(engine.waiting(), 4);
+        assert!(engine.waiting.len() < 128);
+        let shown: Vec<u64> = (steps(&mut engine).into_iter())
+            .flat_map(|(_, shown)| shown)
+            .collect();
+        assert_eq!(shown, [5, 16_389, 32_773, 49_157]);
+        // A request that has ended is not there to be cancelled.
+        engine.cancel(5);
+        assert_eq!((engine.waiting(), engine.waiting.len()), (0, 0));
     }
 
     #[test]

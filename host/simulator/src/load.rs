@@ -89,6 +89,9 @@ pub fn all_at_once(engine: &mut Engine, work: &[Work]) -> Vec<Served> {
 }
 
 /// Requests per second that the engine answers of this work when it always has enough to do.
+///
+/// The time in which the first and the last fifth of the requests end is left out, because the batch fills and drains
+/// then. So there should be at least ten times as many requests as slots. 0 if there are too few to tell, such as one.
 pub fn capacity(parameters: &Parameters, work: &[Work]) -> f64 {
     let users = parameters.slots as usize * 2;
     let steady = Parameters {
@@ -100,9 +103,13 @@ pub fn capacity(parameters: &Parameters, work: &[Work]) -> f64 {
         .filter_map(|own| own.tokens.last().copied())
         .collect();
     ends.sort_unstable();
-    // Without the time in which the batch fills and drains.
     let (from, to) = (ends.len() / 5, ends.len() * 4 / 5);
-    (to - from) as f64 / ends[to].since(ends[from]).as_secs_f64()
+    match (ends.get(from), ends.get(to)) {
+        (Some(first), Some(last)) if first < last => {
+            (to - from) as f64 / last.since(*first).as_secs_f64()
+        }
+        _ => 0.0,
+    }
 }
 
 #[cfg(test)]
@@ -149,5 +156,18 @@ mod tests {
             (capacity / expected - 1.0).abs() < 0.05,
             "{capacity} {expected}"
         );
+    }
+
+    #[test]
+    fn too_little_work_has_no_capacity() {
+        let work = Work {
+            prompt_tokens: 10,
+            output_tokens: 10,
+        };
+        // Three are answered in the same steps.
+        for requests in [0, 1, 3] {
+            let work = vec![work; requests];
+            assert_eq!(capacity(&Parameters::default(), &work), 0.0, "{requests}");
+        }
     }
 }

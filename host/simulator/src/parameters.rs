@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use model::duration;
 use model::nearest;
@@ -30,7 +31,7 @@ pub struct Parameters {
     pub jitter: f64,
     /// Correlation of a step's jitter with that of the step before it.
     pub correlation: f64,
-    /// Standard deviation of the logarithm of the run's pace, a factor that all steps of one run share.
+    /// Standard deviation of the logarithm of the run's pace, a factor that all steps of one run share. Its median is 1.
     pub run: f64,
 }
 
@@ -164,15 +165,20 @@ impl Parameters {
     }
 }
 
+/// As they are read, with times in whole nanoseconds.
 impl fmt::Display for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |seconds: f64| {
+            let nanos = (seconds * 1e9).round() as u64;
+            duration::format(Duration::from_nanos(nanos))
+        };
         write!(
             f,
-            "slots={},step={}us,request={}us,prompt-token={}us,chunk={},kv={},jitter={},correlation={},run={}",
+            "slots={},step={},request={},prompt-token={},chunk={},kv={},jitter={},correlation={},run={}",
             self.slots,
-            self.step * 1e6,
-            self.request * 1e6,
-            self.prompt_token * 1e6,
+            time(self.step),
+            time(self.request),
+            time(self.prompt_token),
             self.chunk,
             self.kv,
             self.jitter,
@@ -199,6 +205,22 @@ mod tests {
         assert_eq!(read, wanted);
         assert_eq!(read.to_string().parse::<Parameters>().unwrap(), read);
         assert_eq!("".parse::<Parameters>().unwrap(), Parameters::default());
+        for step in [
+            "10ms",
+            "123.4us",
+            "7ns",
+            "0.333333333s",
+            "59.999999999s",
+            "1m",
+        ] {
+            let read: Parameters = format!("step={step},request={step}").parse().unwrap();
+            assert_eq!(read.to_string().parse(), Ok(read), "{step}");
+        }
+        let usual = Parameters::default().to_string();
+        assert!(
+            usual.contains(",step=10ms,request=200us,prompt-token=20us,"),
+            "{usual}"
+        );
         for (name, _) in NAMES {
             assert!(read.to_string().contains(&format!("{name}=")), "{name}");
         }
