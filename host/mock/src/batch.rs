@@ -8,7 +8,7 @@
 //! schedule. A step is decided only once its first instant is over, so that it includes every request that was
 //! complete by then; on a paused clock the schedule is therefore that of `simulator::open`, to the nanosecond.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -26,8 +26,8 @@ use super::truth::lock;
 const QUEUE: usize = 65_536;
 
 /// The most tokens of a reply whose instants are kept until they are sent. The older ones of a reply that is
-/// further behind count as generated with the oldest of these.
-const BEHIND: usize = 4_096;
+/// further behind count as generated with the oldest of these. That is 8 KiB for each client that does not read.
+const BEHIND: usize = 512;
 
 /// An engine's batch and its queue.
 #[derive(Debug)]
@@ -50,21 +50,19 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     engine: simulator::Engine,
-    /// Requests that the engine gets when its next step begins.
-    arrived: VecDeque<Arrived>,
+    /// Requests that the engine gets when its next step begins, in the order in which they were complete. Some are
+    /// submitted a little later than others that came after them.
+    arrived: BTreeMap<Arrival, Work>,
     /// Every request whose reply has not ended.
     jobs: HashMap<u64, Job>,
 }
 
-#[derive(Debug)]
-struct Arrived {
-    id: u64,
-    received: Instant,
-    work: Work,
-}
+/// When a request was complete, and its number.
+type Arrival = (Instant, u64);
 
 #[derive(Debug)]
 struct Job {
+    received: Instant,
     work: Work,
     admitted: Option<Instant>,
     preemptions: u32,
@@ -113,7 +111,7 @@ impl Batch {
     pub fn with_queue(parameters: Parameters, seed: u64, keeps_truth: bool, queue: usize) -> Self {
         let state = State {
             engine: simulator::Engine::new(parameters, seed),
-            arrived: VecDeque::new(),
+            arrived: BTreeMap::new(),
             jobs: HashMap::new(),
         };
         let shared = Shared {
@@ -140,8 +138,9 @@ impl Batch {
             return None;
         }
         let work = work();
-        state.arrived.push_back(Arrived { id, received, work });
+        state.arrived.insert((received, id), work);
         let job = Job {
+            received,
             work,
             admitted: None,
             preemptions: 0,
@@ -167,8 +166,8 @@ impl Batch {
     pub fn leave(&self, id: u64) -> Option<Left> {
         let mut state = lock(&self.shared.state);
         let job = state.jobs.remove(&id)?;
-        if job.generated < job.work.output_tokens.max(1) {
-            state.arrived.retain(|arrived| arrived.id != id);
+        let has_arrived = state.arrived.remove(&(job.received, id)).is_some();
+        if !has_arrived && job.generated < job.work.output_tokens.max(1) {
             state.engine.cancel(id);
         }
         Some(Left {
@@ -261,14 +260,17 @@ impl State {
         if self.engine.waiting() + self.engine.running() > 0 {
             return ended;
         }
-        let arrived = self.arrived.front()?.received;
+        let (&(arrived, _), _) = self.arrived.first_key_value()?;
         Some(ended.map_or(arrived, |ended| ended.max(arrived)))
     }
 
     /// Begins a step, and gives how long it takes.
     fn begin(&mut self, start: Instant) -> Option<Duration> {
-        while let Some(arrived) = self.arrived.pop_front_if(|next| next.received <= start) {
-            self.engine.submit(arrived.id, arrived.work);
+        while let Some(next) = self.arrived.first_entry()
+            && next.key().0 <= start
+        {
+            let ((_, id), work) = next.remove_entry();
+            self.engine.submit(id, work);
         }
         let span = Duration::from(self.engine.begin()?).min(LONGEST);
         for id in self.engine.preempted() {
@@ -363,6 +365,23 @@ mod tests {
         // One that leaves makes room for another.
         batch.leave(1);
         assert!(batch.submit(3, Instant::now(), || work(3)).is_some());
+    }
+
+    /// Of three that are submitted late and in the wrong order, the first to be complete is answered first, and one that
+    /// leaves before it has its turn never gets one.
+    #[tokio::test(start_paused = true)]
+    async fn requests_are_answered_in_the_order_in_which_they_were_complete() {
+        let batch = batch(9);
+        let began = Instant::now();
+        for (id, received) in [(3, ms(2)), (2, ms(1)), (0, ms(0)), (1, ms(0))] {
+            batch.submit(id, began + received, || work(1)).unwrap();
+        }
+        assert!(batch.leave(1).is_some_and(|left| left.admitted.is_none()));
+        assert_eq!(batch.load().waiting, 3);
+        tokio::time::sleep(ms(35)).await;
+        let ended = [0, 2, 3].map(|id| batch.leave(id).unwrap().generated);
+        let wanted = [10, 20, 30].map(|at| vec![began + ms(at)]);
+        assert_eq!(ended, wanted);
     }
 
     #[tokio::test(start_paused = true)]
