@@ -225,7 +225,8 @@ impl Script {
         read::read(name, text)
     }
 
-    /// Checks that every value can be played.
+    /// Checks that every value can be played. A time that contradicts `batching` is found if it differs from the usual
+    /// one; a file's reader and the command line find the others, except a file's usual time beside a flag's batch.
     pub fn check(&self) -> Result<(), ScriptError> {
         let wrong = |key, message: String| Err(ScriptError::Value { key, message });
         let spans = [("ttft", Some(self.ttft)), ("itl", Some(self.itl))];

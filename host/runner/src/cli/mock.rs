@@ -213,13 +213,12 @@ pub struct Args {
     api_key: Option<String>,
     /// Model to serve; repeatable; requests for other models are refused
     ///
-    /// Values such as slots=32,step=10ms are no names: they are parameters of the model of a batch, as of --batching.
+    /// `--model slots=32,step=10ms` names no model: it means `--batching slots=32,step=10ms`.
     #[arg(
         long = "model",
         value_name = "NAME",
         env = "RUNNER_MOCK_MODEL",
         value_delimiter = ',',
-        value_parser = name_or_parameter,
         help_heading = "Access"
     )]
     models: Vec<String>,
@@ -255,6 +254,9 @@ pub struct Args {
 /// Why the mock engine cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The flags contradict each other or the script's file, or have a wrong value.
+    #[error("{0}")]
+    Flags(String),
     /// The script is wrong.
     #[error(transparent)]
     Script(#[from] ScriptError),
@@ -285,11 +287,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code: 3 for a wrong script, 2 for an address or a file that cannot be used, 1 for the rest.
+    /// The exit code: 3 for a wrong script, 2 for wrong flags, an address or a file that cannot be used, 1 for the rest.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Error::Script(_) => 3,
-            Error::Listen { .. } | Error::Tls(_) | Error::Truth { .. } => 2,
+            Error::Flags(_) | Error::Listen { .. } | Error::Tls(_) | Error::Truth { .. } => 2,
             Error::System(_) => 1,
         }
     }
@@ -297,11 +299,22 @@ impl Error {
 
 impl Args {
     /// The script: the file's, or the default one, overridden by the flags.
-    fn script(self) -> Result<Script, ScriptError> {
+    fn script(self) -> Result<Script, Error> {
         let mut script = match &self.script {
             Some(path) => Script::read(path)?,
             None => Script::default(),
         };
+        let (parameters, models): (Vec<&str>, Vec<&str>) = (self.models.iter())
+            .map(String::as_str)
+            .partition(|value| is_parameter(value));
+        let models: Vec<String> = models.into_iter().map(str::to_owned).collect();
+        let parameters = (!parameters.is_empty()).then(|| parameters.join(","));
+        self.check_batching(parameters.as_deref(), script.batching.is_some())?;
+        let as_model = parameters.map(|own| {
+            let wrong = |why| Error::Flags(format!("invalid value '{own}' for '--model': {why}"));
+            own.parse::<Parameters>().map_err(wrong)
+        });
+        let batching = self.batching.or(as_model.transpose()?);
         fn set<T>(place: &mut T, flag: Option<T>) {
             if let Some(value) = flag {
                 *place = value;
@@ -311,16 +324,7 @@ impl Args {
         set(&mut script.itl, self.itl);
         set(&mut script.spread, self.spread);
         set(&mut script.seed, self.seed);
-        let (parameters, models): (Vec<String>, Vec<String>) = self
-            .models
-            .into_iter()
-            .partition(|value| is_parameter(value));
-        set(&mut script.batching, self.batching.map(Some));
-        for (name, value) in parameters.iter().filter_map(|own| own.split_once('=')) {
-            let batching = script.batching.get_or_insert_default();
-            // They were read when the command line was.
-            let _ = batching.set(name.trim(), value.trim());
-        }
+        set(&mut script.batching, batching.map(Some));
         set(&mut script.tokens_per_chunk, self.tokens_per_chunk);
         set(&mut script.max_concurrency, self.max_concurrency.map(Some));
         set(&mut script.headers, self.headers);
@@ -341,23 +345,35 @@ impl Args {
         script.faults.extend(self.faults);
         Ok(script)
     }
-}
 
-/// A model's name, or a parameter of the model of a batch.
-fn name_or_parameter(text: &str) -> Result<String, String> {
-    if is_parameter(text) {
-        text.parse::<Parameters>()?;
+    /// Refuses flags that contradict parameters of a batch in `--model` or a batch in the script's file. The command
+    /// line's own rules refuse those that contradict `--batching`.
+    fn check_batching(&self, as_model: Option<&str>, in_file: bool) -> Result<(), Error> {
+        let batch = match as_model {
+            Some(parameters) => format!("'--model {parameters}'"),
+            None if in_file => "`batching` in the script".to_owned(),
+            None => return Ok(()),
+        };
+        let contradicting = [
+            ("--batching", as_model.is_some() && self.batching.is_some()),
+            ("--ttft", self.ttft.is_some()),
+            ("--itl", self.itl.is_some()),
+            ("--spread", self.spread.is_some()),
+            ("--max-concurrency", self.max_concurrency.is_some()),
+        ];
+        match contradicting.into_iter().find(|(_, is_set)| *is_set) {
+            None => Ok(()),
+            Some((flag, _)) => Err(Error::Flags(format!(
+                "the argument '{flag}' cannot be used with {batch}"
+            ))),
+        }
     }
-    Ok(text.to_owned())
 }
 
-/// Whether it is written as a parameter is: a word of small letters, and `=`.
+/// Whether a value of `--model` sets a parameter of a batch. Others that hold `=` are names of models.
 fn is_parameter(text: &str) -> bool {
     let name = text.split_once('=').map(|(name, _)| name.trim());
-    name.is_some_and(|name| {
-        name.bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-    })
+    name.is_some_and(|name| PARAMETERS.iter().any(|(known, _)| *known == name))
 }
 
 /// The parameters of a batch, each with its default.

@@ -50,28 +50,83 @@ fn flags_override_the_file() {
     );
 }
 
+/// Flags that set times, with their usual values where they have one.
+const TIMED: [&str; 4] = [
+    "--ttft=100ms",
+    "--itl=10ms",
+    "--spread=0",
+    "--max-concurrency=4",
+];
+
+/// What a command line that its own rules allow is refused for, with the exit code of a wrong command line.
+fn refused(flags: &[&str]) -> String {
+    let line = Line::try_parse_from([&["mock"], flags].concat()).unwrap();
+    let error = line.args.script().unwrap_err();
+    assert_eq!(error.exit_code(), 2, "{error}");
+    error.to_string()
+}
+
+#[test]
+fn parameters_of_a_batch_can_be_given_as_a_model() {
+    let as_model = script(&["--model", "m,slots=4,jitter=0", "--model", "base=v2"]).unwrap();
+    assert_eq!(as_model.batching, Some("slots=4,jitter=0".parse().unwrap()));
+    assert_eq!(as_model.models, ["m", "base=v2"]);
+    // Only names of parameters count.
+    for name in ["base=v2", "slot=4", "=", "=4", "slots", "Slots=4"] {
+        let script = script(&["--model", name]).unwrap();
+        assert_eq!(
+            (&script.models[..], script.batching),
+            (&[name.to_owned()][..], None)
+        );
+    }
+    // Mistakes have the words that they have in `--batching`, wherever they stand.
+    for wrong in ["slots=0", "slots=1,slots=1", "step=5,kv=x"] {
+        let as_batching = script(&["--batching", wrong]).unwrap_err();
+        let why = wrong.parse::<Parameters>().unwrap_err();
+        assert!(as_batching.contains(&why), "{as_batching}");
+        let each = wrong.split(',').flat_map(|value| ["--model", value]);
+        for flags in [vec!["--model", wrong], each.collect()] {
+            let wanted = format!("invalid value '{wrong}' for '--model': {why}");
+            assert_eq!(refused(&flags), wanted);
+        }
+    }
+    for flag in TIMED.into_iter().chain(["--batching=slots=4"]) {
+        let error = refused(&["--model", "m,slots=4", "--model", "kv=9", flag]);
+        let (name, _) = flag.split_once('=').unwrap();
+        let wanted = format!("the argument '{name}' cannot be used with '--model slots=4,kv=9'");
+        assert_eq!(error, wanted);
+    }
+    // It replaces the table of a file.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "models = 'a'\n[batching]\nslots = 4").unwrap();
+    let path = file.path().to_str().unwrap();
+    let replaced = script(&["--script", path, "--model", "kv=9"]).unwrap();
+    assert_eq!(replaced.batching, Some("kv=9".parse().unwrap()));
+    assert_eq!(replaced.models, ["a"]);
+}
+
 #[test]
 fn a_batch_has_its_parameters() {
     let batching = |flags: &[&str]| script(flags).unwrap().batching;
     let wanted: Parameters = "slots=4,jitter=0".parse().unwrap();
     let flag = ["--batching", "slots=4,jitter=0", "--seed", "3"];
     assert_eq!(batching(&flag), Some(wanted.clone()));
-    let as_model = script(&["--model", "m,slots=4,jitter=0"]).unwrap();
-    assert_eq!(as_model.batching, Some(wanted.clone()));
-    assert_eq!(as_model.models, ["m"]);
-    let mistake = script(&["--model", "slot=4"]).unwrap_err();
-    assert!(mistake.contains("did you mean `slots`?"), "{mistake}");
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "[batching]\nslots = 4\njitter = 0").unwrap();
     let path = file.path().to_str().unwrap();
     assert_eq!(batching(&["--script", path]), Some(wanted));
-    // A flag is checked against the file, too.
-    let mixed = script(&["--script", path, "--ttft", "1s"]).unwrap();
-    let error = mixed.check().unwrap_err().to_string();
-    assert!(
-        error.contains("the script's `ttft` is wrong: it contradicts `batching`"),
-        "{error}"
+    // A flag replaces the whole table, and is checked against it even if it states the usual value.
+    let wanted: Parameters = "kv=9".parse().unwrap();
+    assert_eq!(
+        batching(&["--script", path, "--batching", "kv=9"]),
+        Some(wanted)
     );
+    for flag in TIMED {
+        let error = refused(&["--script", path, flag]);
+        let (name, _) = flag.split_once('=').unwrap();
+        let wanted = format!("the argument '{name}' cannot be used with `batching` in the script");
+        assert_eq!(error, wanted);
+    }
     // Help states every parameter with its default.
     let help = batching_help();
     for (name, about) in PARAMETERS {
