@@ -61,6 +61,10 @@ pub struct Claim {
     pub output_lengths: Option<Lengths>,
     /// The definition of each of its latencies, and the equivalent metric of our catalogue.
     pub definitions: BTreeMap<String, Definition>,
+    /// Whether its settings name a schedule, pauses or a ramp, so that requests wait for more than a rate and a cap; not
+    /// part of the JSON.
+    #[serde(skip)]
+    pub paced: bool,
     /// What it states about each request; not part of the JSON.
     #[serde(skip)]
     pub samples: Vec<Sample>,
@@ -235,6 +239,7 @@ impl Claim {
             figures: BTreeMap::new(),
             output_lengths: None,
             definitions: definitions(tool),
+            paced: false,
             samples: Vec::new(),
         }
     }

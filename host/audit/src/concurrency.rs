@@ -119,14 +119,18 @@ pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     }
     let seen = format!(
         "at most {} of {} slots were in use on average until the last request was sent",
-        shown(used.mid()),
+        // "At most" stays true of what is shown.
+        shown((used.high * 100.0).ceil() / 100.0),
         shown(cap)
     );
     vec![Finding::new(Id::CapNotFull, Severity::Note, seen)]
 }
 
-/// Whether requests waited for nothing but the cap. AIPerf states no rate if there is none.
+/// Whether requests waited for nothing but the cap, as far as the source says. AIPerf states no rate if there is none.
 fn at_once(figures: &Figures<'_>) -> bool {
+    if figures.claim.paced {
+        return false;
+    }
     match figures.claim.asked.request_rate {
         Some(rate) => rate.is_infinite(),
         None => figures.claim.tool == Tool::Aiperf,

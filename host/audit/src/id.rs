@@ -164,8 +164,8 @@ impl Id {
             ),
             Id::CapNotFull => (
                 "cap-not-full",
-                "all requests were to be sent as soon as the cap allowed, so empty slots are time that the client spent between requests, and the server had less load than the cap says",
-                "check whether the client was at its limit (CPU, connections), or read the result as one at the concurrency that was reached",
+                "requests waited for nothing but the cap, as far as the source says; empty slots then are time that the client spent between requests, unless it paused or ramped up on purpose, and the server had less load than the cap says",
+                "check whether the client paused, ramped up or was at its limit (CPU, connections), or read the result as one at the concurrency that was reached",
             ),
             Id::ConcurrencyDisagrees => (
                 "concurrency-disagrees",

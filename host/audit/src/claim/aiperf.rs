@@ -39,6 +39,12 @@ const WHOLE: [(&str, &str, bool); 10] = [
     ("total_osl", "tokens.output", true),
 ];
 
+/// Parts of the names of AIPerf's settings that make requests wait.
+const PACES: [&str; 4] = ["schedule", "delay", "user_centric", "ramp"];
+
+/// The values that do, of a phase's type and of a dataset's.
+const KINDS: [&str; 3] = ["fixed_schedule", "user_centric", "mooncake_trace"];
+
 /// Whether an object is such a result, and of which tool.
 pub(super) fn tool(object: &Object) -> Option<Tool> {
     let metrics = metrics(object);
@@ -159,6 +165,35 @@ fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
     }
 }
 
+/// Whether settings name anything that makes requests wait: a schedule or trace to replay, delays between turns, users
+/// with a pace of their own, or a ramp. The warmup's count too: without them, less is known than with them.
+fn paces(config: &Value) -> bool {
+    let names = |text: &str| PACES.iter().any(|pace| text.contains(pace));
+    match config {
+        Value::Object(settings) => settings
+            .iter()
+            .any(|(key, value)| (names(key) && is_set(value)) || paces(value)),
+        Value::Array(items) => items.iter().any(paces),
+        Value::String(kind) => KINDS.contains(&kind.as_str()),
+        _ => false,
+    }
+}
+
+/// Whether a setting differs from nothing, no and zero; of several, one.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(yes) => *yes,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => items.iter().any(is_set),
+        // A factor on delays is 1 where there are none.
+        Value::Object(settings) => settings
+            .iter()
+            .any(|(key, value)| key != "ratio" && is_set(value)),
+    }
+}
+
 fn asked(claim: &mut Claim, object: &Object) {
     let Some(config) = object.get("input_config") else {
         return;
@@ -172,6 +207,7 @@ fn asked(claim: &mut Claim, object: &Object) {
     claim.model = model.and_then(Value::as_str).map(str::to_owned);
     let streaming = find(&["/endpoint/streaming"]);
     claim.asked.stream = streaming.and_then(Value::as_bool);
+    claim.paced = paces(config);
     // AIPerf's load is of phases, of which one is measured; GenAI-Perf's of one stimulus.
     let phases = config.get("phases").and_then(Value::as_array);
     let measured = phases

@@ -326,8 +326,16 @@ fn a_cap_with_empty_slots_is_noted_where_requests_wait() {
         Severity::Note,
         "cap-not-full: at most 8.46 of 10 slots were in use on average until the last request was sent",
     );
+    // What is shown is the upper end, however coarse the duration is.
+    let mut coarse = honest.clone();
+    coarse.state("throughput.duration-s", 38.0, 0.5);
+    let (_, words) = told(&coarse, &[]).unwrap();
+    assert!(words.contains("at most 7.15 of 10"), "{words}");
     let mut paced = honest.clone();
     paced.asked.request_rate = None;
+    assert_eq!(told(&paced, &[empty]), None);
+    let mut paced = honest.clone();
+    paced.paced = true;
     assert_eq!(told(&paced, &[empty]), None);
     // The time that failed requests took is in no mean.
     let mut failed = honest.clone();
@@ -409,4 +417,42 @@ fn lengths_and_arrivals_are_read_where_they_are_stated() {
         (Some(f64::INFINITY), Some(0.5))
     );
     assert_eq!(flags("ramp_up_strategy='linear'").request_rate, None);
+}
+
+/// What makes AIPerf's requests wait beside a rate and a cap, under the names of its older and newer settings.
+#[test]
+fn paces_are_read_from_aiperfs_settings() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/audit/aiperf-cap-not-full/input.json");
+    let content = std::fs::read(path).unwrap();
+    let paced = |settings: serde_json::Value| {
+        let mut file: serde_json::Value = serde_json::from_slice(&content).unwrap();
+        let config = file["input_config"].as_object_mut().unwrap();
+        config.insert("more".into(), settings);
+        let bytes = serde_json::to_vec(&file).unwrap();
+        let claim = claim::read("input", &bytes).unwrap().claims.remove(0);
+        let findings = claims(std::slice::from_ref(&claim)).remove(0).findings;
+        let noted = findings.iter().any(|finding| finding.id == Id::CapNotFull);
+        assert_eq!(noted, !claim.paced);
+        claim.paced
+    };
+    for settings in [
+        serde_json::json!({}),
+        serde_json::json!({"fixed_schedule": false, "concurrency_ramp_duration": null}),
+        serde_json::json!({"turn": {"delay": {"mean": 0.0, "stddev": 0.0, "ratio": 1.0}}}),
+        serde_json::json!([{"type": "concurrency", "concurrency": 4}]),
+    ] {
+        assert!(!paced(settings.clone()), "{settings}");
+    }
+    for settings in [
+        serde_json::json!({"fixed_schedule": true}),
+        serde_json::json!({"turn": {"delay": {"mean": 500.0, "stddev": 0.0, "ratio": 1.0}}}),
+        serde_json::json!({"user_centric_rate": 2.0}),
+        serde_json::json!({"concurrency_ramp_duration": 30.0}),
+        serde_json::json!([{"type": "concurrency", "concurrency_ramp": {"duration": 30.0}}]),
+        serde_json::json!([{"type": "fixed_schedule"}]),
+        serde_json::json!({"custom_dataset_type": "mooncake_trace"}),
+    ] {
+        assert!(paced(settings.clone()), "{settings}");
+    }
 }
