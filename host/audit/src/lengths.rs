@@ -3,7 +3,7 @@
 //! Every rule on the time per token has a sharp form where all answers have one length, and a blunt one where they
 //! may differ. This module says which of the two holds, and how surely; it leaves the rules to others.
 
-use super::figures::Figures;
+use super::figures::{Figures, shown};
 use super::latency::{MUCH, NOTHING};
 use super::order;
 use super::range::Range;
@@ -112,12 +112,21 @@ impl Figures<'_> {
             .map(|most| most as f64)
     }
 
-    /// The most tokens that an answer can have: those of the longest, or those that were requested of any.
-    pub(super) fn most_tokens(&self) -> Option<f64> {
+    /// The most tokens that an answer can have, and how findings say so: those of the longest, or those that were
+    /// requested of any.
+    pub(super) fn most_tokens(&self) -> Option<(f64, String)> {
+        if let Some(longest) = self.longest() {
+            let words = format!("at most {} tokens an answer", shown(longest));
+            return Some((longest, words));
+        }
         let asked = &self.claim.asked;
-        let requested = asked.output_tokens.or(asked.most_output_tokens);
-        self.longest()
-            .or(requested.map(|most| most as f64 * (1.0 + AGAIN)))
+        let most = asked.output_tokens.or(asked.most_output_tokens)? as f64;
+        let words = format!(
+            "at most {} tokens requested for an answer, and {} % more if counted again",
+            shown(most),
+            shown(AGAIN * 100.0)
+        );
+        Some((most * (1.0 + AGAIN), words))
     }
 
     /// The length of each answered request, if the source lists all of them.

@@ -246,10 +246,10 @@ pub(super) fn any_length(
         _ => return None,
     };
     let words = format!(
-        ", and its deviation of {} ms allows no {way} than {} ms with at most {} tokens an answer",
+        ", and its deviation of {} ms allows no {way} than {} ms with {}",
         shown(figures.claim.value("tpot.std").unwrap_or_default()),
         shown(bound),
-        shown(figures.most_tokens().unwrap_or_default().floor()),
+        figures.most_tokens()?.1,
     );
     told(Range::exact(bound), words)
 }
@@ -269,7 +269,7 @@ pub(super) fn any_length(
 fn covariance(figures: &Figures<'_>, further: f64, all: bool) -> Option<Range> {
     let mean = figures.positive("tpot.mean")?;
     let deviation = figures.get("tpot.std")?.high.max(0.0);
-    let most = figures.most_tokens()? - 1.0;
+    let most = figures.most_tokens()?.0 - 1.0;
     let least = match all {
         true => figures.shortest()? - 1.0,
         false => 1.0,

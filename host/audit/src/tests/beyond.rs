@@ -294,7 +294,7 @@ fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
     assert_told(
         told(&capped, &[("e2e.mean", -60.0)]),
         Severity::Invalid,
-        "allows no less than",
+        " ms with at most 100 tokens requested for an answer, and 1 % more if counted again",
     );
 }
 
