@@ -25,10 +25,12 @@ const FEW: f64 = 3.0;
 /// The most percentiles of a latency that are compared with the others'.
 const MOST: usize = 32;
 
+/// How grave it is that a figure is that far from a bound, by how surely all answers have one length.
 fn graded(apart: f64, one: One) -> Severity {
-    match apart > MUCH && one == One::Stated {
-        true => Severity::Invalid,
-        false => Severity::Suspect,
+    match one {
+        One::Stated if apart > MUCH => Severity::Invalid,
+        One::Stated | One::Confirmed => Severity::Suspect,
+        One::Inferred => Severity::Note,
     }
 }
 
@@ -48,8 +50,12 @@ pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
     };
     let how = match one {
         One::Stated => format!("all answers have {} tokens", shown(tokens)),
-        One::Inferred => format!(
+        One::Confirmed => format!(
             "the totals are those of {} tokens for each request",
+            shown(tokens)
+        ),
+        One::Inferred => format!(
+            "the totals are those of {} tokens for each request; a mix of lengths with these totals would explain it",
             shown(tokens)
         ),
     };

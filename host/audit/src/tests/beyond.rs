@@ -6,10 +6,15 @@ use crate::claim::Lengths;
 
 /// What is stated of 200 requests like these, in hundredths of a millisecond.
 fn of_200(make: impl Fn(u32) -> One, fixed: bool) -> Claim {
+    written(make, fixed, 2)
+}
+
+/// What is stated of them with so many digits after the point.
+fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
     let ones: Vec<One> = (0..200).map(make).collect();
     let style = Style {
         tool: Tool::Vllm,
-        decimals: 2,
+        decimals,
         lengths: false,
         requested: fixed,
         cap: 10,
@@ -22,13 +27,16 @@ fn of_200(make: impl Fn(u32) -> One, fixed: bool) -> Claim {
 /// 100 tokens each, at 10 to 14 ms a token, and the first always after 100 ms: E2E is as spread as TPOT, so that every
 /// percentile and the deviation are at their bounds.
 fn at_the_bounds() -> Claim {
-    let make = |index: u32| One {
+    of_200(of_length(100), true)
+}
+
+fn of_length(tokens: u64) -> impl Fn(u32) -> One {
+    move |index| One {
         ttft: 100.0,
         tpot: 10.0 + f64::from(index) / 50.0,
-        tokens: 100,
+        tokens,
         after: 0.0,
-    };
-    of_200(make, true)
+    }
 }
 
 /// What is told, and how gravely, of a claim with these figures changed by so much.
@@ -150,15 +158,32 @@ fn deviations_of_one_length_bound_each_other() {
     );
 }
 
-/// Nobody states that all answers have 100 tokens, but the totals and the means do.
+/// Nobody states that all answers have 100 tokens, but the totals do, and means in full confirm it; rounded ones cannot.
 #[test]
 fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
-    let mut honest = at_the_bounds();
-    honest.asked.output_tokens = None;
+    let mut honest = written(of_length(100), false, 9);
+    honest.asked.most_output_tokens = None;
     let wrong = ("e2e.max", 100.0);
     let inferred = "* 99 = 1484.02 ms, and the totals are those of 100 tokens for each request";
+    let mix = "tokens for each request; a mix of lengths with these totals would explain it";
     assert_eq!(told(&honest, &[]), None);
+    let (_, words) = told(&honest, &[wrong]).unwrap();
+    assert!(!words.contains(mix), "{words}");
     assert_told(told(&honest, &[wrong]), Severity::Suspect, inferred);
+    let rounded = |name: &str, half: f64| {
+        let mut claim = honest.clone();
+        claim.state(name, claim.value(name).unwrap(), half);
+        told(&claim, &[wrong])
+    };
+    for mean in ["tpot.mean", "ttft.mean", "e2e.mean"] {
+        assert_told(rounded(mean, 0.005), Severity::Note, mix);
+        assert_eq!(rounded(mean, 5.0), None, "{mean}");
+    }
+    let mut honest = at_the_bounds();
+    honest.asked.output_tokens = None;
+    assert_eq!(told(&honest, &[]), None);
+    assert_told(told(&honest, &[wrong]), Severity::Note, inferred);
+    assert_told(told(&honest, &[wrong]), Severity::Note, mix);
     for other in [
         ("tokens.output", 1.0),
         // The mean TPOT, which is still a likely one, then shows that lengths differ.
@@ -174,13 +199,8 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
         assert_eq!(told(&honest, &changes), None, "{other:?}");
     }
     // A length that is not round takes an input total that divides as well.
-    let make = |index: u32| One {
-        ttft: 100.0,
-        tpot: 10.0 + f64::from(index) / 50.0,
-        tokens: 107,
-        after: 0.0,
-    };
-    let mut honest = of_200(make, false);
+    let make = of_length(107);
+    let mut honest = written(&make, false, 9);
     honest.asked.most_output_tokens = None;
     honest.state("tokens.input", 64_001.0, 0.0);
     assert_eq!(told(&honest, &[wrong]), None);

@@ -221,3 +221,108 @@ fn totals_of_one_length_by_chance_are_seldom_believed() {
     let rare = doubted.len() * 50 < runs as usize;
     assert!(rare, "{} of {runs}: {doubted:#?}", doubted.len());
 }
+
+/// Requests of these lengths by turns, at 20 ms a token with that deviation, as a share, whatever the length; as a tool
+/// writes it that has mean, median and P99 only.
+fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed: u64) -> Claim {
+    let mut state = seed;
+    let mut chance = || {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let mut normal = || (0..12).map(|_| chance()).sum::<f64>() - 6.0;
+    let ones: Vec<One> = lengths
+        .iter()
+        .cycle()
+        .take(lengths.len() * times)
+        .map(|tokens| One {
+            ttft: 150.0 * (0.2 * normal()).exp(),
+            tpot: 20.0 * (1.0 + deviation * normal()),
+            tokens: *tokens,
+            after: 0.0,
+        })
+        .collect();
+    let mut claim = Claim::of(Tool::Vllm, Source::default());
+    let count = ones.len() as f64;
+    let tokens: u64 = ones.iter().map(|one| one.tokens).sum();
+    claim.state("requests.successful", count, 0.0);
+    claim.state("tokens.output", tokens as f64, 0.0);
+    claim.state("tokens.input", 100.0 * count, 0.0);
+    let unit = 10f64.powi(-decimals);
+    let latencies: [(&str, Vec<f64>); 3] = [
+        ("e2e", ones.iter().map(|one| one.e2e()).collect()),
+        ("ttft", ones.iter().map(|one| one.ttft).collect()),
+        ("tpot", ones.iter().map(|one| one.tpot).collect()),
+    ];
+    for (name, mut values) in latencies {
+        values.sort_by(f64::total_cmp);
+        for (statistic, value) in [
+            ("mean", mean(&values)),
+            ("median", percentile(&values, 50.0)),
+            ("p99", percentile(&values, 99.0)),
+        ] {
+            let value = (value / unit).round() * unit;
+            claim.state(format!("{name}.{statistic}"), value, unit / 2.0);
+        }
+    }
+    claim
+}
+
+/// Three answers of 100 tokens to each of 500, which are 200 on average, or prompts of any lengths that divide by their
+/// number, so that any number of repetitions divides too.
+fn lengths() -> impl Strategy<Value = Vec<u64>> {
+    let prompts = prop::collection::vec(50u64..500, 2..20).prop_map(|mut lengths| {
+        let count = lengths.len() as u64;
+        lengths[0] += count - lengths.iter().sum::<u64>() % count;
+        lengths
+    });
+    prop_oneof![Just(vec![100, 100, 100, 500]), prompts]
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    /// Mixes of lengths whose totals are those of one length by design. Rounded means may agree with one length, which
+    /// is a note that names the mix; means in full never do.
+    #[test]
+    fn honest_mixes_of_lengths_are_never_doubted(
+        lengths in lengths(),
+        count in prop::sample::select(vec![100usize, 1_000, 1_000, 10_000]),
+        deviation in prop::sample::select(vec![0.03, 0.06]),
+        decimals in 1..12i32,
+        seed in any::<u64>(),
+    ) {
+        let times = count.div_ceil(lengths.len());
+        let claim = of_lengths(&lengths, times, deviation, decimals, seed);
+        let found = claims(&[claim]).remove(0).findings;
+        if decimals >= 7 {
+            prop_assert!(found.is_empty(), "{found:?}");
+        }
+        for finding in found {
+            prop_assert_eq!(finding.severity, Severity::Note, "{}", finding.seen);
+            prop_assert!(finding.seen.contains("; a mix of lengths"), "{}", finding.seen);
+        }
+    }
+}
+
+/// The same figures of one length in full are believed, so that a wrong median is doubted: the rule keeps its power.
+#[test]
+fn one_length_with_means_in_full_is_always_confirmed() {
+    for seed in 0..50 {
+        let mut claim = of_lengths(&[200], 1_000, 0.03, 9, seed);
+        let found = |claim: &Claim| claims(std::slice::from_ref(claim)).remove(0).findings;
+        assert_eq!(found(&claim), Vec::new());
+        let median = claim.value("e2e.median").unwrap();
+        claim.state("e2e.median", median * 0.9, 5e-10);
+        let findings = found(&claim);
+        let ids = findings
+            .iter()
+            .map(|finding| (finding.id, finding.severity));
+        let expected = [(Id::LatencyDisagrees, Severity::Suspect)];
+        assert_eq!(ids.collect::<Vec<_>>(), expected, "{findings:#?}");
+    }
+}
