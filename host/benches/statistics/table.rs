@@ -34,6 +34,20 @@ impl Section {
     }
 }
 
+/// The cells that miss a target, in words, and why they do; `None` of no cells.
+pub fn misses(target: &str, cells: &[String], why: &str) -> Option<String> {
+    (!cells.is_empty()).then(|| format!("{target}: {}. {why}", cells.join("; ")))
+}
+
+/// The remarks of a table, in paragraphs.
+pub fn remarks(parts: impl IntoIterator<Item = Option<String>>) -> String {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => "Every cell meets its target.".to_owned(),
+        false => parts.join("\n\n"),
+    }
+}
+
 /// A share of runs, in percent.
 pub fn percent(part: usize, of: usize) -> String {
     match of {

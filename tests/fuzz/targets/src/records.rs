@@ -3,7 +3,7 @@
 use model::exchange::Exchange;
 use model::units::Nanos;
 use report::{csv, record};
-use result::summary::{Run, RunFacts, Summary};
+use result::summary::{Loop, Run, RunFacts, Summary};
 
 /// Records, as lines: each is passed over, or read, and reads back as it was written. What was read is
 /// summarised and listed.
@@ -28,6 +28,7 @@ fn facts(streamed: bool) -> RunFacts {
     RunFacts::from(Run {
         backend: "openai".into(),
         arrival: "all at once".into(),
+        r#loop: Loop::Open,
         request_rate: None,
         even_rate: false,
         max_in_flight: None,
