@@ -10,6 +10,9 @@ use simulator::{CHAT, Case, Load, Parameters};
 /// The findings whose error rates are counted.
 const COUNTED: [Id; 3] = [Id::Overloaded, Id::Drift, Id::ArrivalsChanged];
 
+/// Whether a run has each of the counted findings, and any that makes it suspect.
+type Found = ([bool; COUNTED.len()], bool);
+
 pub fn sections(runs: u64) -> Vec<Section> {
     vec![healthy(runs), overloaded(runs), slowing(runs), late(runs)]
 }
@@ -31,7 +34,7 @@ fn row(
             .any(|finding| finding.severity >= Severity::Suspect);
         (counted, suspect)
     });
-    let share = |is: &dyn Fn(&([bool; COUNTED.len()], bool)) -> bool| {
+    let share = |is: &dyn Fn(&Found) -> bool| {
         percent(found.iter().filter(|own| is(own)).count(), found.len())
     };
     let mut row = vec![case.name.clone()];
