@@ -11,28 +11,15 @@ use model::exchange::{Exchange, FailureClass};
 
 const REQUESTS: u64 = 200;
 
-/// Samples of TTFT by block, of a run that is read beside a baseline.
-fn samples(run: &[Exchange], baseline: Option<&Places>, blocks: usize) -> Vec<f64> {
-    let figures = named(&["ttft.mean"]);
-    let facts = folder::facts(&plan(&[]), Default::default(), false);
-    let reported = side(run).measured()[0].reported.clone();
-    let read = run.iter().cloned().map(Ok::<_, Infallible>);
-    let Ok(read) = Measured::read(reported, &facts, &figures, Some(blocks), baseline, read);
-    match read.blocked.and_then(|blocked| blocked.take(&figures[0])) {
-        Some(Taken::Ratio(parts)) => parts.into_iter().map(|[_, count]| count).collect(),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// The sum of TTFT of the first block.
-fn first_sum(run: &[Exchange], baseline: Option<&Places>) -> f64 {
+/// The sum and the number of TTFTs by block, of a run that is read beside a baseline.
+fn cut(run: &[Exchange], baseline: Option<&Places>) -> Vec<[f64; 2]> {
     let figures = named(&["ttft.mean"]);
     let facts = folder::facts(&plan(&[]), Default::default(), false);
     let reported = side(run).measured()[0].reported.clone();
     let read = run.iter().cloned().map(Ok::<_, Infallible>);
     let Ok(read) = Measured::read(reported, &facts, &figures, Some(20), baseline, read);
     match read.blocked.and_then(|blocked| blocked.take(&figures[0])) {
-        Some(Taken::Ratio(parts)) => parts[0][0],
+        Some(Taken::Ratio(parts)) => parts,
         other => panic!("{other:?}"),
     }
 }
@@ -48,9 +35,10 @@ fn requests_stand_in_the_blocks_of_the_baseline_in_whatever_order_they_were_sent
     for exchange in &mut turned {
         exchange.index = REQUESTS - 1 - exchange.index;
     }
-    let same = first_sum(&run, None);
-    assert!((first_sum(&turned, Some(&places(&run))) - same).abs() < 1e-6);
-    assert!((first_sum(&turned, None) - same).abs() > 1.0);
+    let first = |run: &[Exchange], baseline: Option<&Places>| cut(run, baseline)[0][0];
+    let same = first(&run, None);
+    assert!((first(&turned, Some(&places(&run))) - same).abs() < 1e-6);
+    assert!((first(&turned, None) - same).abs() > 1.0);
 }
 
 /// Requests that are sent twice, and runs of another length, keep the places of their own run: no block is empty.
@@ -61,10 +49,14 @@ fn requests_without_a_partner_keep_their_own_places() {
     for exchange in &mut repeated {
         exchange.sample.request_digest = format!("{:016x}", exchange.index % 40);
     }
-    let even = vec![10.0; 20];
-    assert_eq!(samples(&repeated, Some(&places(&repeated)), 20), even);
-    let short = &run[..100];
-    assert_eq!(samples(short, Some(&places(&run)), 20), vec![5.0; 20]);
+    let each = |run: &[Exchange], baseline: &Places| -> Vec<f64> {
+        cut(run, Some(baseline))
+            .iter()
+            .map(|[_, count]| *count)
+            .collect()
+    };
+    assert_eq!(each(&repeated, &places(&repeated)), [10.0; 20]);
+    assert_eq!(each(&run[..100], &places(&run)), [5.0; 20]);
 }
 
 fn judged(sides: &[Side], asked: &Asked, figure: &str) -> Judgement {
