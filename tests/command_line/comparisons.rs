@@ -198,3 +198,71 @@ fn results_of_others_are_sides_too() {
         transcript(name, &compare(folder.path(), line).with_code(2).stderr);
     }
 }
+
+/// One run per side does not show how much runs vary. That is assumed, stated, or taken from repeats.
+#[test]
+fn the_variation_from_run_to_run_is_assumed_or_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
+    repeated(folder.path(), &mock, "");
+    let two: Vec<String> = (runs(folder.path()).iter().take(2))
+        .map(|run| run.to_string_lossy().into_owned())
+        .collect();
+    let compared = |flags: &[&str]| {
+        let mut command = runner();
+        command.arg("compare").args(&two);
+        command.args(["--each", "--allow", "verdict"]).args(flags);
+        run(command.current_dir(folder.path()))
+    };
+    let condition = ["--fail-if", "requests.failed +5%"];
+    let ended = compared(&condition).with_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains("that is assumed to be 2 % of a figure"),
+        "{ended:#?}"
+    );
+    let warning = "warning: --fail-if judges one run per side";
+    assert!(ended.stderr.contains(warning), "{ended:#?}");
+    let ended = compared(&[&condition[..], &["--run-variation", "1%"]].concat()).with_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains("that is assumed to be 1 % of a figure"),
+        "{ended:#?}"
+    );
+    assert!(!ended.stderr.contains(warning), "{ended:#?}");
+    let ended = compared(&["--run-variation", "runs", "--same-within", "100%"]).with_code(0);
+    for words in ["taken from 3 repeats of flags in runs", "≡ same"] {
+        assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
+    }
+    for (flags, code, words) in [
+        (
+            ["--run-variation", "nowhere"],
+            2,
+            "expected a share from 0% to 100%",
+        ),
+        (
+            ["--run-variation", "1"],
+            2,
+            "expected a share from 0% to 100%",
+        ),
+        (
+            ["--same-within", "2"],
+            2,
+            "expected a share from 0% to 100%, such as 2%",
+        ),
+    ] {
+        let ended = compared(&flags).with_code(code);
+        assert!(ended.stderr.contains(words), "{flags:?}: {ended:#?}");
+    }
+    let one = compared(&["--run-variation", &two[0]]).with_code(3);
+    assert!(one.stderr.contains("at least two repeats"), "{one:#?}");
+    let other = Mock::start(&["--ttft", "6ms", "--itl", "1ms"]);
+    repeated(folder.path(), &other, "--output-dir runs/other");
+    let mixed = compared(&["--run-variation", "runs"]).with_code(3);
+    assert!(
+        mixed.stderr.contains("are not repeats of one scenario"),
+        "{mixed:#?}"
+    );
+}

@@ -62,6 +62,24 @@ fn an_invalid_run_keeps_to_no_threshold() {
     assert!(ended.stdout.contains("the run is invalid"), "{ended:#?}");
 }
 
+/// One of six failed: the run is only suspect, and the threshold's percentile is none of the five answers'.
+#[test]
+fn failed_requests_are_slower_than_any_threshold() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = [
+        "--fault",
+        "kind = \"http-error\", status = 500, requests = [3]",
+    ];
+    let ended = held_to(folder.path(), &one, "", &["ttft.p99 <= 10s"]).with_code(6);
+    assert!(
+        ended
+            .stderr
+            .contains("infinite, because 1 of 6 requests failed"),
+        "{ended:#?}"
+    );
+    held_to(folder.path(), &one, "", &["ttft.median <= 10s"]).with_code(0);
+}
+
 #[test]
 fn strict_is_what_makes_an_invalid_run_fail() {
     let folder = tempfile::tempdir().unwrap();

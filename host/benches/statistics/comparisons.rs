@@ -15,7 +15,7 @@ use serde_json::json;
 use simulator::{Case, Load, Parameters};
 
 pub fn sections(runs: u64) -> Vec<Section> {
-    vec![equal(runs), slower(runs)]
+    vec![equal(runs), slower(runs), same(runs)]
 }
 
 /// Run-level standard deviations of an engine's pace.
@@ -74,15 +74,20 @@ fn measured(case: &Case, workload: u64, engine: u64) -> Measured {
     measured
 }
 
-/// A comparison of so many runs of each case, all of the same requests, as repeats of one plan are.
-fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
-    let sides = [0, 1].map(|side| {
+/// So many runs of each case, all of the same requests, as repeats of one plan are.
+fn sides(cases: [&Case; 2], repeats: u64, trial: u64) -> [Side; 2] {
+    [0, 1].map(|side| {
         let runs = (0..repeats).map(|repeat| {
             let engine = (trial * 2 + side) * 16 + repeat;
             measured(cases[side as usize], trial, engine)
         });
         Side::Runs(runs.collect())
-    });
+    })
+}
+
+/// A comparison of such runs.
+fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
+    let sides = sides(cases, repeats, trial);
     let asked = Asked::of(wanted(), blocks(REQUESTS as u64));
     compare(&sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }
@@ -95,6 +100,12 @@ fn called(found: &Compared) -> BTreeMap<String, bool> {
         (row.figure.clone(), is)
     })
     .collect()
+}
+
+/// Whether the 95 % interval of a figure's difference holds zero, the truth of an engine compared with itself.
+fn holds_zero(found: &Compared, figure: &str) -> bool {
+    let ends = found.row("B", figure).and_then(|row| row.interval);
+    ends.is_none_or(|ends| ends.low <= 0.0 && ends.high >= 0.0)
 }
 
 /// An engine all of whose steps take so many times as long.
@@ -129,7 +140,8 @@ fn equal(runs: u64) -> Section {
         for effect in EFFECTS {
             for repeats in [1, 3, 5] {
                 let case = with_effect(load, effect);
-                let found = each(runs, |trial| called(&compared([&case; 2], repeats, trial)));
+                let compared = each(runs, |trial| compared([&case; 2], repeats, trial));
+                let found: Vec<_> = compared.iter().map(called).collect();
                 let share = |is: &dyn Fn(&BTreeMap<String, bool>) -> bool| {
                     percent(found.iter().filter(|own| is(own)).count(), found.len())
                 };
@@ -145,6 +157,10 @@ fn equal(runs: u64) -> Section {
                         percent(any, found.len())
                     ));
                 }
+                let hold = |figure: &str| {
+                    let held = compared.iter().filter(|found| holds_zero(found, figure));
+                    percent(held.count(), compared.len())
+                };
                 rows.push(vec![
                     name.to_owned(),
                     format!("{:.1} %", 100.0 * effect),
@@ -152,6 +168,8 @@ fn equal(runs: u64) -> Section {
                     share(&|own| own.values().any(|is| *is)),
                     of("ttft.mean"),
                     of("tpot.mean"),
+                    hold("ttft.mean"),
+                    hold("tpot.mean"),
                 ]);
             }
         }
@@ -163,13 +181,73 @@ fn equal(runs: u64) -> Section {
              target is 5 % at most), and two of them. \"Run to run\" is the standard deviation of the engine's pace from one run to the next. Runs have \
              {REQUESTS} requests, the same on both sides; with one run a side, the usual 2 % is assumed."
         ),
-        heads: heads(&["any figure", "mean TTFT", "mean TPOT"]),
+        heads: heads(&[
+            "any figure",
+            "mean TTFT",
+            "mean TPOT",
+            "interval of mean TTFT holds 0",
+            "of mean TPOT",
+        ]),
         rows,
         remarks: remarks([misses(
             "Above 5 %",
             &often,
             "Of so many comparisons, a share of 5 % can come out as 7 % by chance.",
         )]),
+    }
+}
+
+/// The difference up to which figures count as the same.
+const SAME_WITHIN: f64 = 0.03;
+
+fn same(runs: u64) -> Section {
+    let mut rows = Vec::new();
+    let (load, name) = LOADS[2];
+    for effect in [0.0, 0.005, 0.01] {
+        for times in [1.0, 1.015, 1.03] {
+            for repeats in [1, 3, 5] {
+                let case = with_effect(load, effect);
+                let other = slowed(&case, times);
+                let trials = if repeats == 1 {
+                    runs
+                } else {
+                    (runs / 2).max(1)
+                };
+                let found = each(trials, |trial| {
+                    let sides = sides([&case, &other], repeats, trial);
+                    let asked = Asked {
+                        same_within: Some(SAME_WITHIN),
+                        ..Asked::of(wanted(), blocks(REQUESTS as u64))
+                    };
+                    let found = compare(&sides, &asked);
+                    found.unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
+                });
+                let of = |figure: &str| {
+                    let is_same = |found: &&Compared| {
+                        let row = found.row("B", figure);
+                        row.and_then(|row| row.judgement) == Some(Judgement::Same)
+                    };
+                    percent(found.iter().filter(is_same).count(), found.len())
+                };
+                rows.push(vec![
+                    name.to_owned(),
+                    format!("{:.1} %", 100.0 * effect),
+                    repeats.to_string(),
+                    format!("{:.1} %", 100.0 * (times - 1.0)),
+                    of("tpot.mean"),
+                    of("e2e.mean"),
+                ]);
+            }
+        }
+    }
+    Section {
+        title: "Engines that are called the same".into(),
+        about: "The share of comparisons with `--same-within 3%` that call a figure the same. An engine that is 3 % slower may be \
+            called the same in 5 % at most. Of comparisons of repeats, half as many were drawn."
+            .into(),
+        heads: heads(&["slower by", "mean TPOT", "mean E2E"]),
+        rows,
+        remarks: String::new(),
     }
 }
 
