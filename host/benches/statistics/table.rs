@@ -64,9 +64,9 @@ pub fn page(runs: u64, sections: &[Section]) -> String {
 
 Every number on this page is measured: `cargo bench --bench statistics -- --bless` draws {runs} runs of each case, and a
 fifth as many comparisons, from a simulated engine, whose truth is known, and summarises and compares them as it does
-real runs. That takes about an hour. The engine answers up to 32 requests in a batch; a step takes 10 ms, 0.2 ms for each request of the batch and 0.02 ms for each prompt token that
-it reads, and varies by 5 %. Prompts have 500 tokens on average and answers 100, and both vary much, unless a case says
-otherwise. Of {runs} runs, a share of 95 % is known within ± {:.1} %.
+real runs. The engine answers up to 32 requests in a batch; a step takes 10 ms, 0.2 ms for each request of the batch and
+0.02 ms for each prompt token that it reads, and varies by 5 %. Prompts have 500 tokens on average and answers 100, and
+both vary much, unless a case says otherwise. Of {runs} runs, a share of 95 % is known within ± {:.1} %.
 
 [How sure a figure is](../uncertainty.md) explains what these figures mean for a run of yours.
 
