@@ -39,7 +39,7 @@ fn of_length(tokens: u64) -> impl Fn(u32) -> One {
     }
 }
 
-/// What is told, and how gravely, of a claim with these figures changed by so much.
+/// The findings, with their severities, of a claim whose figures were changed by so much.
 fn told(claim: &Claim, changes: &[(&str, f64)]) -> Option<(Severity, String)> {
     let mut claim = claim.clone();
     for (name, by) in changes {

@@ -291,7 +291,7 @@ pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
         .run
         .percentiles
         .iter()
-        .filter(|percent| (0.0..100.0).contains(*percent) && **percent > 0.0 && beyond(percent))
+        .filter(|percent| **percent > 0.0 && **percent < 100.0 && beyond(percent))
         .map(|percent| format!("P{percent}"))
         .collect();
     (!unfounded.is_empty()).then(|| Finding {

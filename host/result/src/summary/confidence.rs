@@ -9,8 +9,8 @@ use crate::stats::blocks::Blocks;
 use crate::stats::interval::{self, Loads};
 use crate::stats::{Figures, Interval};
 
-/// 95 % confidence intervals: where the figures lie that many runs of the same scenario against the same engine have on
-/// average, as far as one run can show that. They come from blocks of consecutive requests, because requests that are in flight
+/// 95 % confidence intervals of the figures that many runs of the same scenario against the same engine have on average,
+/// as far as one run can show that. They come from blocks of consecutive requests, because requests that are in flight
 /// together affect each other. An interval is absent if the run holds too little independent data for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
