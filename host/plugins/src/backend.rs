@@ -14,17 +14,18 @@ use model::frame::Frames;
 use world::BackendWorld;
 
 pub use super::bindings::types::{
-    Media, Message, Part, Prompt, Role, Sample, Sampling, Settings, Turn,
+    Candidates, Continuation, Dependency, Media, Message, Part, Point, Prompt, Role, Sample,
+    Sampling, Settings, Turn,
 };
 pub use wit::{
-    Control, Framing, LengthPrefix, Meaning, Output, Reading, Reason, Refusal, Request,
-    ServerMetric, Usage,
+    Authentication, Control, Credentials, Earlier, Embedded, Framing, Head, LengthPrefix, Meaning,
+    Output, Ranked, Reading, Reason, Refusal, Request, ServedModel, ServerMetric, Usage,
 };
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
 const STATE_BYTES: usize = 64 << 10;
-/// The same where the framing is raw: the state holds a frame that is not complete, which may be as large as those
-/// that the host cuts.
+/// What a plugin may keep where the framing is raw: a frame that is not complete, which may be as large as those that
+/// the host cuts. It leaves such a frame unread, or, before 0.3.0, keeps it in its state.
 const RAW_STATE_BYTES: usize = model::frame::FRAME_BYTES;
 /// Header fields that belong to the host.
 const HOST_HEADERS: [&str; 8] = [
@@ -66,6 +67,7 @@ impl From<Framing> for model::frame::Framing {
             Framing::LengthPrefixed(prefix) => Self::LengthPrefixed(model::frame::LengthPrefix {
                 skip: prefix.skip.into(),
                 width: prefix.width.into(),
+                adjust: prefix.adjust,
                 little_endian: prefix.little_endian,
             }),
             Framing::Whole => Self::Whole,
@@ -91,12 +93,28 @@ impl Refusal {
     }
 }
 
-/// The events of a batch of frames.
-pub struct Decoded {
-    /// Index into the batch, and the meaning of the frame; in the order of the frames.
-    pub events: Vec<(usize, Meaning)>,
-    /// The state to pass to the next batch of the same reply.
+/// What is remembered of a reply from one batch of frames to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fold {
+    /// The plugin's own.
     pub state: Vec<u8>,
+    /// Bytes that the plugin left unread. They come again, in front of the next bytes.
+    unread: Vec<u8>,
+}
+
+impl Fold {
+    /// After [`Dialect::begin`].
+    pub fn new(state: Vec<u8>) -> Self {
+        Fold {
+            state,
+            unread: Vec::new(),
+        }
+    }
+
+    /// How many bytes cross to the plugin with each batch, beside the batch.
+    pub fn bytes(&self) -> usize {
+        self.state.len() + self.unread.len()
+    }
 }
 
 /// One instance of a backend. A trap ends the instance; the next call gets a fresh one.
@@ -177,25 +195,61 @@ impl Dialect {
         }
     }
 
-    /// The model names in an answer to [`Control::ListModels`].
+    /// How requests are authenticated, and where people keep the key.
+    ///
+    /// # Errors
+    /// If the plugin traps, or names a header that it may not.
+    pub fn credentials(&mut self) -> Result<Credentials, PluginError> {
+        let credentials = self.call("credentials", |world, store, handle| {
+            world.credentials(store, handle)
+        })?;
+        let named = match &credentials.scheme {
+            Authentication::Header(name) => {
+                let letters = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+                let is_name = !name.is_empty() && name.bytes().all(letters);
+                let is_hosts = HOST_HEADERS
+                    .into_iter()
+                    .any(|own| own != "authorization" && own.eq_ignore_ascii_case(name));
+                (!is_name || is_hosts)
+                    .then(|| format!("`{}` as the header of the key", name.escape_debug()))
+            }
+            Authentication::Sigv4(service) => {
+                let letters = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+                let is_name = !service.is_empty() && service.bytes().all(letters);
+                (!is_name).then(|| format!("`{}` as the service of AWS", service.escape_debug()))
+            }
+            Authentication::Bearer | Authentication::None => None,
+        };
+        match named {
+            Some(what) => Err(self.contract("credentials", format!("it names {what}"))),
+            None => Ok(credentials),
+        }
+    }
+
+    /// The models in an answer to [`Control::ListModels`].
     ///
     /// # Errors
     /// If the plugin does not understand the answer, or traps.
-    pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<String>, PluginError> {
+    pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<ServedModel>, PluginError> {
         self.call("read-models", |world, store, handle| {
             world.read_models(store, handle, body)
         })?
         .map_err(|error| PluginError::said(self.name(), error))
     }
 
-    /// The request for a sample.
+    /// The request for a sample. `earlier` is what the last reply of its conversation left for it.
     ///
     /// # Errors
     /// If the plugin cannot write one, writes one that is not allowed, or traps.
-    pub fn encode(&mut self, sample: &Sample, settings: &Settings) -> Result<Request, PluginError> {
+    pub fn encode(
+        &mut self,
+        sample: &Sample,
+        settings: &Settings,
+        earlier: Option<&Earlier>,
+    ) -> Result<Request, PluginError> {
         let request = self
             .call("encode", |world, store, handle| {
-                world.encode(store, handle, sample, settings)
+                world.encode(store, handle, sample, settings, earlier)
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
         self.check_request("encode", &request)?;
@@ -226,11 +280,46 @@ impl Dialect {
         }
     }
 
-    /// Decodes a batch of frames of one reply, given the state after the previous batch.
+    /// The state before the first frame of a reply with a success status.
+    ///
+    /// # Errors
+    /// If the plugin cannot read such a reply, breaks its contract, or traps.
+    pub fn begin(&mut self, head: &Head) -> Result<Vec<u8>, PluginError> {
+        let state = self
+            .call("begin", |world, store, handle| {
+                world.begin(store, handle, head)
+            })?
+            .map_err(|error| PluginError::said(self.name(), error))?;
+        if state.len() > STATE_BYTES {
+            let bytes = state.len();
+            return Err(self.contract(
+                "begin",
+                format!("it keeps {bytes} bytes of state, at most {STATE_BYTES} are allowed"),
+            ));
+        }
+        Ok(state)
+    }
+
+    /// Decodes a batch of frames of one reply. Gives events in the order of their frames, each with the index of its
+    /// frame. After an error, `fold` is what it was.
     ///
     /// # Errors
     /// If the plugin does not understand a frame, breaks its contract, or traps.
-    pub fn decode(&mut self, state: &[u8], frames: &Frames) -> Result<Decoded, PluginError> {
+    pub fn decode(
+        &mut self,
+        fold: &mut Fold,
+        frames: &Frames,
+    ) -> Result<Vec<(usize, Meaning)>, PluginError> {
+        let joined: Frames;
+        let frames = if fold.unread.is_empty() {
+            frames
+        } else {
+            let mut later = frames.clone();
+            later.prepend(&fold.unread);
+            joined = later;
+            &joined
+        };
+        let state = &fold.state;
         let crossing = wit::Frames {
             bytes: frames.bytes().to_vec(),
             ends: frames.ends().to_vec(),
@@ -243,6 +332,10 @@ impl Dialect {
             .map_err(|error| PluginError::said(self.name(), error))?;
         if decoded.state.len() > STATE_BYTES {
             self.check_large_state(decoded.state.len())?;
+        }
+        let unread = decoded.unread as usize;
+        if unread > 0 {
+            self.check_unread(unread, frames.bytes().len())?;
         }
         let mut last = 0;
         let mut events = Vec::with_capacity(decoded.events.len());
@@ -258,20 +351,50 @@ impl Dialect {
                 ));
             }
             last = frame;
+            if let Meaning::Carry(bytes) = &event.what
+                && bytes.len() > STATE_BYTES
+            {
+                let bytes = bytes.len();
+                return Err(self.contract(
+                    "decode",
+                    format!("it carries {bytes} bytes to the next request, at most {STATE_BYTES} are allowed"),
+                ));
+            }
             events.push((frame, event.what));
         }
-        Ok(Decoded {
-            events,
-            state: decoded.state,
-        })
+        fold.state = decoded.state;
+        let left = frames.bytes().len() - unread;
+        fold.unread = frames.bytes()[left..].to_vec();
+        Ok(events)
     }
 
-    /// A large state is fine where it holds an incomplete frame.
-    fn check_large_state(&mut self, bytes: usize) -> Result<(), PluginError> {
-        let is_raw = [true, false]
+    fn is_raw(&mut self) -> bool {
+        [true, false]
             .into_iter()
-            .any(|streaming| matches!(self.framing(streaming), Ok(Framing::Raw)));
-        let most = if is_raw { RAW_STATE_BYTES } else { STATE_BYTES };
+            .any(|streaming| matches!(self.framing(streaming), Ok(Framing::Raw)))
+    }
+
+    /// Only where the framing is raw may bytes be left for the next call, and never more than there were.
+    fn check_unread(&mut self, unread: usize, given: usize) -> Result<(), PluginError> {
+        let what = if !self.is_raw() {
+            format!("it leaves {unread} bytes unread, which only the framing `raw` allows")
+        } else if unread > given {
+            format!("it leaves {unread} bytes unread of a batch of {given}")
+        } else if unread > RAW_STATE_BYTES {
+            format!("it leaves {unread} bytes unread, at most {RAW_STATE_BYTES} are allowed")
+        } else {
+            return Ok(());
+        };
+        Err(self.contract("decode", what))
+    }
+
+    /// A large state is fine where a component of an earlier version holds an incomplete frame in it.
+    fn check_large_state(&mut self, bytes: usize) -> Result<(), PluginError> {
+        let keeps_frames = self.0.from.plugin().contract < super::Contract::V0_3;
+        let most = match keeps_frames && self.is_raw() {
+            true => RAW_STATE_BYTES,
+            false => STATE_BYTES,
+        };
         if bytes <= most {
             return Ok(());
         }

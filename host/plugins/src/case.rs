@@ -18,6 +18,7 @@ mod reply;
 mod report;
 mod scorer;
 mod seen;
+mod sessions;
 #[cfg(test)]
 mod tests;
 

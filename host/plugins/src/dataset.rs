@@ -8,16 +8,24 @@ use wasmtime::component::{Linker, ResourceAny};
 
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::{self, Sample};
-use super::bindings::v0_1::{dataset_world as v0_1, types as v0_1_types};
-use super::contract::v0_1 as older;
+use super::bindings::v0_1::dataset_world as v0_1;
+use super::bindings::v0_2::dataset_world as v0_2;
+use super::contract;
 use super::error::PluginError;
 use super::instance::{Configured, Live, Located, World, of_each_version, words};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
 
+pub use super::bindings::dataset_world::exports::runner::plugin::dataset::{
+    Amount, Remark, Treatment,
+};
+
 /// A dataset plugin with its configuration, from which sequences are opened.
 pub type Dataset = Configured<DatasetWorld>;
+
+/// The most remarks that are taken from a dataset: more are for nobody to read.
+pub const REMARKS: usize = 64;
 
 /// An open sequence of samples.
 pub struct Samples {
@@ -34,20 +42,26 @@ pub enum DatasetWorld {
     /// Of 0.1.0.
     V0_1(v0_1::DatasetPlugin),
     /// Of 0.2.0.
-    V0_2(DatasetPlugin),
+    V0_2(v0_2::DatasetPlugin),
+    /// Of 0.3.0.
+    V0_3(DatasetPlugin),
 }
 
 impl World for DatasetWorld {
     const KIND: Kind = Kind::Dataset;
 
-    of_each_version!(v0_1::DatasetPluginPre<Guest>, DatasetPluginPre<Guest>);
+    of_each_version!(
+        v0_1::DatasetPluginPre<Guest>,
+        v0_2::DatasetPluginPre<Guest>,
+        DatasetPluginPre<Guest>
+    );
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.dataset_call_ms
     }
 
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-        older::link(linker)?;
+        contract::link_older(linker)?;
         DatasetPlugin::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 }
@@ -59,8 +73,9 @@ impl DatasetWorld {
         store: &mut Store<Guest>,
         from: &Configured<Self>,
         seed: u64,
-        count: Option<u64>,
+        amount: Amount,
     ) -> Located<ResourceAny> {
+        let count = contract::v0_2::count(amount);
         match self {
             Self::V0_1(plugin) => {
                 let interface = plugin.runner_plugin_dataset().generator();
@@ -69,7 +84,12 @@ impl DatasetWorld {
             }
             Self::V0_2(plugin) => {
                 let interface = plugin.runner_plugin_dataset().generator();
-                interface.call_open(store, &from.config, seed, count)
+                let said = interface.call_open(store, &from.config, seed, count)?;
+                Ok(said.map_err(Into::into))
+            }
+            Self::V0_3(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                interface.call_open(store, &from.config, seed, amount)
             }
         }
     }
@@ -86,6 +106,10 @@ impl DatasetWorld {
                 Ok(newer(interface.call_next(store, from, limit)?))
             }
             Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                Ok(newer(interface.call_next(store, from, limit)?))
+            }
+            Self::V0_3(plugin) => {
                 let interface = plugin.runner_plugin_dataset().generator();
                 interface.call_next(store, from, limit)
             }
@@ -105,28 +129,46 @@ impl DatasetWorld {
             }
             Self::V0_2(plugin) => {
                 let interface = plugin.runner_plugin_dataset().generator();
+                Ok(newer(interface.call_spare(store, from, limit)?))
+            }
+            Self::V0_3(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
                 interface.call_spare(store, from, limit)
+            }
+        }
+    }
+
+    fn remarks(
+        &self,
+        store: &mut Store<Guest>,
+        from: ResourceAny,
+    ) -> wasmtime::Result<Vec<Remark>> {
+        match self {
+            Self::V0_1(_) | Self::V0_2(_) => Ok(Vec::new()),
+            Self::V0_3(plugin) => {
+                let interface = plugin.runner_plugin_dataset().generator();
+                interface.call_remarks(store, from)
             }
         }
     }
 }
 
-fn newer(
-    said: Result<Vec<v0_1_types::Sample>, v0_1_types::Error>,
+fn newer<S: Into<Sample>, E: Into<types::Error>>(
+    said: Result<Vec<S>, E>,
 ) -> Result<Vec<Sample>, types::Error> {
-    let samples = said?;
+    let samples = said.map_err(Into::into)?;
     Ok(samples.into_iter().map(Into::into).collect())
 }
 
 impl Configured<DatasetWorld> {
-    /// Opens the sequence; `count` is the number of samples that will be measured, if known.
+    /// Opens the sequence; `amount` says how many samples will be measured.
     ///
     /// # Errors
     /// If the plugin rejects its configuration or an input, cannot be instantiated or traps.
-    pub fn open(&self, seed: u64, count: Option<u64>) -> Result<Samples, PluginError> {
+    pub fn open(&self, seed: u64, amount: Amount) -> Result<Samples, PluginError> {
         let mut live = self.instantiate()?;
         let generator = live
-            .call("open", |world, store| world.open(store, self, seed, count))?
+            .call("open", |world, store| world.open(store, self, seed, amount))?
             .map_err(|error| PluginError::said(&self.plugin.asked, error))?;
         Ok(Samples {
             live,
@@ -158,6 +200,31 @@ impl Samples {
             world.spare(store, generator, limit)
         })?;
         self.checked("spare", limit, samples)
+    }
+
+    /// What was done to the input so far; at most [`REMARKS`].
+    ///
+    /// # Errors
+    /// If the plugin traps.
+    pub fn remarks(&mut self) -> Result<Vec<Remark>, PluginError> {
+        let mut remarks = self.call("remarks", |world, store, generator| {
+            world.remarks(store, generator)
+        })?;
+        remarks.truncate(REMARKS);
+        for remark in &mut remarks {
+            remark.reason = words(&remark.reason);
+            remark.first = remark.first.as_deref().map(words);
+        }
+        Ok(remarks)
+    }
+
+    /// The error for samples that break the contract in a way that only the caller sees.
+    pub fn broken(&self, call: &'static str, what: &str) -> PluginError {
+        PluginError::Contract {
+            plugin: self.plugin.clone(),
+            call,
+            what: words(what),
+        }
     }
 
     fn call<T>(

@@ -55,19 +55,21 @@ pub trait World: Sized {
 
 /// A component that is ready to be instantiated, in the version of the contract that it was built for.
 #[derive(Clone)]
-pub enum Versions<A, B> {
+pub enum Versions<A, B, C> {
     /// Of 0.1.0.
     V0_1(A),
     /// Of 0.2.0.
     V0_2(B),
+    /// Of 0.3.0.
+    V0_3(C),
 }
 
 /// What a world does in the same way in every version of the contract: finding a component's exports, making an
 /// instance, calling `describe`. The bindings have separate types for each version and world, which share only their
 /// names.
 macro_rules! of_each_version {
-    ($v0_1:ty, $v0_2:ty) => {
-        type Ready = $crate::instance::Versions<$v0_1, $v0_2>;
+    ($v0_1:ty, $v0_2:ty, $v0_3:ty) => {
+        type Ready = $crate::instance::Versions<$v0_1, $v0_2, $v0_3>;
 
         fn ready(
             component: wasmtime::component::InstancePre<Guest>,
@@ -77,6 +79,7 @@ macro_rules! of_each_version {
             Ok(match contract {
                 Contract::V0_1 => Versions::V0_1(<$v0_1>::new(component)?),
                 Contract::V0_2 => Versions::V0_2(<$v0_2>::new(component)?),
+                Contract::V0_3 => Versions::V0_3(<$v0_3>::new(component)?),
             })
         }
 
@@ -85,6 +88,7 @@ macro_rules! of_each_version {
             Ok(match ready {
                 Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
                 Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
+                Versions::V0_3(ready) => Self::V0_3(ready.instantiate(store)?),
             })
         }
 
@@ -95,6 +99,10 @@ macro_rules! of_each_version {
                     [said.name, said.version, said.summary, said.config_schema]
                 }
                 Self::V0_2(plugin) => {
+                    let said = plugin.runner_plugin_about().call_describe(store)?;
+                    [said.name, said.version, said.summary, said.config_schema]
+                }
+                Self::V0_3(plugin) => {
                     let said = plugin.runner_plugin_about().call_describe(store)?;
                     [said.name, said.version, said.summary, said.config_schema]
                 }

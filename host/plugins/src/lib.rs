@@ -8,6 +8,7 @@
 pub mod artifacts;
 pub mod backend;
 pub mod case;
+pub mod chat;
 pub mod dataset;
 pub mod examine;
 pub mod imports;

@@ -5,9 +5,10 @@ use wasmtime::component::{Linker, ResourceAny};
 
 use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
-use super::bindings::v0_1::{scorer_world as v0_1, types as v0_1_types};
+use super::bindings::v0_1::scorer_world as v0_1;
+use super::bindings::v0_2::scorer_world as v0_2;
 use super::bindings::{log, tokenizer, types};
-use super::contract::v0_1 as older;
+use super::contract;
 use super::error::PluginError;
 use super::instance::{Configured, Located, Opened, Reopen, World, of_each_version, words};
 use super::sandbox::{Guest, GuestData};
@@ -28,20 +29,26 @@ pub enum ScorerWorld {
     /// Of 0.1.0.
     V0_1(v0_1::ScorerPlugin),
     /// Of 0.2.0.
-    V0_2(ScorerPlugin),
+    V0_2(v0_2::ScorerPlugin),
+    /// Of 0.3.0.
+    V0_3(ScorerPlugin),
 }
 
 impl World for ScorerWorld {
     const KIND: Kind = Kind::Scorer;
 
-    of_each_version!(v0_1::ScorerPluginPre<Guest>, ScorerPluginPre<Guest>);
+    of_each_version!(
+        v0_1::ScorerPluginPre<Guest>,
+        v0_2::ScorerPluginPre<Guest>,
+        ScorerPluginPre<Guest>
+    );
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.scorer_call_ms
     }
 
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-        older::link(linker)?;
+        contract::link_older(linker)?;
         types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
@@ -58,6 +65,12 @@ impl Reopen for ScorerWorld {
                     .map_err(Into::into))
             }
             Self::V0_2(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
+                Ok(interface
+                    .call_open(store, &from.config)?
+                    .map_err(Into::into))
+            }
+            Self::V0_3(plugin) => {
                 let interface = plugin.runner_plugin_scorer().judge();
                 interface.call_open(store, &from.config)
             }
@@ -84,6 +97,14 @@ impl ScorerWorld {
             }
             Self::V0_2(plugin) => {
                 let interface = plugin.runner_plugin_scorer().judge();
+                Ok(newer(interface.call_score(
+                    store,
+                    judge,
+                    &exchange.into(),
+                )?))
+            }
+            Self::V0_3(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
                 interface.call_score(store, judge, exchange)
             }
         }
@@ -97,16 +118,20 @@ impl ScorerWorld {
             }
             Self::V0_2(plugin) => {
                 let interface = plugin.runner_plugin_scorer().judge();
+                Ok(newer(interface.call_finish(store, judge)?))
+            }
+            Self::V0_3(plugin) => {
+                let interface = plugin.runner_plugin_scorer().judge();
                 interface.call_finish(store, judge)
             }
         }
     }
 }
 
-fn newer(
-    said: Result<Vec<v0_1::exports::runner::plugin::scorer::Score>, v0_1_types::Error>,
+fn newer<S: Into<Score>, E: Into<types::Error>>(
+    said: Result<Vec<S>, E>,
 ) -> Result<Vec<Score>, types::Error> {
-    let scores = said?;
+    let scores = said.map_err(Into::into)?;
     Ok(scores.into_iter().map(Into::into).collect())
 }
 

@@ -4,6 +4,8 @@
 use wasmtime::Trap;
 
 use super::bindings::tokenizer::{Facts, Host};
+use super::bindings::types::Message;
+use super::chat;
 use super::limits::Exceeded;
 use super::sandbox::Guest;
 
@@ -24,6 +26,7 @@ impl Host for Guest {
             added_tokens: facts.added_tokens,
             special: facts.special.clone(),
             approximate: facts.approximate,
+            chat: chat::is_known(&self.grants.tokenizer),
         })
     }
 
@@ -46,6 +49,27 @@ impl Host for Guest {
             |text| text.len() as u64,
             |some| tokenizer.count(some, special),
             |_| 4,
+        )
+    }
+
+    fn count_chat(
+        &mut self,
+        conversations: Vec<Vec<Message>>,
+        tools: Option<String>,
+    ) -> wasmtime::Result<Vec<Option<u32>>> {
+        let tokenizer = self.grants.tokenizer.clone();
+        let tools = tools.and_then(|tools| serde_json::from_str(&tools).ok());
+        self.portions(
+            &conversations,
+            TEXT,
+            |messages| chat::bytes(messages),
+            |some| {
+                let counted = some.iter();
+                Ok(counted
+                    .map(|messages| chat::count(&tokenizer, messages, tools.as_ref()))
+                    .collect())
+            },
+            |_| 8,
         )
     }
 

@@ -1,5 +1,9 @@
-//! The components of a frozen version of the contract, kept as they were built once: if a later compiler or SDK
-//! rebuilt them from the same sources, they would not prove that existing plugins keep working.
+//! The components of a version of the contract, kept as they were built once: if a later compiler or SDK rebuilt them
+//! from the same sources, they would not prove that existing plugins keep working.
+//!
+//! A version is frozen before `wit/` changes to the next one: its definition is copied to `wit/frozen`, and this keeps
+//! a plugin of each kind that ships, as it was then. Of 0.1.0, before there was this rule, the guests
+//! `tests/guests/frozen-*` were kept.
 
 use std::fs;
 use std::path::Path;
@@ -8,25 +12,44 @@ use anyhow::{Context, Result, bail};
 
 use crate::component::{self, Which};
 
-/// The version of the contract that `tests/guests/frozen-*` are built for.
-const VERSION: &str = "0.1.0";
+/// The plugins that are kept: the name that each is kept by, and its component.
+const KEPT: [(&str, &str); 3] = [
+    ("backend", "backends/openai"),
+    ("dataset", "datasets/random"),
+    ("scorer", "scorers/output-length"),
+];
 
-/// Builds the guests of the frozen version and copies those that are missing to `tests/versions`.
+/// Builds the plugins that ship, and keeps those of the version in `wit/` in `tests/versions`.
 pub fn keep(root: &Path) -> Result<()> {
-    component::build(root, Which::All)?;
-    let folder = root.join("tests/versions").join(VERSION);
+    let version = version(root)?;
+    let folder = root.join("tests/versions").join(&version);
+    if let Some((kind, _)) = KEPT
+        .iter()
+        .find(|(kind, _)| folder.join(format!("{kind}.wasm")).exists())
+    {
+        bail!(
+            "tests/versions/{version}/{kind}.wasm exists already; a frozen component is never rebuilt"
+        );
+    }
+    component::build(root, Which::Shipping)?;
     fs::create_dir_all(&folder)?;
-    for kind in ["backend", "dataset", "scorer"] {
+    for (kind, name) in KEPT {
+        let built = root.join(format!("target/components/{name}.wasm"));
         let kept = folder.join(format!("{kind}.wasm"));
-        if kept.exists() {
-            bail!(
-                "{} exists already; a frozen component is never rebuilt",
-                kept.display()
-            );
-        }
-        let built = root.join(format!("target/components/guests/frozen-{kind}.wasm"));
         fs::copy(&built, &kept).with_context(|| format!("keeping {}", built.display()))?;
         println!("{}", kept.strip_prefix(root).unwrap_or(&kept).display());
     }
     Ok(())
+}
+
+/// The version of the contract in `wit/`.
+fn version(root: &Path) -> Result<String> {
+    let text = fs::read_to_string(root.join("wit/worlds.wit")).context("reading wit/worlds.wit")?;
+    let version = text.lines().find_map(|line| {
+        line.strip_prefix("package runner:plugin@")?
+            .strip_suffix(';')
+    });
+    Ok(version
+        .context("wit/worlds.wit does not begin with `package runner:plugin@VERSION;`")?
+        .to_owned())
 }

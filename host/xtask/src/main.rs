@@ -29,7 +29,7 @@ cargo xtask COMMAND
   examples    build the examples in plugins/examples and run their cases, if the tools of their languages are available
   guide       build the user guide as a site with mdBook, to target/guide
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
-  freeze      copy the components of the frozen contract, tests/guests/frozen-*, to tests/versions
+  freeze      keep plugins of the contract's version in wit/, as they are now, in tests/versions; before wit/ changes
   help        print this text
 
 RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the toolchain for the plugins; the default is the first that works:

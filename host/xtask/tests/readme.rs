@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// What is written for people.
-const DOCUMENTS: [&str; 21] = [
+const DOCUMENTS: [&str; 22] = [
     "README.md",
     "host/ARCHITECTURE.md",
     "host/guide/src/SUMMARY.md",
@@ -21,6 +21,7 @@ const DOCUMENTS: [&str; 21] = [
     "host/guide/src/ci.md",
     "host/guide/src/comparing.md",
     "host/guide/src/connections.md",
+    "host/guide/src/datasets.md",
     "host/guide/src/load.md",
     "host/guide/src/mock.md",
     "host/guide/src/monitoring.md",

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 
 use crate::bindings::backend as wit;
 use crate::dialect::{explain, openai};
-use crate::{Control, Error, Framing, Meaning, Reading, Refusal, Request, Sample, Settings};
-use crate::{config, export};
+use crate::{Authentication, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
+use crate::{Reading, Refusal, Request, Sample, ServedModel, Settings, config, export};
 
 /// One unit of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +45,20 @@ pub trait Backend: Sized + 'static {
         None
     }
 
-    /// The model names in a successful answer to [`Control::ListModels`]. The default reads the OpenAI API's list.
+    /// How requests are authenticated, and where people keep the key. The host adds the key; a plugin never sees it.
+    /// The default is a bearer token from the variable that most clients read, `OPENAI_API_KEY`.
+    ///
+    /// The host reads a variable named here if its name ends in `_API_KEY`, because a plugin does not choose among the
+    /// user's secrets; others are named by the user, with `--api-key-env`.
+    fn credentials(&self) -> Credentials {
+        Credentials::bearer("OPENAI_API_KEY")
+    }
+
+    /// The models in a successful answer to [`Control::ListModels`]. The default reads the OpenAI API's list.
     ///
     /// # Errors
     /// [`Error::Protocol`] if the answer cannot be parsed.
-    fn read_models(&self, body: &[u8]) -> Result<Vec<String>, Error> {
+    fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         openai::read_models(body)
     }
 
@@ -69,9 +78,34 @@ pub trait Backend: Sized + 'static {
     /// [`Error::InvalidConfig`] if this engine does not support such a request.
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error>;
 
+    /// Writes the request for a sample that continues a conversation, if the last reply of that conversation had
+    /// something to [carry](Meaning::Carry), such as the server's own id of the conversation. The default ignores that
+    /// and sends the whole history.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn encode_next(
+        &self,
+        sample: &Sample,
+        settings: &Settings,
+        earlier: &Earlier,
+    ) -> Result<Request, Error> {
+        let _ = earlier;
+        self.encode(sample, settings)
+    }
+
     /// How to split the reply into frames. The default is an event stream if the reply is streamed.
     fn framing(&self, streaming: bool) -> Framing {
         openai::framing(streaming)
+    }
+
+    /// The state before the first frame of a reply with a success status. The default looks at nothing.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] if such a reply cannot be read.
+    fn begin(&self, head: &Head) -> Result<Self::State, Error> {
+        let _ = head;
+        Ok(Self::State::default())
     }
 
     /// Appends the events of one frame. Pure except for `state`, which belongs to the reply.
@@ -84,6 +118,13 @@ pub trait Backend: Sized + 'static {
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error>;
+
+    /// How many bytes at the end of the frame that was just decoded were not read, because what they belong to is not
+    /// complete. The next frame begins with them. Only for [`Framing::Raw`]; the default has read everything.
+    fn unread(&self, state: &Self::State) -> usize {
+        let _ = state;
+        0
+    }
 
     /// The error in a reply with an error status. The default uses [`explain::refusal`], which knows the formats that
     /// engines and proxies use.
@@ -116,8 +157,21 @@ pub(crate) fn decode_batch<'f, B: Backend>(
     let mut state: B::State = thaw(state)?;
     let mut events = Vec::with_capacity(frames.len() + 2);
     let mut meanings = Vec::new();
+    let mut unread: Vec<u8> = Vec::new();
     for (index, frame) in frames.enumerate() {
+        let joined: Vec<u8>;
+        let frame = if unread.is_empty() {
+            frame
+        } else {
+            joined = [&unread[..], frame.data].concat();
+            Frame {
+                data: &joined,
+                ..frame
+            }
+        };
         backend.decode(&mut state, &frame, &mut meanings)?;
+        let left = backend.unread(&state).min(frame.data.len());
+        unread = frame.data[frame.data.len() - left..].to_vec();
         events.extend(meanings.drain(..).map(|what| wit::Event {
             frame: index as u32,
             what,
@@ -126,6 +180,7 @@ pub(crate) fn decode_batch<'f, B: Backend>(
     Ok(wit::Decoded {
         events,
         state: freeze(&state)?,
+        unread: u32::try_from(unread.len()).unwrap_or(u32::MAX),
     })
 }
 
@@ -142,6 +197,32 @@ fn each(batch: &wit::Frames) -> impl ExactSizeIterator<Item = Frame<'_>> {
             data,
         }
     })
+}
+
+impl Credentials {
+    /// A bearer token, which people keep in this variable.
+    pub fn bearer(variable: &str) -> Self {
+        Credentials {
+            scheme: Authentication::Bearer,
+            variable: Some(variable.to_owned()),
+        }
+    }
+
+    /// The key alone in the header of this name, such as `x-api-key`; people keep it in this variable.
+    pub fn header(name: &str, variable: &str) -> Self {
+        Credentials {
+            scheme: Authentication::Header(name.to_owned()),
+            variable: Some(variable.to_owned()),
+        }
+    }
+
+    /// AWS Signature Version 4 for this service, such as `bedrock`, with a key from where the tools of AWS keep it.
+    pub fn sigv4(service: &str) -> Self {
+        Credentials {
+            scheme: Authentication::Sigv4(service.to_owned()),
+            variable: None,
+        }
+    }
 }
 
 /// An opened backend as the component's `codec`.
@@ -161,7 +242,11 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         self.0.control(what)
     }
 
-    fn read_models(&self, body: Vec<u8>) -> Result<Vec<String>, Error> {
+    fn credentials(&self) -> Credentials {
+        self.0.credentials()
+    }
+
+    fn read_models(&self, body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
         self.0.read_models(&body)
     }
 
@@ -169,12 +254,24 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         self.0.read_metrics(&body)
     }
 
-    fn encode(&self, sample: Sample, settings: Settings) -> Result<Request, Error> {
-        self.0.encode(&sample, &settings)
+    fn encode(
+        &self,
+        sample: Sample,
+        settings: Settings,
+        earlier: Option<Earlier>,
+    ) -> Result<Request, Error> {
+        match earlier {
+            None => self.0.encode(&sample, &settings),
+            Some(earlier) => self.0.encode_next(&sample, &settings, &earlier),
+        }
     }
 
     fn framing(&self, streaming: bool) -> Framing {
         self.0.framing(streaming)
+    }
+
+    fn begin(&self, head: Head) -> Result<Vec<u8>, Error> {
+        freeze(&self.0.begin(&head)?)
     }
 
     fn decode(&self, state: Vec<u8>, frames: wit::Frames) -> Result<wit::Decoded, Error> {

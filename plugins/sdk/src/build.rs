@@ -1,6 +1,7 @@
 //! Constructors for the contract's records, whose many fields mostly stay empty.
 
-use crate::{Body, Error, Media, Message, Part, Prompt, Request, Role, Sample, Sampling, Settings};
+use crate::{Body, Continuation, Dependency, Error, Media, Message, Output, Part, Point, Prompt};
+use crate::{Request, Role, Sample, Sampling, ServedModel, Settings};
 
 impl Sample {
     /// A sample with only an id and a prompt. Set further fields on it, or with
@@ -9,6 +10,8 @@ impl Sample {
         Sample {
             id: id.into(),
             prompt,
+            after: Vec::new(),
+            recorded_answer: None,
             input_tokens: None,
             output_tokens: None,
             reference: None,
@@ -17,6 +20,72 @@ impl Sample {
             arrival: None,
             adapter: None,
             parameters: None,
+        }
+    }
+}
+
+impl Sample {
+    /// The next turn of a conversation: due this long after the end of the reply to `parent`, in nanoseconds.
+    pub fn following(
+        id: impl Into<String>,
+        parent: &str,
+        delay: u64,
+        messages: Vec<Message>,
+    ) -> Self {
+        let continuation = Continuation {
+            parent: parent.to_owned(),
+            messages,
+        };
+        Sample {
+            after: vec![Dependency::end(parent, delay)],
+            ..Sample::new(id, Prompt::Continuation(continuation))
+        }
+    }
+}
+
+impl Prompt {
+    /// What it consists of, for messages: `texts to embed`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Prompt::Text(_) => "text",
+            Prompt::Messages(_) => "conversations",
+            Prompt::Tokens(_) => "token ids",
+            Prompt::Continuation(_) => "the next messages of conversations",
+            Prompt::Embedding(_) => "texts to embed",
+            Prompt::Ranking(_) => "texts to rank",
+        }
+    }
+}
+
+impl Dependency {
+    /// On the end of the reply to a sample, and this long after it, in nanoseconds.
+    pub fn end(sample: impl Into<String>, delay: u64) -> Self {
+        Dependency {
+            sample: sample.into(),
+            point: Point::End,
+            delay,
+        }
+    }
+}
+
+impl Output {
+    /// A piece of the first answer, without a count of its tokens.
+    pub fn text(text: impl Into<String>) -> Self {
+        Output {
+            text: text.into(),
+            tokens: None,
+            choice: 0,
+        }
+    }
+}
+
+impl ServedModel {
+    /// A model of which nothing but the name is known.
+    pub fn named(name: impl Into<String>) -> Self {
+        ServedModel {
+            name: name.into(),
+            root: None,
+            context_tokens: None,
         }
     }
 }
@@ -33,6 +102,24 @@ impl Message {
 }
 
 impl Media {
+    /// The content of a `data:` URL of base64, such as `data:image/png;base64,iVBORw0KGgo=`; `None` for any other text.
+    pub fn of_data_url(url: &str) -> Option<Self> {
+        let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+        let media_type = head.strip_suffix(";base64")?;
+        Some(Media {
+            media_type: media_type.to_owned(),
+            bytes: bytes_of_base64(data)?,
+        })
+    }
+
+    /// Content of this media type, from its bytes in base64, with padding or without; `None` if it is not base64.
+    pub fn of_base64(media_type: impl Into<String>, text: &str) -> Option<Self> {
+        Some(Media {
+            media_type: media_type.into(),
+            bytes: bytes_of_base64(text)?,
+        })
+    }
+
     /// The content as a `data:` URL, the form in which engines accept images inside JSON.
     pub fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.media_type, base64(&self.bytes))
@@ -137,6 +224,33 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// Bytes of base64 as in RFC 4648, with padding or without; `None` if it is not base64.
+pub(crate) fn bytes_of_base64(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=').as_bytes();
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
+    for group in digits.chunks(4) {
+        let mut bits = 0;
+        for digit in group {
+            let value = match digit {
+                b'A'..=b'Z' => digit - b'A',
+                b'a'..=b'z' => digit - b'a' + 26,
+                b'0'..=b'9' => digit - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(value);
+        }
+        let missing = 4 - group.len();
+        if missing == 3 {
+            return None;
+        }
+        bits <<= 6 * missing;
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - missing]);
+    }
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +269,31 @@ mod tests {
         assert_eq!(url(b"fo"), "data:image/png;base64,Zm8=");
         assert_eq!(url(b"foo"), "data:image/png;base64,Zm9v");
         assert_eq!(url(b"\xff\xfe\xfd\xfc"), "data:image/png;base64,//79/A==");
+    }
+
+    #[test]
+    fn data_urls_become_pictures() {
+        for (text, bytes) in [
+            ("", &b""[..]),
+            ("Zg==", b"f"),
+            ("Zm8=", b"fo"),
+            ("Zm8", b"fo"),
+            ("Zm9v", b"foo"),
+            ("+/8A", &[0xfb, 0xff, 0]),
+        ] {
+            let media = Media::of_data_url(&format!("data:image/png;base64,{text}"));
+            let media = media.map(|media| (media.media_type, media.bytes));
+            assert_eq!(media, Some(("image/png".to_owned(), bytes.to_vec())));
+        }
+        for url in [
+            "data:image/png;base64,Z",
+            "data:image/png;base64,Zm9-",
+            "data:image/png;base64,Z m8",
+            "data:text/plain,a",
+            "https://example.org/a.png",
+        ] {
+            assert!(Media::of_data_url(url).is_none(), "{url}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bindings::dataset as wit;
 use crate::inputs::{HostFiles, HostTokenizer};
-use crate::{Error, Files, Sample, Tokenizer, config, export};
+use crate::{Amount, Error, Files, Remark, Sample, Tokenizer, config, export};
 
 /// What the host provides to a dataset.
 pub struct Inputs {
@@ -23,16 +23,12 @@ pub trait Dataset: Sized + 'static {
     type Config: DeserializeOwned + JsonSchema;
 
     /// Opens the sequence. The same arguments, files and tokenizer must give the same sequence on every machine.
-    /// `count` is the number of samples that the run will measure, if it is known beforehand.
+    /// `amount` says how many samples the run will measure.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] and [`Error::InvalidInput`] for what the user can fix.
-    fn open(
-        config: Self::Config,
-        seed: u64,
-        count: Option<u64>,
-        inputs: Inputs,
-    ) -> Result<Self, Error>;
+    fn open(config: Self::Config, seed: u64, amount: Amount, inputs: Inputs)
+    -> Result<Self, Error>;
 
     /// At most `limit` further samples to measure. An empty list ends the sequence.
     ///
@@ -49,19 +45,50 @@ pub trait Dataset: Sized + 'static {
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         self.next(limit)
     }
+
+    /// What was done to the input so far, by kind and reason: samples that were dropped, texts that were cut. It
+    /// stands in the result, so that a run over half of its data says so. The default reports nothing.
+    fn remarks(&self) -> Vec<Remark> {
+        Vec::new()
+    }
+}
+
+impl Amount {
+    /// The number of samples that the run will measure, if it is known beforehand.
+    pub fn samples(self) -> Option<u64> {
+        match self {
+            Amount::Samples(count) => Some(count),
+            Amount::Sessions(_) | Amount::Unknown => None,
+        }
+    }
+
+    /// The number of sessions that the run will measure, if that is what it counts.
+    pub fn sessions(self) -> Option<u64> {
+        match self {
+            Amount::Sessions(count) => Some(count),
+            Amount::Samples(_) | Amount::Unknown => None,
+        }
+    }
+}
+
+/// This many samples, or an unknown number.
+impl From<Option<u64>> for Amount {
+    fn from(samples: Option<u64>) -> Self {
+        samples.map_or(Amount::Unknown, Amount::Samples)
+    }
 }
 
 /// An opened dataset as the component's `generator`.
 pub struct Generator<D>(RefCell<D>);
 
 impl<D: Dataset> wit::GuestGenerator for Generator<D> {
-    fn open(config: String, seed: u64, count: Option<u64>) -> Result<wit::Generator, Error> {
+    fn open(config: String, seed: u64, amount: Amount) -> Result<wit::Generator, Error> {
         export::hook_panics();
         let inputs = Inputs {
             files: Box::new(HostFiles),
             tokenizer: Box::new(HostTokenizer),
         };
-        let dataset = D::open(config::parse(&config)?, seed, count, inputs)?;
+        let dataset = D::open(config::parse(&config)?, seed, amount, inputs)?;
         Ok(wit::Generator::new(Generator(RefCell::new(dataset))))
     }
 
@@ -71,5 +98,9 @@ impl<D: Dataset> wit::GuestGenerator for Generator<D> {
 
     fn spare(&self, limit: u32) -> Result<Vec<Sample>, Error> {
         self.0.borrow_mut().spare(limit)
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.0.borrow().remarks()
     }
 }

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use crate::Facts;
 use crate::bindings::host::{files, tokenizer};
+use crate::{Facts, Message};
 
 /// The files that the scenario names under `[dataset.files]`.
 pub trait Files {
@@ -35,6 +35,14 @@ pub trait Tokenizer {
 
     /// Token counts of each text, for when the ids are not needed.
     fn count(&self, texts: &[String], special: bool) -> Vec<u32>;
+
+    /// Token counts of conversations as the server's chat template writes them, with the beginning of the answer;
+    /// `tools` is a JSON array of the tools that the model may call. `None` where the template is not known, refuses the
+    /// conversation, or the conversation holds more than text. The default knows no template.
+    fn count_chat(&self, conversations: &[Vec<Message>], tools: Option<&str>) -> Vec<Option<u32>> {
+        let _ = tools;
+        vec![None; conversations.len()]
+    }
 
     /// Text of each list of ids, special tokens kept. An id outside the vocabulary gives no text.
     fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String>;
@@ -101,6 +109,10 @@ impl Tokenizer for HostTokenizer {
 
     fn count(&self, texts: &[String], special: bool) -> Vec<u32> {
         tokenizer::count(texts, special)
+    }
+
+    fn count_chat(&self, conversations: &[Vec<Message>], tools: Option<&str>) -> Vec<Option<u32>> {
+        tokenizer::count_chat(conversations, tools)
     }
 
     fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String> {

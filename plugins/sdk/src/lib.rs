@@ -31,19 +31,24 @@ pub mod dialect;
 mod export;
 mod inputs;
 pub mod json;
+pub mod lengths;
 pub mod log;
 pub mod random;
+pub mod report;
 mod scorer;
+pub mod words;
 
 pub use {schemars, serde, serde_json};
 
 pub use backend::Backend;
 pub use backend::Frame;
-pub use bindings::backend::{Control, Framing, LengthPrefix, Meaning, Output, Reading, Reason};
-pub use bindings::backend::{Refusal, Request, ServerMetric, Usage};
+pub use bindings::backend::{Authentication, Control, Credentials, Earlier, Embedded, Framing};
+pub use bindings::backend::{Head, LengthPrefix, Meaning, Output, Ranked, Reading, Reason};
+pub use bindings::backend::{Refusal, Request, ServedModel, ServerMetric, Usage};
+pub use bindings::dataset::{Amount, Remark, Treatment};
 pub use bindings::host::tokenizer::Facts;
-pub use bindings::host::types::{Error, Media, Message, Part, Prompt, Role, Sample, Sampling};
-pub use bindings::host::types::{Settings, Turn};
+pub use bindings::host::types::{Candidates, Continuation, Dependency, Error, Media, Message};
+pub use bindings::host::types::{Part, Point, Prompt, Role, Sample, Sampling, Settings, Turn};
 pub use bindings::scorer::{Count, CountSource, Exchange, Score};
 pub use body::Body;
 pub use config::{parse, schema};

@@ -8,7 +8,7 @@ use super::given::{Ask, Reply};
 use super::reply::{self, Misdeed, Reading};
 use super::seen::{Seen, TOLERATED};
 use crate::PluginError;
-use crate::backend::{Backend, Control, Dialect, Meaning};
+use crate::backend::{Backend, Control, Dialect, Head, Meaning};
 use model::frame::{Frames, Framing};
 
 /// How many ways of batching, and of cutting, are tried.
@@ -34,7 +34,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
     let doing = "writing the request";
     let request = |dialect: &mut Dialect, seen: &mut Seen| {
         seen.checks.requests += 1;
-        let written = dialect.encode(&ask.sample, &ask.settings);
+        let written = dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref());
         written.map(|request| format::request(&request))
     };
     let first = match request(&mut dialect, seen) {
@@ -61,7 +61,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
                     expected[0]
                 ));
             }
-            read(plugin, dialect, framing, body, seen);
+            read(plugin, dialect, (framing, &ask.head), body, seen);
         }
     }
 }
@@ -113,7 +113,7 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
                 .map(|readings| format::readings(&readings)),
             _ => dialect
                 .read_models(body)
-                .map(|models| format::list(models.into_iter().map(Into::into))),
+                .map(|models| format::models(&models)),
         }
     };
     let first = match read(&mut dialect, seen, body) {
@@ -225,7 +225,7 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
     let reading = plugin.open().ok().and_then(|mut dialect| {
         let framing = dialect.framing(ask.settings.streaming).ok()?;
         let batches = reply::batches(framing.into(), &[body]).ok()?;
-        reply::decode(&mut [dialect], &batches).ok()
+        reply::decode(&mut [dialect], &ask.head, &batches).ok()
     });
     reading.is_some_and(|reading| {
         (reading.events.iter()).any(|(_, meaning)| matches!(meaning, Meaning::End))
@@ -236,6 +236,7 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
 struct Trial<'a> {
     plugin: &'a Backend,
     framing: Framing,
+    head: &'a Head,
     body: &'a [u8],
     frames: Frames,
     /// Whether the server defines the frames, so that events can be assigned to them.
@@ -243,7 +244,13 @@ struct Trial<'a> {
     seen: &'a mut Seen,
 }
 
-fn read(plugin: &Backend, dialect: Dialect, framing: Framing, body: &[u8], seen: &mut Seen) {
+fn read(
+    plugin: &Backend,
+    dialect: Dialect,
+    (framing, head): (Framing, &Head),
+    body: &[u8],
+    seen: &mut Seen,
+) {
     let frames = match reply::batches(framing, &[body]) {
         Ok(batches) => reply::together(&batches),
         Err(what) => return seen.misfit(what),
@@ -251,6 +258,7 @@ fn read(plugin: &Backend, dialect: Dialect, framing: Framing, body: &[u8], seen:
     let mut trial = Trial {
         plugin,
         framing,
+        head,
         body,
         frames,
         by_frame: framing != Framing::Raw,
@@ -287,13 +295,13 @@ impl Trial<'_> {
         batches: &[Frames],
     ) -> Option<Reading> {
         self.seen.checks.decodings += 1;
-        match reply::decode(dialects, batches) {
+        match reply::decode(dialects, self.head, batches) {
             Ok(reading) => Some(reading),
             Err(mut misdeed) => {
                 let all = reply::together(batches);
                 // Decoding frame by frame may show which frame causes it.
                 if misdeed.on.len() > 1
-                    && let Err(closer) = reply::decode(dialects, &reply::singly(&all))
+                    && let Err(closer) = reply::decode(dialects, self.head, &reply::singly(&all))
                 {
                     misdeed = closer;
                 }

@@ -10,9 +10,10 @@ use super::dice::Dice;
 use super::format;
 use super::given::Draw;
 use super::seen::Seen;
+use super::sessions;
 use crate::PluginError;
 use crate::backend::Sample;
-use crate::dataset::Dataset;
+use crate::dataset::{Amount, Dataset, Remark};
 use model::hex;
 
 /// How many samples the digest covers.
@@ -26,6 +27,9 @@ const STEP: usize = 37;
 struct Drawn {
     spare: Vec<Sample>,
     samples: Vec<Sample>,
+    /// How many samples were asked for and given, with those that belong to no session that is measured.
+    given: usize,
+    remarks: Vec<Remark>,
 }
 
 impl Drawn {
@@ -51,9 +55,10 @@ impl Drawn {
 
 /// Draws samples.
 pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Seen) {
-    let most = draw.count.map_or(DIGESTED, |count| {
-        DIGESTED.min(usize::try_from(count).unwrap_or(DIGESTED))
-    });
+    let most = match draw.amount {
+        Amount::Samples(count) => DIGESTED.min(usize::try_from(count).unwrap_or(DIGESTED)),
+        Amount::Sessions(_) | Amount::Unknown => DIGESTED,
+    };
     let first = match drawn(plugin, draw, most, seen, &mut || STEP) {
         Ok(drawn) => drawn,
         Err(error) => return seen.ended("drawing samples", &error),
@@ -77,6 +82,13 @@ pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Seen) {
                 {
                     return;
                 }
+                let what = || format!("{doing}, gives different remarks");
+                let [before, after] =
+                    [&first.remarks, &drawn.remarks].map(|of| format::remarks(of));
+                // Whoever has given more may have read more.
+                if drawn.given == first.given && !seen.same(what, &before, &after) {
+                    return;
+                }
             }
             Err(error) => return seen.misbehaved(&doing, &error),
         }
@@ -90,6 +102,9 @@ pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Seen) {
     let digest = hex(&Sha256::digest(lines.trim_end_matches('\n')));
     let digest = format!("{digest}  {} samples\n", first.samples.len());
     seen.found("digest.txt", digest);
+    if !first.remarks.is_empty() {
+        seen.found("remarks.json", format::remarks(&first.remarks));
+    }
 }
 
 fn drawn(
@@ -100,21 +115,42 @@ fn drawn(
     step: &mut dyn FnMut() -> usize,
 ) -> Result<Drawn, PluginError> {
     seen.checks.draws += 1;
-    let mut sequence = plugin.open(draw.seed, draw.count)?;
+    let mut sequence = plugin.open(draw.seed, draw.amount)?;
     let spare = match draw.spare {
         0 => Vec::new(),
         spare => sequence.spare(spare)?,
     };
-    let mut samples = Vec::new();
-    while samples.len() < most {
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut needless = None;
+    while samples.len() < most && needless.is_none() {
         let limit = (most - samples.len()).min(step().max(1));
         let more = sequence.next(u32::try_from(limit).unwrap_or(u32::MAX))?;
         if more.is_empty() {
             break;
         }
         samples.extend(more);
+        needless = beyond(&samples, draw.amount);
     }
-    Ok(Drawn { spare, samples })
+    let given = samples.len();
+    samples.truncate(needless.unwrap_or(given));
+    let remarks = sequence.remarks()?;
+    Ok(Drawn {
+        spare,
+        samples,
+        given,
+        remarks,
+    })
+}
+
+/// The position of the first sample that belongs to no session that is measured.
+fn beyond(samples: &[Sample], amount: Amount) -> Option<usize> {
+    let Amount::Sessions(sessions) = amount else {
+        return None;
+    };
+    let roots = samples.iter().enumerate();
+    let mut roots = roots.filter(|(_, sample)| sample.after.is_empty());
+    let (position, _) = roots.nth(usize::try_from(sessions).unwrap_or(usize::MAX))?;
+    Some(position)
 }
 
 /// Checks the rules for every dataset.
@@ -128,6 +164,15 @@ fn check(drawn: &Drawn, seen: &mut Seen) {
             ));
             break;
         }
+    }
+    if let Some(what) = sessions::fault(&drawn.samples) {
+        seen.breach(what);
+    }
+    if let Some(sample) = drawn.spare.iter().find(|one| !one.after.is_empty()) {
+        seen.breach(format!(
+            "the spare sample `{}` depends on others; spare samples stand alone",
+            sample.id
+        ));
     }
     let measured: BTreeSet<String> = drawn
         .samples

@@ -3,16 +3,18 @@
 
 mod input;
 
-pub use input::{CONTROLS, ExchangeFile, SampleFile, SettingsFile};
+pub use input::{CONTROLS, ExchangeFile, HeadFile, SampleFile, SettingsFile};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::PluginError;
 use crate::backend::ServerMetric;
 use crate::backend::{
-    Meaning, Media, Message, Output, Part, Prompt, Reading, Reason, Refusal, Request, Role, Sample,
+    Dependency, Meaning, Media, Message, Output, Part, Point, Prompt, Reading, Reason, Refusal,
+    Request, Sample, ServedModel,
 };
+use crate::dataset::{Remark, Treatment};
+use crate::{PluginError, chat};
 use model::hex;
 
 /// `request.http`: method and path, header fields, an empty line, the body.
@@ -41,7 +43,12 @@ pub fn events(events: &[(usize, Meaning)], frames: bool) -> String {
     let mut joined: Vec<Map<String, Value>> = Vec::new();
     for event in shown {
         match joined.last_mut() {
-            Some(last) if !frames && is_piece(last) && last["kind"] == event["kind"] => {
+            Some(last)
+                if !frames
+                    && is_piece(last)
+                    && last["kind"] == event["kind"]
+                    && last.get("choice") == event.get("choice") =>
+            {
                 join(last, &event);
             }
             _ => joined.push(event),
@@ -75,9 +82,12 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
     };
     match meaning {
         Meaning::Opened => set("kind", "opened".into()),
-        Meaning::Text(Output { text, tokens })
-        | Meaning::Reasoning(Output { text, tokens })
-        | Meaning::ToolCall(Output { text, tokens }) => {
+        Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => {
+            let Output {
+                text,
+                tokens,
+                choice,
+            } = piece;
             let kind = match meaning {
                 Meaning::Text(_) => "text",
                 Meaning::Reasoning(_) => "reasoning",
@@ -87,6 +97,9 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
             set("text", text.as_str().into());
             if let Some(tokens) = tokens {
                 set("tokens", (*tokens).into());
+            }
+            if *choice > 0 {
+                set("choice", (*choice).into());
             }
         }
         Meaning::Usage(usage) => {
@@ -111,6 +124,24 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
             set("kind", "failure".into());
             set("reason", reason(refusal.reason).into());
             set("message", refusal.message.as_str().into());
+        }
+        Meaning::Vector(vector) => {
+            set("kind", "vector".into());
+            set("index", vector.index.into());
+            set("values", json!(vector.values));
+        }
+        Meaning::Order(order) => {
+            set("kind", "order".into());
+            let ranked = order.iter();
+            let ranked = ranked.map(|text| json!({ "index": text.index, "score": text.score }));
+            set("ranked", ranked.collect());
+        }
+        Meaning::Carry(bytes) => {
+            set("kind", "carry".into());
+            match str::from_utf8(bytes) {
+                Ok(text) => set("text", text.into()),
+                Err(_) => set("bytes", json!(bytes)),
+            }
         }
         Meaning::End => set("kind", "end".into()),
     }
@@ -140,6 +171,12 @@ pub fn error(error: &PluginError) -> Option<String> {
 /// A sample as JSON, without absent fields.
 pub fn sample(sample: &Sample) -> Value {
     let mut json = json!({ "id": sample.id, "prompt": prompt(&sample.prompt) });
+    if !sample.after.is_empty() {
+        json["after"] = sample.after.iter().map(dependency).collect();
+    }
+    if let Some(answer) = &sample.recorded_answer {
+        json["recorded-answer"] = message(answer);
+    }
     if let Some(tokens) = sample.input_tokens {
         json["input-tokens"] = tokens.into();
     }
@@ -176,7 +213,23 @@ pub fn prompt(prompt: &Prompt) -> Value {
             let messages: Vec<Value> = messages.iter().map(message).collect();
             json!({ "messages": messages })
         }
+        Prompt::Continuation(next) => {
+            let messages: Vec<Value> = next.messages.iter().map(message).collect();
+            json!({ "continues": next.parent, "messages": messages })
+        }
+        Prompt::Embedding(texts) => json!({ "embedding": texts }),
+        Prompt::Ranking(texts) => {
+            json!({ "ranking": { "query": texts.query, "documents": texts.documents } })
+        }
     }
+}
+
+fn dependency(on: &Dependency) -> Value {
+    let point = match on.point {
+        Point::End => "end",
+        Point::FirstOutput => "first-output",
+    };
+    json!({ "sample": on.sample, "point": point, "delay": on.delay })
 }
 
 fn message(message: &Message) -> Value {
@@ -184,7 +237,7 @@ fn message(message: &Message) -> Value {
         [Part::Text(text)] => json!(text),
         parts => parts.iter().map(part).collect(),
     };
-    let mut json = json!({ "role": role(message.role), "content": content });
+    let mut json = json!({ "role": chat::role(message.role), "content": content });
     if let Some(extra) = &message.extra {
         json["extra"] = any(extra);
     }
@@ -204,16 +257,7 @@ fn part(part: &Part) -> Value {
         Part::Text(text) => json!({ "text": text }),
         Part::Image(image) => json!({ "image": media(image) }),
         Part::Audio(audio) => json!({ "audio": media(audio) }),
-    }
-}
-
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::Developer => "developer",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
+        Part::Answer(of) => json!({ "answer": of }),
     }
 }
 
@@ -251,6 +295,40 @@ pub fn readings(readings: &[Reading]) -> String {
             ServerMetric::Preemptions => "preemptions",
         };
         json!({ "metric": metric, "value": reading.value })
+    }))
+}
+
+/// `models.json`: a list, one model per line; a model of which nothing but its name is known is its name.
+pub fn models(models: &[ServedModel]) -> String {
+    list(models.iter().map(|model| {
+        if model.root.is_none() && model.context_tokens.is_none() {
+            return json!(model.name);
+        }
+        let mut json = json!({ "name": model.name });
+        if let Some(root) = &model.root {
+            json["root"] = root.as_str().into();
+        }
+        if let Some(tokens) = model.context_tokens {
+            json["context-tokens"] = tokens.into();
+        }
+        json
+    }))
+}
+
+/// `remarks.json`: a list, one remark per line.
+pub fn remarks(remarks: &[Remark]) -> String {
+    list(remarks.iter().map(|remark| {
+        let what = match remark.what {
+            Treatment::Dropped => "dropped",
+            Treatment::Truncated => "truncated",
+            Treatment::Repaired => "repaired",
+            Treatment::Repeated => "repeated",
+        };
+        let mut json = json!({ "what": what, "reason": remark.reason, "count": remark.count });
+        if let Some(first) = &remark.first {
+            json["first"] = first.as_str().into();
+        }
+        json
     }))
 }
 

@@ -8,6 +8,7 @@
 //! | `settings.json` | backend | the run's settings for every request; optional, as is each of its keys |
 //! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache` or `metrics` |
 //! | `reply.sse`, `.lines`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
+//! | `head.json` | backend | the status and the header fields of such a reply; optional |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
 //! | `case.toml` | dataset | what the dataset is opened with: see [`Draw`] |
 //! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are scored |
@@ -24,9 +25,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::files::{Files, Mistake};
-use super::format::{CONTROLS, ExchangeFile, SampleFile, SettingsFile};
+use super::format::{CONTROLS, ExchangeFile, HeadFile, SampleFile, SettingsFile};
 use crate::backend::Settings;
-use crate::backend::{Control, Sample};
+use crate::backend::{Control, Earlier, Head, Sample};
+use crate::dataset::Amount;
 use crate::scorer::Exchange;
 use model::plugin::Kind;
 use tokenizer::Tokenizer;
@@ -61,6 +63,10 @@ pub struct Ask {
     pub sample: Sample,
     /// The run's settings for every request.
     pub settings: Settings,
+    /// What the last reply of the sample's conversation left.
+    pub earlier: Option<Earlier>,
+    /// How a reply with a success status begins.
+    pub head: Head,
     /// The reply.
     pub reply: Option<Reply>,
 }
@@ -77,8 +83,8 @@ pub enum Reply {
 pub struct Draw {
     /// The run's seed.
     pub seed: u64,
-    /// How many samples the run measures; absent if that is not known beforehand.
-    pub count: Option<u64>,
+    /// How many samples, or sessions, the run measures.
+    pub amount: Amount,
     /// How many spare samples, which are not measured, are requested.
     pub spare: u32,
     /// Input files by the names that a scenario would give them.
@@ -95,8 +101,10 @@ pub(super) struct DrawFile {
     /// The run's random seed.
     #[serde(default)]
     seed: u64,
-    /// How many samples the run measures; without it, the dataset does not learn the number.
+    /// How many samples the run measures; without this and `sessions`, the dataset does not learn the number.
     count: Option<u64>,
+    /// Instead of `count`: how many sessions the run measures.
+    sessions: Option<u64>,
     /// How many samples to draw that are not measured (the warmup).
     #[serde(default)]
     spare: u32,
@@ -124,7 +132,7 @@ pub(crate) fn expectations(kind: Kind) -> &'static [&'static str] {
             "metrics.json",
             "error.txt",
         ],
-        Kind::Dataset => &["samples.json", "digest.txt", "error.txt"],
+        Kind::Dataset => &["samples.json", "digest.txt", "remarks.json", "error.txt"],
         Kind::Scorer => &["scores.json", "error.txt"],
     }
 }
@@ -132,7 +140,13 @@ pub(crate) fn expectations(kind: Kind) -> &'static [&'static str] {
 /// The files of a case of this kind, other than its expectations and replies.
 pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Backend => &["config.toml", "sample.json", "settings.json", "control.txt"],
+        Kind::Backend => &[
+            "config.toml",
+            "sample.json",
+            "settings.json",
+            "control.txt",
+            "head.json",
+        ],
         Kind::Dataset => &["config.toml", "case.toml"],
         Kind::Scorer => &["config.toml", "exchanges.json", "exchanges.jsonl"],
     }
@@ -182,9 +196,13 @@ impl Files<'_> {
         let control = self.text("control.txt");
         let settings: SettingsFile = self.json("settings.json").unwrap_or_default();
         let reply = self.reply();
-        let sample = match sample {
-            Some(file) => Some(file.sample(&mut |name| self.beside(name))?),
-            None => None,
+        let head = self.head(settings.is_streaming(), reply.as_ref());
+        let (sample, earlier) = match sample {
+            Some(mut file) => {
+                let earlier = file.earlier();
+                (Some(file.sample(&mut |name| self.beside(name))?), earlier)
+            }
+            None => (None, None),
         };
         match (sample, control) {
             (Some(_), Some(_)) => {
@@ -195,6 +213,8 @@ impl Files<'_> {
             (Some(sample), None) => Some(Given::Ask(Box::new(Ask {
                 sample,
                 settings: settings.settings(),
+                earlier,
+                head,
                 reply,
             }))),
             (None, Some(word)) => {
@@ -241,6 +261,40 @@ impl Files<'_> {
         }
     }
 
+    /// How a reply with a success status begins.
+    fn head(&mut self, streaming: bool, reply: Option<&Reply>) -> Head {
+        const FILE: &str = "head.json";
+        let is_there = self.folder.join(FILE).is_file();
+        if is_there && !matches!(reply, Some(Reply::Body(..))) {
+            let what = "is the beginning of a reply with a success status, but there is none beside it; add one, such as reply.sse";
+            self.mistake(FILE, what);
+        }
+        if is_there && self.folder.join("control.txt").is_file() {
+            let what = "a backend does not see the beginning of the reply to a control request";
+            self.mistake(FILE, what);
+        }
+        let file: HeadFile = self.json(FILE).unwrap_or_default();
+        if !(200..300).contains(&file.status) {
+            let what = format!(
+                "status: expected a success status, from 200 to 299, found {}",
+                file.status
+            );
+            self.mistake(FILE, what);
+        }
+        for name in file.headers.keys() {
+            if *name != name.to_ascii_lowercase() {
+                let lower = name.to_ascii_lowercase();
+                let what = format!("headers.{name}: write `{lower}`; names are in lower case");
+                self.mistake(FILE, what);
+            }
+        }
+        Head {
+            status: file.status,
+            headers: file.headers.into_iter().collect(),
+            streaming,
+        }
+    }
+
     /// The one reply of a case, if it has one.
     fn reply(&mut self) -> Option<Reply> {
         let mut replies = Vec::new();
@@ -282,11 +336,21 @@ impl Files<'_> {
 
     fn draw(&mut self) -> Option<Draw> {
         if !self.folder.join("case.toml").is_file() {
-            let what = "a dataset's case needs a case.toml with the seed, count, spare, files and tokenizer to open the dataset with";
+            let what = "a dataset's case needs a case.toml with the seed, count or sessions, spare, files and tokenizer to open the dataset with";
             self.mistake("", what);
             return None;
         }
         let file: DrawFile = self.toml("case.toml")?;
+        let amount = match (file.count, file.sessions) {
+            (None, None) => Amount::Unknown,
+            (Some(count), None) => Amount::Samples(count),
+            (None, Some(sessions)) => Amount::Sessions(sessions),
+            (Some(_), Some(_)) => {
+                let what = "a run measures so many samples (`count`) or so many sessions (`sessions`), but this case gives both";
+                self.mistake("case.toml", what);
+                return None;
+            }
+        };
         let mut files = BTreeMap::new();
         for (name, path) in file.files {
             let path = self.folder.join(path);
@@ -317,7 +381,7 @@ impl Files<'_> {
         };
         Some(Draw {
             seed: file.seed,
-            count: file.count,
+            amount,
             spare: file.spare,
             files,
             tokenizer: Arc::new(tokenizer),

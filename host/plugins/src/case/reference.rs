@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use schemars::schema_for;
 use serde_json::{Map, Value};
 
-use super::format::{ExchangeFile, SampleFile, SettingsFile};
+use super::format::{ExchangeFile, HeadFile, SampleFile, SettingsFile};
 use super::given::DrawFile;
 use model::plugin::Kind;
 
@@ -32,6 +32,7 @@ fn tables() -> Vec<Table> {
     let files = [
         (Kind::Backend, "sample", schema_for!(SampleFile)),
         (Kind::Backend, "settings", schema_for!(SettingsFile)),
+        (Kind::Backend, "head", schema_for!(HeadFile)),
         (Kind::Dataset, "case", schema_for!(DrawFile)),
         (Kind::Scorer, "exchange", schema_for!(ExchangeFile)),
     ];
@@ -126,9 +127,9 @@ fn called(name: &str) -> String {
     name.trim_end_matches("File").to_lowercase()
 }
 
-/// Whether a type below a file's type has a table. Turns, counts and media are shown in the place of their type.
+/// Whether a type below a file's type has a table. Turns, counts, media and what is earlier are shown in the place of their type.
 fn has_table(name: &str, schema: &Value) -> bool {
-    const INLINE: [&str; 3] = ["TurnFile", "CountFile", "MediaFile"];
+    const INLINE: [&str; 4] = ["TurnFile", "CountFile", "MediaFile", "EarlierFile"];
     let has_keys = schema.get("properties").is_some() || alternatives(schema).is_some();
     has_keys && !INLINE.contains(&name)
 }

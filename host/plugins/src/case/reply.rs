@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::dice::Dice;
 use super::format;
 use crate::PluginError;
-use crate::backend::{Dialect, Meaning};
+use crate::backend::{Dialect, Fold, Head, Meaning};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 
@@ -109,12 +109,25 @@ pub fn together(batches: &[Frames]) -> Frames {
 ///
 /// # Errors
 /// If an instance traps or breaks its contract.
-pub fn decode(dialects: &mut [Dialect], batches: &[Frames]) -> Result<Reading, Misdeed> {
+pub fn decode(
+    dialects: &mut [Dialect],
+    head: &Head,
+    batches: &[Frames],
+) -> Result<Reading, Misdeed> {
     let mut reading = Reading::default();
-    let mut state = Vec::new();
+    let mut fold = match dialects[0].begin(head) {
+        Ok(state) => Fold::new(state),
+        Err(error) => match format::error(&error) {
+            None => return Err(Misdeed { error, on: 0..0 }),
+            Some(said) => {
+                reading.error = Some(said);
+                return Ok(reading);
+            }
+        },
+    };
     let mut turn = 0;
     for batch in batches {
-        if !take(dialects, &mut turn, &mut state, batch, &mut reading)? {
+        if !take(dialects, &mut turn, &mut fold, batch, &mut reading)? {
             return Ok(reading);
         }
     }
@@ -125,21 +138,20 @@ pub fn decode(dialects: &mut [Dialect], batches: &[Frames]) -> Result<Reading, M
 fn take(
     dialects: &mut [Dialect],
     turn: &mut usize,
-    state: &mut Vec<u8>,
+    fold: &mut Fold,
     batch: &Frames,
     reading: &mut Reading,
 ) -> Result<bool, Misdeed> {
     let start = reading.frames;
     let which = *turn % dialects.len();
     *turn += 1;
-    match dialects[which].decode(state, batch) {
-        Ok(decoded) => {
-            let events = decoded.events.into_iter();
+    match dialects[which].decode(fold, batch) {
+        Ok(events) => {
+            let events = events.into_iter();
             reading
                 .events
                 .extend(events.map(|(frame, meaning)| (start + frame, meaning)));
             reading.frames += batch.len();
-            *state = decoded.state;
             Ok(true)
         }
         Err(error) => match format::error(&error) {
@@ -154,7 +166,7 @@ fn take(
             // Events before the faulty frame are kept.
             Some(_) => {
                 for frame in batch.each() {
-                    if !take(dialects, turn, state, &frame, reading)? {
+                    if !take(dialects, turn, fold, &frame, reading)? {
                         return Ok(false);
                     }
                 }

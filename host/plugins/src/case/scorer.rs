@@ -100,6 +100,7 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
             output_tokens: None,
             finish: None,
             output: String::new(),
+            choices: Vec::new(),
             reasoning: String::new(),
             tool_calls: String::new(),
             id: example.id.clone(),

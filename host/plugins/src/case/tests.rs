@@ -79,6 +79,7 @@ fn bodies_of_every_size_can_be_damaged() {
                 Framing::LengthPrefixed(LengthPrefix {
                     skip: 0,
                     width: 1,
+                    adjust: 0,
                     little_endian: false,
                 }),
             ] {
@@ -96,7 +97,11 @@ fn bodies_of_every_size_can_be_damaged() {
 fn where_frames_are_chance_events_have_none_and_pieces_are_joined() {
     let piece = |text: &str, tokens| {
         let text = text.to_owned();
-        Meaning::Text(Output { text, tokens })
+        Meaning::Text(Output {
+            text,
+            tokens,
+            choice: 0,
+        })
     };
     let events = [
         (0, Meaning::Opened),

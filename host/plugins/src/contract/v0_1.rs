@@ -110,6 +110,8 @@ impl From<types::Sample> for now::Sample {
                     now::Prompt::Messages(messages.into_iter().map(Into::into).collect())
                 }
             },
+            after: Vec::new(),
+            recorded_answer: None,
             input_tokens: sample.input_tokens,
             output_tokens: sample.output_tokens,
             reference: sample.reference,
@@ -142,10 +144,7 @@ impl From<types::Message> for now::Message {
 
 /// What cannot be passed to a 0.1.0 backend.
 fn beyond(what: &str) -> now::Error {
-    now::Error::InvalidConfig(format!(
-        "it was built for runner:plugin 0.1.0, which has no {what}; ask its author for a build against {}",
-        super::Contract::NEWEST.version()
-    ))
+    super::beyond(super::Contract::V0_1, what)
 }
 
 /// A sample for a backend.
@@ -163,6 +162,9 @@ pub fn sample(sample: &now::Sample, settings: &now::Settings) -> Result<types::S
             now::Prompt::Tokens(tokens) => types::Prompt::Tokens(tokens.clone()),
             now::Prompt::Messages(messages) => {
                 types::Prompt::Messages(messages.iter().map(message).collect::<Result<_, _>>()?)
+            }
+            now::Prompt::Continuation(_) | now::Prompt::Embedding(_) | now::Prompt::Ranking(_) => {
+                return Err(beyond("prompts of this kind"));
             }
         },
         input_tokens: sample.input_tokens,
@@ -259,6 +261,7 @@ impl From<backend::Decoded> for newest::Decoded {
         newest::Decoded {
             events: decoded.events.into_iter().map(event).collect(),
             state: decoded.state,
+            unread: 0,
         }
     }
 }
@@ -268,6 +271,7 @@ impl From<backend::Meaning> for newest::Meaning {
         let output = |piece: backend::Output| newest::Output {
             text: piece.text,
             tokens: piece.tokens,
+            choice: 0,
         };
         match meaning {
             backend::Meaning::Opened => newest::Meaning::Opened,
@@ -348,6 +352,8 @@ mod tests {
                 parts: vec![now::Part::Text("a".to_owned())],
                 extra: None,
             }]),
+            after: Vec::new(),
+            recorded_answer: None,
             input_tokens: Some(3),
             output_tokens: None,
             reference: None,
@@ -444,7 +450,7 @@ mod tests {
             let (mut asked, mut told) = (asked(), given_settings());
             change(&mut asked, &mut told);
             let said = refused(&asked, &told);
-            assert!(said.contains(what) && said.contains("0.2.0"), "{said}");
+            assert!(said.contains(what) && said.contains("0.3.0"), "{said}");
         }
         let mut shown = asked();
         shown.prompt = now::Prompt::Messages(vec![now::Message {

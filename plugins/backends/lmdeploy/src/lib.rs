@@ -105,13 +105,7 @@ impl Lmdeploy {
         match &sample.prompt {
             Prompt::Text(text) => body.set("prompt", text),
             Prompt::Tokens(tokens) => body.set("input_ids", tokens),
-            Prompt::Messages(_) => {
-                return Err(Error::InvalidConfig(
-                    "key `route`: the dataset gives conversations, which /generate does not take; \
-                     set route = \"chat\""
-                        .to_owned(),
-                ));
-            }
+            other => return Err(openai::not_taken(other, "/generate", "chat")),
         };
         body.set_some("max_tokens", settings.output_tokens_for(sample));
         openai::set_sampling(&mut body, &settings.sampling);

@@ -3,7 +3,9 @@
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::openai;
-use runner_plugin::{Backend, Control, Error, Frame, Meaning, Request, Sample, Settings};
+use runner_plugin::{
+    Backend, Control, Credentials, Error, Frame, Meaning, Request, Sample, Settings,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -63,6 +65,10 @@ impl Backend for OpenAi {
         "http://127.0.0.1:8000".to_owned()
     }
 
+    fn credentials(&self) -> Credentials {
+        Credentials::bearer("OPENAI_API_KEY")
+    }
+
     fn control(&self, what: Control) -> Option<Request> {
         match what {
             Control::ListModels => Some(openai::list_models(&self.0.prefix)),
@@ -71,6 +77,9 @@ impl Backend for OpenAi {
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        if let Some(request) = openai::pooling(&self.0.prefix, sample, settings)? {
+            return Ok(request);
+        }
         let config = &self.0;
         let limit = config
             .max_tokens_field

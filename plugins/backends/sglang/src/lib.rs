@@ -2,8 +2,8 @@
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::{generate, openai, prometheus};
-use runner_plugin::{Backend, Body, Control, Error, Frame, Meaning, Prompt, Reading, Request};
-use runner_plugin::{Sample, ServerMetric, Settings};
+use runner_plugin::{Backend, Body, Control, Credentials, Error, Frame, Head, Meaning};
+use runner_plugin::{Prompt, Reading, Request, Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ pub enum Route {
 /// What decoding remembers of a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
+    /// The reply is not streamed, so that it may be one of vectors or an order.
+    whole: bool,
     generate: generate::Reply,
     openai: openai::Reply,
 }
@@ -93,13 +95,7 @@ impl Sglang {
         match &sample.prompt {
             Prompt::Text(text) => body.set("text", text),
             Prompt::Tokens(tokens) => body.set("input_ids", tokens),
-            Prompt::Messages(_) => {
-                return Err(Error::InvalidConfig(
-                    "key `route`: the dataset gives conversations, which /generate does not take; \
-                     set route = \"chat\""
-                        .to_owned(),
-                ));
-            }
+            other => return Err(openai::not_taken(other, "/generate", "chat")),
         };
         let sampling = &settings.sampling;
         let params = SamplingParams {
@@ -151,6 +147,11 @@ impl Backend for Sglang {
         "http://127.0.0.1:30000".to_owned()
     }
 
+    fn credentials(&self) -> Credentials {
+        // As SGLang's own benchmark does (`docs/developer_guide/bench_serving.md`).
+        Credentials::bearer("OPENAI_API_KEY")
+    }
+
     fn control(&self, what: Control) -> Option<Request> {
         Some(match what {
             Control::Health => Request::get("/health"),
@@ -166,11 +167,21 @@ impl Backend for Sglang {
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        if let Some(request) = openai::pooling("/v1", sample, settings)? {
+            return Ok(request);
+        }
         match self.0.route {
             Route::Generate => self.encode_native(sample, settings),
             Route::Completions => self.encode_openai(openai::Route::Completions, sample, settings),
             Route::Chat => self.encode_openai(openai::Route::Chat, sample, settings),
         }
+    }
+
+    fn begin(&self, head: &Head) -> Result<State, Error> {
+        Ok(State {
+            whole: !head.streaming,
+            ..State::default()
+        })
     }
 
     fn decode(
@@ -179,6 +190,9 @@ impl Backend for Sglang {
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
+        if state.whole && openai::pooled(frame.data, events)? {
+            return Ok(());
+        }
         match self.0.route {
             Route::Generate => {
                 generate::decode(&mut state.generate, generate::Text::Unknown, frame, events)
@@ -189,3 +203,68 @@ impl Backend for Sglang {
 }
 
 runner_plugin::export_backend!(Sglang);
+
+#[cfg(test)]
+mod tests {
+    use runner_plugin::{Candidates, Ranked, Sampling};
+
+    use super::*;
+
+    /// What a reply that is not streamed means.
+    fn read(body: &str) -> Vec<Meaning> {
+        let backend = Sglang(Config::default());
+        let head = Head {
+            status: 200,
+            headers: Vec::new(),
+            streaming: false,
+        };
+        let mut state = backend.begin(&head).expect("a state");
+        let frame = Frame {
+            name: None,
+            data: body.as_bytes(),
+        };
+        let mut events = Vec::new();
+        let decoded = backend.decode(&mut state, &frame, &mut events);
+        decoded.expect("a reply");
+        events
+    }
+
+    #[test]
+    fn texts_to_rank_go_to_their_own_route_whatever_the_route_for_answers() {
+        let candidates = Candidates {
+            query: "q".to_owned(),
+            documents: vec!["a".to_owned()],
+        };
+        let sample = Sample::new("1", Prompt::Ranking(candidates));
+        let settings = Settings {
+            model: "m".to_owned(),
+            streaming: false,
+            output_tokens: None,
+            min_output_tokens: None,
+            ignore_eos: true,
+            sampling: Sampling::default(),
+            extra_body: None,
+        };
+        let request = Sglang(Config::default()).encode(&sample, &settings);
+        assert_eq!(request.expect("a request").path, "/v1/rerank");
+        let order = read(r#"[{"score": 0.5, "document": "a", "index": 0}]"#);
+        let ranked = Ranked {
+            index: 0,
+            score: 0.5,
+        };
+        assert_eq!(order, [Meaning::Order(vec![ranked])]);
+    }
+
+    #[test]
+    fn whole_answers_are_still_answers() {
+        let events = read(
+            r#"{"text": "Hi", "output_ids": [1], "meta_info": {"finish_reason": {"type": "stop"},
+                "prompt_tokens": 2, "completion_tokens": 1}}"#,
+        );
+        assert!(
+            events
+                .iter()
+                .any(|event| matches!(event, Meaning::Text(output) if output.text == "Hi"))
+        );
+    }
+}

@@ -2,7 +2,9 @@
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::{openai, prometheus};
-use runner_plugin::{Backend, Control, Error, Frame, Meaning, Reading, Request, Sample};
+use runner_plugin::{
+    Backend, Control, Credentials, Error, Frame, Meaning, Reading, Request, Sample,
+};
 use runner_plugin::{ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,6 +74,11 @@ impl Backend for Vllm {
         "http://127.0.0.1:8000".to_owned()
     }
 
+    fn credentials(&self) -> Credentials {
+        // The server reads the key that it asks for from the same variable (`vllm/envs.py`).
+        Credentials::bearer("VLLM_API_KEY")
+    }
+
     fn control(&self, what: Control) -> Option<Request> {
         Some(match what {
             Control::Health => Request::get("/health"),
@@ -87,6 +94,9 @@ impl Backend for Vllm {
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        if let Some(request) = openai::pooling("/v1", sample, settings)? {
+            return Ok(request);
+        }
         let route = self.0.route;
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         if settings.streaming && self.0.continuous_usage {

@@ -165,11 +165,11 @@ impl Reply {
         });
         let counted = tokens.is_some_and(|tokens| tokens > 0);
         if !new.is_empty() || counted {
-            events.push(Meaning::Text(Output { text: new, tokens }));
+            events.push(Meaning::Text(piece(new, tokens)));
         } else if meta.finish_reason.is_none() {
             events.push(match first && tokens == Some(0) {
                 true => Meaning::Opened,
-                false => Meaning::Text(Output { text: new, tokens }),
+                false => Meaning::Text(piece(new, tokens)),
             });
         }
         let Some(reason) = meta.finish_reason else {
@@ -243,6 +243,13 @@ impl Reply {
             events.push(Meaning::End);
             self.ended = true;
         }
+    }
+}
+
+fn piece(text: String, tokens: Option<u32>) -> Output {
+    Output {
+        tokens,
+        ..Output::text(text)
     }
 }
 

@@ -1,16 +1,18 @@
 //! The OpenAI API as engines implement it: requests for `/v1/completions` and `/v1/chat/completions`.
-//! `openai::reply` reads the replies.
+//! `openai::reply` reads the replies; `openai::pooling` has the routes whose replies are vectors and orders.
 
 mod messages;
 mod pattern;
+mod pooling;
 mod reply;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::explain;
-use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, Settings};
+use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, ServedModel, Settings};
 
+pub use pooling::{pooled, pooling};
 pub use reply::{Reply, decode};
 pub(crate) use reply::{failure, not_a_chunk, parse};
 
@@ -54,13 +56,6 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
         (Route::Chat, Prompt::Messages(messages)) => {
             body.set("messages", messages::written(messages)?)
         }
-        (Route::Completions, Prompt::Messages(_)) => {
-            return Err(Error::InvalidConfig(
-                "key `route`: the dataset gives conversations, which /v1/completions does not take; \
-                 set route = \"chat\""
-                    .to_owned(),
-            ));
-        }
         (Route::Chat, Prompt::Tokens(_)) => {
             return Err(Error::InvalidConfig(
                 "key `route`: the dataset gives token ids, which /v1/chat/completions does not take; \
@@ -68,8 +63,24 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
                     .to_owned(),
             ));
         }
+        (route, other) => {
+            let path = format!("/v1{}", route.path());
+            return Err(not_taken(other, &path, "chat"));
+        }
     };
     Ok(())
+}
+
+/// The error for a prompt that a path does not take; `chat` is the name of the route for conversations.
+pub fn not_taken(prompt: &Prompt, path: &str, chat: &str) -> Error {
+    let remedy = match prompt {
+        Prompt::Messages(_) | Prompt::Continuation(_) => format!("set route = \"{chat}\""),
+        _ => "name another dataset, or another backend".to_owned(),
+    };
+    Error::InvalidConfig(format!(
+        "key `route`: the dataset gives {}, which {path} does not take; {remedy}",
+        prompt.kind()
+    ))
 }
 
 /// The fields that every server with this API supports: model, prompt, sampling, length, and streaming with token
@@ -137,11 +148,11 @@ pub fn list_models(prefix: &str) -> Request {
     Request::get(format!("{prefix}/models"))
 }
 
-/// The model names in the answer to [`list_models`].
+/// The models in the answer to [`list_models`]: vLLM, SGLang and LMDeploy add `root`, and vLLM and SGLang `max_model_len`.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the body is not such a list.
-pub fn read_models(body: &[u8]) -> Result<Vec<String>, Error> {
+pub fn read_models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
     #[derive(Deserialize)]
     struct List {
         data: Vec<Model>,
@@ -149,6 +160,8 @@ pub fn read_models(body: &[u8]) -> Result<Vec<String>, Error> {
     #[derive(Deserialize)]
     struct Model {
         id: String,
+        root: Option<String>,
+        max_model_len: Option<u32>,
     }
     let list: List = serde_json::from_slice(body).map_err(|error| {
         Error::Protocol(format!(
@@ -156,7 +169,13 @@ pub fn read_models(body: &[u8]) -> Result<Vec<String>, Error> {
             explain::excerpt(body, 120)
         ))
     })?;
-    Ok(list.data.into_iter().map(|model| model.id).collect())
+    let models = list.data.into_iter();
+    let served = models.map(|model| ServedModel {
+        name: model.id,
+        root: model.root.filter(|root| !root.is_empty()),
+        context_tokens: model.max_model_len,
+    });
+    Ok(served.collect())
 }
 
 #[cfg(test)]
@@ -166,7 +185,14 @@ mod tests {
     #[test]
     fn models_are_read() {
         let body = br#"{"object":"list","data":[{"id":"tiny","object":"model","permission":[{"id":"p"}]}]}"#;
-        assert_eq!(read_models(body).unwrap(), ["tiny"]);
+        assert_eq!(read_models(body).unwrap(), [ServedModel::named("tiny")]);
+        let body = br#"{"data":[{"id":"a","root":"org/a","max_model_len":4096}]}"#;
+        let model = ServedModel {
+            name: "a".to_owned(),
+            root: Some("org/a".to_owned()),
+            context_tokens: Some(4096),
+        };
+        assert_eq!(read_models(body).unwrap(), [model]);
         assert!(matches!(read_models(b"<html>"), Err(Error::Protocol(_))));
     }
 

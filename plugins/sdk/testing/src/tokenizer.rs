@@ -16,6 +16,7 @@ impl Tokenizer for StandIn {
             added_tokens: 0,
             special: (0..256).filter(|id| !(32..127).contains(id)).collect(),
             approximate: true,
+            chat: false,
         }
     }
 
@@ -126,6 +127,7 @@ impl Tokenizer for Pairs {
             added_tokens: 1,
             special: vec![7, Self::START, Self::END],
             approximate: false,
+            chat: false,
         }
     }
 

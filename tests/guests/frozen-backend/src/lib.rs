@@ -1,5 +1,5 @@
 //! A backend built for exactly runner:plugin 0.1.0: OpenAI's completions, streamed, without the SDK.
-//! `cargo xtask freeze` keeps its component in `tests/versions`, so that what was built once goes on running.
+//! Its component, as it was built once, is in `tests/versions`, so that what was built once goes on running.
 #![cfg(target_arch = "wasm32")]
 #![allow(missing_docs, unsafe_code)]
 

@@ -3,8 +3,9 @@
 
 use misdeeds::{Deed, Written, commit, hook_panics, no_text};
 use runner_plugin::bindings::{about, backend};
-use runner_plugin::{Control, Error, Framing, Meaning, Output, Prompt, Reading, Reason, Refusal};
-use runner_plugin::{Request, Sample, Settings, log};
+use runner_plugin::{Authentication, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
+use runner_plugin::{Output, Prompt, Reading, Reason, Refusal, Request, Sample, ServedModel};
+use runner_plugin::{Settings, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,8 +28,12 @@ struct Config {
     method: Option<String>,
     /// The path of its requests.
     path: Option<String>,
-    /// Ask for bytes as they come, and keep them in the state until a blank line.
+    /// Ask for bytes as they come, and leave them unread until a blank line.
     raw: bool,
+    /// The header that the key goes into.
+    key_header: Option<String>,
+    /// The AWS service whose signature is needed.
+    aws_service: Option<String>,
     /// A header field of its requests, name and value.
     header: Option<(String, String)>,
 }
@@ -44,7 +49,9 @@ enum Call {
     ReadMetrics,
     Encode,
     Framing,
+    Begin,
     Decode,
+    Credentials,
     Explain,
 }
 
@@ -66,6 +73,16 @@ enum Answer {
     FrameBackwards,
     /// A state of 64 KiB and a byte.
     LargeState,
+    /// A state of 64 KiB.
+    FullState,
+    /// 64 KiB and a byte to carry to the next request.
+    LargeCarry,
+    /// 64 KiB to carry to the next request.
+    FullCarry,
+    /// The last byte is left unread.
+    Unread,
+    /// A byte more is left unread than there was.
+    UnreadTooMuch,
     /// Eight megabytes of text for every frame.
     Swell,
     /// A text that is not UTF-8.
@@ -126,24 +143,29 @@ fn said(answer: Option<Answer>) -> Result<Option<Answer>, Error> {
     }
 }
 
-/// Keeps bytes until they end in a blank line, then says how many there were.
-fn keep(mut state: Vec<u8>, frames: &backend::Frames) -> backend::Decoded {
-    state.extend_from_slice(&frames.bytes);
+/// Leaves bytes unread until they end in a blank line, then says how many there were.
+fn wait(state: Vec<u8>, frames: &backend::Frames) -> backend::Decoded {
     let mut events = Vec::new();
-    if state.ends_with(b"\n\n") {
+    let mut unread = frames.bytes.len() as u32;
+    if frames.bytes.ends_with(b"\n\n") {
         let frame = frames.ends.len() as u32 - 1;
         let mut add = |what| events.push(backend::Event { frame, what });
-        add(text(&state.len().to_string()));
+        add(text(&unread.to_string()));
         add(Meaning::End);
-        state.clear();
+        unread = 0;
     }
-    backend::Decoded { events, state }
+    backend::Decoded {
+        events,
+        state,
+        unread,
+    }
 }
 
 fn text(text: &str) -> Meaning {
     Meaning::Text(Output {
         text: text.to_owned(),
         tokens: None,
+        choice: 0,
     })
 }
 
@@ -180,19 +202,42 @@ impl backend::GuestCodec for Codec {
         Ok(Vec::new())
     }
 
-    fn read_models(&self, body: Vec<u8>) -> Result<Vec<String>, Error> {
+    fn credentials(&self) -> Credentials {
+        let variable = match self.tempted(Call::Credentials, b"") {
+            Some(Answer::Huge) => Some(huge()),
+            _ => None,
+        };
+        let scheme = match (&self.0.key_header, &self.0.aws_service) {
+            (Some(name), _) => Authentication::Header(name.clone()),
+            (_, Some(service)) => Authentication::Sigv4(service.clone()),
+            _ => Authentication::Bearer,
+        };
+        Credentials { scheme, variable }
+    }
+
+    fn read_models(&self, body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
+        let named = |name| ServedModel {
+            name,
+            root: None,
+            context_tokens: None,
+        };
         Ok(match said(self.tempted(Call::ReadModels, &body))? {
-            Some(Answer::Million) => vec![String::new(); 1_000_000],
-            Some(Answer::Huge) => vec![huge()],
+            Some(Answer::Million) => (0..1_000_000).map(|_| named(String::new())).collect(),
+            Some(Answer::Huge) => vec![named(huge())],
             _ => Vec::new(),
         })
     }
 
-    fn encode(&self, sample: Sample, settings: Settings) -> Result<Request, Error> {
+    fn encode(
+        &self,
+        sample: Sample,
+        settings: Settings,
+        earlier: Option<Earlier>,
+    ) -> Result<Request, Error> {
         let Prompt::Text(prompt) = &sample.prompt else {
             return Err(Error::InvalidConfig("it asks texts only".to_owned()));
         };
-        let matter = format!("{sample:?} {settings:?}");
+        let matter = format!("{sample:?} {settings:?} {earlier:?}");
         let answer = said(self.tempted(Call::Encode, matter.as_bytes()))?;
         let body = json!({
             "model": settings.model,
@@ -219,16 +264,34 @@ impl backend::GuestCodec for Codec {
         }
     }
 
+    fn begin(&self, head: Head) -> Result<Vec<u8>, Error> {
+        let matter = format!("{head:?}");
+        Ok(match said(self.tempted(Call::Begin, matter.as_bytes()))? {
+            Some(Answer::LargeState) => vec![0; (64 << 10) + 1],
+            Some(Answer::FullState) => vec![0; 64 << 10],
+            Some(Answer::Huge) => huge().into_bytes(),
+            _ => Vec::new(),
+        })
+    }
+
     fn decode(&self, state: Vec<u8>, frames: backend::Frames) -> Result<backend::Decoded, Error> {
         if self.0.raw {
             if self.0.spill {
-                log::info(&format!("{} bytes of state", state.len()));
+                log::info(&format!("{} bytes to read", frames.bytes.len()));
             }
-            return Ok(keep(state, &frames));
+            let mut decoded = wait(state, &frames);
+            match said(self.tempted(Call::Decode, &frames.bytes))? {
+                Some(Answer::LargeState) => decoded.state = vec![0; (64 << 10) + 1],
+                Some(Answer::FullState) => decoded.state = vec![0; 64 << 10],
+                Some(Answer::UnreadTooMuch) => decoded.unread = frames.bytes.len() as u32 + 1,
+                _ => {}
+            }
+            return Ok(decoded);
         }
         let mut decoded = backend::Decoded {
             events: Vec::new(),
             state,
+            unread: 0,
         };
         let mut start = 0;
         for (index, end) in frames.ends.iter().enumerate() {
@@ -249,6 +312,10 @@ impl backend::GuestCodec for Codec {
                 Some(Answer::NoText) => add(index, text(&no_text())),
                 Some(Answer::Swell) => add(index, text(&"x".repeat(8 << 20))),
                 Some(Answer::LargeState) => decoded.state = vec![0; (64 << 10) + 1],
+                Some(Answer::FullState) => decoded.state = vec![0; 64 << 10],
+                Some(Answer::LargeCarry) => add(index, Meaning::Carry(vec![0; (64 << 10) + 1])),
+                Some(Answer::FullCarry) => add(index, Meaning::Carry(vec![0; 64 << 10])),
+                Some(Answer::Unread) => decoded.unread = 1,
                 _ => {}
             }
             let mut add = |what| {

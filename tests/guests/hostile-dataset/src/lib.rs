@@ -1,7 +1,8 @@
 //! A dataset that misbehaves as its configuration says; by default it returns `sample 0`, `sample 1` and so on.
 
 use misdeeds::{Deed, commit};
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Turn, log};
+use runner_plugin::{Amount, Continuation, Dataset, Dependency, Error, Inputs, Message, Point};
+use runner_plugin::{Prompt, Remark, Role, Sample, Treatment, Turn, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -45,6 +46,8 @@ enum Call {
     Next,
     /// `spare`.
     Spare,
+    /// `remarks`.
+    Remarks,
 }
 
 /// An answer that breaks the contract, or is very large.
@@ -65,6 +68,12 @@ enum Answer {
     BadReference,
     /// The id of the first sample.
     SameId,
+    /// A dependency on a sample that there is not.
+    Orphan,
+    /// The next message of a conversation on whose end it does not depend.
+    Beside,
+    /// Two thousand remarks, with control characters.
+    Remarks,
 }
 
 /// The samples.
@@ -79,9 +88,9 @@ runner_plugin::export_dataset!(Hostile);
 impl Dataset for Hostile {
     type Config = Config;
 
-    fn open(config: Config, seed: u64, count: Option<u64>, inputs: Inputs) -> Result<Self, Error> {
+    fn open(config: Config, seed: u64, amount: Amount, inputs: Inputs) -> Result<Self, Error> {
         if config.spill {
-            log::info(&format!("{config:?} {seed} {count:?}"));
+            log::info(&format!("{config:?} {seed} {amount:?}"));
         }
         let first = config.file.as_deref().map(|name| {
             let file = inputs
@@ -111,6 +120,20 @@ impl Dataset for Hostile {
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         self.give(Call::Spare, limit)
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        match self.tempted(Call::Remarks) {
+            Ok(Some(Answer::Remarks)) => (0..2_000)
+                .map(|number| Remark {
+                    what: Treatment::Dropped,
+                    reason: format!("\u{1b}[2J {number}"),
+                    count: number,
+                    first: Some("\u{7}".repeat(10_000)),
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -168,9 +191,29 @@ impl Hostile {
             Some(Answer::SameId) => "sample-0".to_owned(),
             _ => format!("sample-{number}"),
         };
+        let length = prompt.len();
+        let depends = |on: &str| Dependency {
+            sample: on.to_owned(),
+            point: Point::FirstOutput,
+            delay: 0,
+        };
+        let (prompt, after) = match answer {
+            Some(Answer::Orphan) => (Prompt::Text(prompt), vec![depends("nobody")]),
+            Some(Answer::Beside) => {
+                let parent = format!("sample-{}", number.saturating_sub(1));
+                let after = vec![depends(&parent)];
+                let messages = vec![Message::text(Role::User, prompt)];
+                (
+                    Prompt::Continuation(Continuation { parent, messages }),
+                    after,
+                )
+            }
+            _ => (Prompt::Text(prompt), Vec::new()),
+        };
         Sample {
+            after,
             input_tokens: None,
-            output_tokens: u32::try_from(prompt.len()).ok(),
+            output_tokens: u32::try_from(length).ok(),
             reference: Some(match answer {
                 Some(Answer::BadReference) => "{not json".to_owned(),
                 _ => number.to_string(),
@@ -183,7 +226,7 @@ impl Hostile {
                 .and_then(|number| self.config.arrivals.get(number))
                 .map(|milliseconds| milliseconds * 1_000_000),
             adapter: self.config.adapter.clone(),
-            ..Sample::new(id, Prompt::Text(prompt))
+            ..Sample::new(id, prompt)
         }
     }
 }

@@ -8,8 +8,8 @@ use std::cell::Cell;
 use misdeeds::hook_panics;
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{
-    Control, Error, Framing, LengthPrefix, Meaning, Output, Reading, Reason, Refusal, Request,
-    Sample, ServerMetric, Settings,
+    Authentication, Control, Credentials, Earlier, Error, Framing, Head, LengthPrefix, Meaning,
+    Output, Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric, Settings,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,6 +42,12 @@ enum Fault {
     Trusting,
     /// No two requests are the same.
     Requests,
+    /// Requests that follow others contain how many there were in the instance.
+    NextRequests,
+    /// Replies begin with the number of replies of the instance.
+    Begins,
+    /// Leaves a byte unread that it then reads a second time.
+    ReadsTwice,
 }
 
 /// How replies are framed.
@@ -62,30 +68,24 @@ pub struct Codec {
     config: Config,
     counted: Cell<u32>,
     requests: Cell<u32>,
+    begun: Cell<u32>,
 }
 
-/// What is kept between batches: how many words there were, and what is not whole.
+/// What is kept between batches: how many words there were.
 struct State {
     words: u32,
-    rest: Vec<u8>,
 }
 
 impl State {
     fn thawed(bytes: &[u8]) -> Self {
-        match bytes.split_first_chunk() {
-            Some((words, rest)) => State {
-                words: u32::from_le_bytes(*words),
-                rest: rest.to_vec(),
-            },
-            None => State {
-                words: 0,
-                rest: Vec::new(),
-            },
+        let words = bytes.first_chunk();
+        State {
+            words: words.map_or(0, |words| u32::from_le_bytes(*words)),
         }
     }
 
     fn frozen(&self) -> Vec<u8> {
-        [&self.words.to_le_bytes()[..], &self.rest].concat()
+        self.words.to_le_bytes().to_vec()
     }
 }
 
@@ -119,7 +119,36 @@ impl Codec {
         Ok(Meaning::Text(Output {
             text,
             tokens: Some(1),
+            choice: 0,
         }))
+    }
+}
+
+impl Codec {
+    /// Reads words that end with a line feed, and leaves what is not whole unread.
+    fn lines(&self, mut state: State, frames: &backend::Frames) -> Result<backend::Decoded, Error> {
+        let bytes = &frames.bytes;
+        let mut events = Vec::new();
+        let mut start = 0;
+        while let Some(length) = bytes[start..].iter().position(|byte| *byte == b'\n') {
+            let end = start + length;
+            let frame = frames
+                .ends
+                .partition_point(|known| (*known as usize) <= end);
+            events.push(backend::Event {
+                frame: frame as u32,
+                what: self.word(&mut state, &bytes[start..end], frames.ends.len())?,
+            });
+            start = end + 1;
+        }
+        if self.is(Fault::ReadsTwice) {
+            start = start.saturating_sub(1);
+        }
+        Ok(backend::Decoded {
+            events,
+            state: state.frozen(),
+            unread: (bytes.len() - start) as u32,
+        })
     }
 }
 
@@ -130,6 +159,7 @@ impl backend::GuestCodec for Codec {
             config: runner_plugin::parse(&config)?,
             counted: Cell::new(0),
             requests: Cell::new(0),
+            begun: Cell::new(0),
         }))
     }
 
@@ -146,7 +176,14 @@ impl backend::GuestCodec for Codec {
         })
     }
 
-    fn read_models(&self, _body: Vec<u8>) -> Result<Vec<String>, Error> {
+    fn credentials(&self) -> Credentials {
+        Credentials {
+            scheme: Authentication::None,
+            variable: None,
+        }
+    }
+
+    fn read_models(&self, _body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
         Ok(Vec::new())
     }
 
@@ -163,11 +200,26 @@ impl backend::GuestCodec for Codec {
         Err(Error::Protocol("too large a number".to_owned()))
     }
 
-    fn encode(&self, sample: Sample, _settings: Settings) -> Result<Request, Error> {
+    fn encode(
+        &self,
+        sample: Sample,
+        _settings: Settings,
+        earlier: Option<Earlier>,
+    ) -> Result<Request, Error> {
         self.requests.set(self.requests.get() + 1);
-        let path = match self.is(Fault::Requests) {
-            true => format!("/{}/{}", sample.id, self.requests.get()),
-            false => format!("/{}", sample.id),
+        let after = match &earlier {
+            Some(earlier) => format!(
+                "/after/{}/{}",
+                String::from_utf8_lossy(&earlier.carry),
+                earlier.messages
+            ),
+            None => String::new(),
+        };
+        let is_unsteady =
+            self.is(Fault::Requests) || self.is(Fault::NextRequests) && earlier.is_some();
+        let path = match is_unsteady {
+            true => format!("/{}{after}/{}", sample.id, self.requests.get()),
+            false => format!("/{}{after}", sample.id),
         };
         Ok(Request {
             method: "POST".to_owned(),
@@ -183,19 +235,40 @@ impl backend::GuestCodec for Codec {
             Cut::Lengths => Framing::LengthPrefixed(LengthPrefix {
                 skip: 0,
                 width: 2,
+                adjust: 0,
                 little_endian: true,
             }),
             Cut::Raw => Framing::Raw,
         }
     }
 
-    fn decode(&self, state: Vec<u8>, frames: backend::Frames) -> Result<backend::Decoded, Error> {
-        if state.is_empty() && !self.is(Fault::Everlasting) {
+    /// The number of words before the reply, from the header `x-words`.
+    fn begin(&self, head: Head) -> Result<Vec<u8>, Error> {
+        if !self.is(Fault::Everlasting) {
             self.counted.set(0);
         }
+        self.begun.set(self.begun.get() + 1);
+        let header = head.headers.iter().find(|(name, _)| name == "x-words");
+        let words = match header {
+            Some((_, words)) => words
+                .parse()
+                .map_err(|_| Error::Protocol(format!("`{words}` words before the reply")))?,
+            None => 0,
+        };
+        let words = match self.is(Fault::Begins) {
+            true => self.begun.get(),
+            false => words,
+        };
+        Ok(State { words }.frozen())
+    }
+
+    fn decode(&self, state: Vec<u8>, frames: backend::Frames) -> Result<backend::Decoded, Error> {
         let mut state = State::thawed(&state);
         if self.is(Fault::Forgets) {
             state.words = 0;
+        }
+        if self.config.framing == Cut::Raw {
+            return self.lines(state, &frames);
         }
         let mut events = Vec::new();
         let mut start = 0;
@@ -208,14 +281,6 @@ impl backend::GuestCodec for Codec {
                     what,
                 });
             };
-            if self.config.framing == Cut::Raw {
-                state.rest.extend_from_slice(data);
-                while let Some(end) = state.rest.iter().position(|byte| *byte == b'\n') {
-                    let word: Vec<u8> = state.rest.drain(..=end).take(end).collect();
-                    add(self.word(&mut state, &word, frames.ends.len())?);
-                }
-                continue;
-            }
             let ends_here = frames.bytes[start..].starts_with(b"end");
             if self.is(Fault::LooksAhead) && ends_here {
                 add(Meaning::Finish("stop".to_owned()));
@@ -225,6 +290,7 @@ impl backend::GuestCodec for Codec {
         Ok(backend::Decoded {
             events,
             state: state.frozen(),
+            unread: 0,
         })
     }
 

@@ -1,7 +1,8 @@
 //! A dataset that is steady or fails in one of the ways that only `runner plugin test` finds: nothing traps and
 //! nothing breaks the contract of a single call.
 
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample};
+use runner_plugin::Treatment;
+use runner_plugin::{Amount, Dataset, Error, Inputs, Message, Prompt, Remark, Role, Sample};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,6 +12,10 @@ use serde::Deserialize;
 pub struct Config {
     /// How it fails.
     fault: Option<Fault>,
+    /// How many samples a session has; 0 is as 1.
+    turns: u64,
+    /// Reports what it did to its input.
+    remarks: bool,
 }
 
 /// A way to fail.
@@ -23,74 +28,134 @@ enum Fault {
     SameId,
     /// Spare prompts are measured too.
     SpareMeasured,
+    /// The last turn of a session comes after the root of the next one.
+    Scattered,
+    /// Turns name a sample that there is not.
+    Orphans,
+    /// Turns continue a conversation, but only wait for its first output.
+    Hasty,
+    /// Spare samples depend on others.
+    SpareTurns,
+    /// The number of calls is among the remarks.
+    RemarksByCall,
 }
 
 /// The samples.
 pub struct Unsteady {
-    fault: Option<Fault>,
+    config: Config,
     seed: u64,
     number: u64,
+    calls: u64,
+    sessions: Option<u64>,
 }
 
 runner_plugin::export_dataset!(Unsteady);
 
 impl Unsteady {
-    fn sample(&self, id: String, prompt: String) -> Sample {
+    fn is(&self, fault: Fault) -> bool {
+        self.config.fault == Some(fault)
+    }
+
+    fn sample(id: String, prompt: String) -> Sample {
         Sample {
-            id,
-            prompt: Prompt::Text(prompt),
-            input_tokens: None,
             output_tokens: Some(8),
-            reference: None,
-            turn: None,
-            class: None,
-            arrival: None,
-            adapter: None,
-            parameters: None,
+            ..Sample::new(id, Prompt::Text(prompt))
         }
+    }
+
+    /// Sample `number`, counted from 1, in its session.
+    fn at(&self, number: u64, limit: u32) -> Sample {
+        let id = match (self.is(Fault::SameId), number % 10) {
+            (true, 0) => number - 1,
+            _ => number,
+        };
+        let prompt = match self.is(Fault::ByLimit) {
+            true => format!("{number} of {limit}"),
+            false => format!("{number} of seed {}", self.seed),
+        };
+        let turn = (number - 1) % self.config.turns.max(1);
+        if turn == 0 {
+            return Self::sample(id.to_string(), prompt);
+        }
+        let parent = match self.is(Fault::Orphans) {
+            true => "nobody".to_owned(),
+            false => (number - 1).to_string(),
+        };
+        let messages = vec![Message::text(Role::User, prompt)];
+        let mut sample = Sample::following(id.to_string(), &parent, 1_000_000, messages);
+        if self.is(Fault::Hasty) {
+            sample.after[0].point = runner_plugin::Point::FirstOutput;
+        }
+        sample
     }
 }
 
 impl Dataset for Unsteady {
     type Config = Config;
 
-    fn open(
-        config: Config,
-        seed: u64,
-        _count: Option<u64>,
-        _inputs: Inputs,
-    ) -> Result<Self, Error> {
+    fn open(config: Config, seed: u64, amount: Amount, _inputs: Inputs) -> Result<Self, Error> {
         Ok(Unsteady {
-            fault: config.fault,
+            config,
             seed,
             number: 0,
+            calls: 0,
+            sessions: amount.sessions(),
         })
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        self.calls += 1;
+        let turns = self.config.turns.max(1);
         let mut samples = Vec::new();
         for _ in 0..limit {
+            if self
+                .sessions
+                .is_some_and(|most| self.number >= most * turns)
+            {
+                break;
+            }
             self.number += 1;
-            let id = match (self.fault, self.number % 10) {
-                (Some(Fault::SameId), 0) => self.number - 1,
+            // The last turn changes places with the root that follows it.
+            let number = match (self.is(Fault::Scattered), self.number % turns) {
+                (true, 0) => self.number + 1,
+                (true, 1) if self.number > 1 => self.number - 1,
                 _ => self.number,
             };
-            let prompt = match self.fault {
-                Some(Fault::ByLimit) => format!("{} of {limit}", self.number),
-                _ => format!("{} of seed {}", self.number, self.seed),
-            };
-            samples.push(self.sample(id.to_string(), prompt));
+            samples.push(self.at(number, limit));
         }
         Ok(samples)
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let prompt = |number: u32| match self.fault {
-            Some(Fault::SpareMeasured) => format!("{number} of seed {}", self.seed),
-            _ => format!("spare {number}"),
+        let prompt = |number: u32| match self.is(Fault::SpareMeasured) {
+            true => format!("{number} of seed {}", self.seed),
+            false => format!("spare {number}"),
         };
-        Ok((1..=limit)
-            .map(|number| self.sample(format!("spare-{number}"), prompt(number)))
-            .collect())
+        let spare = |number: u32| {
+            let mut sample = Self::sample(format!("spare-{number}"), prompt(number));
+            if self.is(Fault::SpareTurns) {
+                let messages = vec![Message::text(Role::User, prompt(number))];
+                sample = Sample::following(sample.id, "1", 0, messages);
+            }
+            sample
+        };
+        Ok((1..=limit).map(spare).collect())
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        let remark = |what, reason: &str, count| Remark {
+            what,
+            reason: reason.to_owned(),
+            count,
+            first: Some("line 7".to_owned()),
+        };
+        match (self.config.remarks, self.is(Fault::RemarksByCall)) {
+            (true, _) => vec![
+                remark(Treatment::Dropped, "fewer than two words", 3),
+                remark(Treatment::Repeated, "not enough lines", 1),
+            ],
+            (_, true) => vec![remark(Treatment::Dropped, "calls", self.calls)],
+            _ => Vec::new(),
+        }
     }
 }

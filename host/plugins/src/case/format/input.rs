@@ -2,10 +2,14 @@
 //!
 //! The comments of fields are for users: `case/reference.rs` makes the tables of the guide of them.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::backend::{Control, Media, Message, Part, Prompt, Role, Sample, Turn};
+use crate::backend::{
+    Candidates, Control, Earlier, Media, Message, Part, Prompt, Role, Sample, Turn,
+};
 use crate::backend::{Sampling, Settings};
 use crate::scorer::{Count, CountSource, Exchange};
 
@@ -34,6 +38,27 @@ pub struct SampleFile {
     adapter: Option<String>,
     /// Fields of this request alone; they win over the plugin's fields, and `extra-body` wins over them.
     parameters: Option<Map<String, Value>>,
+    /// What the last reply of the conversation left, if the sample continues one.
+    earlier: Option<EarlierFile>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+struct EarlierFile {
+    /// What that reply carried: text, or bytes as a list of numbers.
+    carry: CarryFile,
+    /// How many messages at the beginning of the prompt were the prompt of that reply or its answer.
+    messages: u32,
+}
+
+/// Ids of servers are text; whatever else a backend carries is bytes.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum CarryFile {
+    Text(String),
+    Bytes(Vec<u8>),
 }
 
 #[derive(Deserialize)]
@@ -46,6 +71,20 @@ enum PromptFile {
     Messages(Vec<MessageFile>),
     /// Token ids.
     Tokens(Vec<u32>),
+    /// Texts, each of which becomes a vector.
+    Embedding(Vec<String>),
+    /// Texts to put in order.
+    Ranking(CandidatesFile),
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+struct CandidatesFile {
+    /// What the texts should answer.
+    query: String,
+    /// The texts.
+    documents: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +165,18 @@ impl TurnFile {
 type Read<'r> = dyn FnMut(&str) -> Option<Vec<u8>> + 'r;
 
 impl SampleFile {
+    /// What the last reply of its conversation left.
+    pub fn earlier(&mut self) -> Option<Earlier> {
+        let file = self.earlier.take()?;
+        Some(Earlier {
+            carry: match file.carry {
+                CarryFile::Text(text) => text.into_bytes(),
+                CarryFile::Bytes(bytes) => bytes,
+            },
+            messages: file.messages,
+        })
+    }
+
     /// As the plugin receives it; `read` returns the files that it refers to. `None` if one is missing.
     pub fn sample(self, read: &mut Read<'_>) -> Option<Sample> {
         Some(Sample {
@@ -139,7 +190,15 @@ impl SampleFile {
                         .map(|message| message.message(read))
                         .collect::<Option<_>>()?,
                 ),
+                PromptFile::Embedding(texts) => Prompt::Embedding(texts),
+                PromptFile::Ranking(texts) => Prompt::Ranking(Candidates {
+                    query: texts.query,
+                    documents: texts.documents,
+                }),
             },
+            // A backend gets samples whose history stands in front of them.
+            after: Vec::new(),
+            recorded_answer: None,
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             reference: self.reference.map(|reference| reference.to_string()),
@@ -252,6 +311,11 @@ impl Default for SettingsFile {
 }
 
 impl SettingsFile {
+    /// Whether the reply is to be streamed.
+    pub fn is_streaming(&self) -> bool {
+        self.streaming
+    }
+
     /// As the plugin receives them.
     pub fn settings(self) -> Settings {
         let sampling = self.sampling;
@@ -275,6 +339,26 @@ impl SettingsFile {
             extra_body: self
                 .extra_body
                 .map(|extra| Value::Object(extra).to_string()),
+        }
+    }
+}
+
+/// `head.json`: the beginning of the reply beside it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(deny_unknown_fields, default)]
+pub struct HeadFile {
+    /// The status, from 200 to 299.
+    pub status: u16,
+    /// Header fields, with their names in lower case.
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Default for HeadFile {
+    fn default() -> Self {
+        HeadFile {
+            status: 200,
+            headers: BTreeMap::new(),
         }
     }
 }
@@ -305,6 +389,9 @@ pub struct ExchangeFile {
     /// The answer.
     #[serde(default)]
     output: String,
+    /// Further answers to the same request.
+    #[serde(default)]
+    choices: Vec<String>,
     /// The text of the reasoning.
     #[serde(default)]
     reasoning: String,
@@ -347,6 +434,7 @@ impl ExchangeFile {
             class: self.class,
             requested_tokens: self.requested_tokens,
             output: self.output,
+            choices: self.choices,
             reasoning: self.reasoning,
             tool_calls: self.tool_calls,
             output_tokens: self.output_tokens.map(|count| Count {

@@ -130,6 +130,7 @@ fn endings_of_replies_are_those_of_the_framings() {
     let prefix = LengthPrefix {
         skip: 0,
         width: 4,
+        adjust: 0,
         little_endian: true,
     };
     let text = section("### Replies");
@@ -251,7 +252,8 @@ fn examples_of_inputs_are_read_as_inputs() {
         }
         blocks.len()
     }
-    assert_eq!(all::<SampleFile>("### `sample.json`"), 2);
+    assert_eq!(all::<SampleFile>("### `sample.json`"), 3);
+    assert_eq!(all::<HeadFile>("### `head.json`"), 1);
     assert_eq!(all::<SettingsFile>("### `settings.json`"), 1);
     assert_eq!(all::<Vec<ExchangeFile>>("### `exchanges.json`"), 1);
     let case = section("### `case.toml`");
@@ -277,10 +279,18 @@ fn defaults_are_those_of_the_types() {
     for row in [
         "| `seed` | integer from 0 | `0` |",
         "| `count` | integer from 0 | none |",
+        "| `sessions` | integer from 0 | none |",
         "| `files` | table of strings | empty |",
         "| `tokenizer` | string | `\"bytes\"` |",
     ] {
         assert!(case.contains(row), "{row}\n{case}");
+    }
+    let head = rows("### `head.json`");
+    for row in [
+        "| `status` | integer from 0 | `200` |",
+        "| `headers` | table of strings | empty |",
+    ] {
+        assert!(head.contains(row), "{row}\n{head}");
     }
     let sample = rows("### `sample.json`");
     for row in [

@@ -85,6 +85,11 @@ fn part(part: &Part) -> Result<Value, Error> {
         Part::Audio(media) => {
             json!({"type": "input_audio", "input_audio": {"data": data(media), "format": format(media)?}})
         }
+        Part::Answer(of) => {
+            return Err(Error::Other(format!(
+                "the answer to `{of}` was not put in its place"
+            )));
+        }
     })
 }
 

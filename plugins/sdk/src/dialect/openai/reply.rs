@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::pattern::{Of, Pattern};
+use super::pooling::pooled;
 use crate::dialect::explain;
 use crate::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 
@@ -41,6 +42,9 @@ struct Chunk<'a> {
     /// An error of SGLang and LMDeploy may be at the top level, without `error` around it.
     #[serde(borrow)]
     message: Option<&'a RawValue>,
+    /// Vectors, or an order: these replies are read by `pooling`.
+    data: Option<IgnoredAny>,
+    results: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -65,9 +69,10 @@ struct Delta<'a> {
 }
 
 #[derive(Deserialize)]
-struct Counts {
-    prompt_tokens: Option<u32>,
+pub(super) struct Counts {
+    pub(super) prompt_tokens: Option<u32>,
     completion_tokens: Option<u32>,
+    pub(super) total_tokens: Option<u32>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
     /// Where SGLang puts it.
@@ -104,9 +109,12 @@ pub fn decode(
         && let Some((of, text)) = pattern.text(data)
     {
         events.push(match of {
-            Of::Text => Meaning::Text(piece(text)),
-            Of::Reasoning => Meaning::Reasoning(piece(text)),
+            Of::Text => Meaning::Text(piece(0, text)),
+            Of::Reasoning => Meaning::Reasoning(piece(0, text)),
         });
+        return Ok(());
+    }
+    if data.starts_with(b"[") && pooled(data, events)? {
         return Ok(());
     }
     let chunk: Chunk = parse(data)?;
@@ -116,6 +124,12 @@ pub fn decode(
     }
     if frame.name == Some("error") {
         events.push(failure(data));
+        return Ok(());
+    }
+    if chunk.choices.is_none()
+        && (chunk.data.is_some() || chunk.results.is_some())
+        && pooled(data, events)?
+    {
         return Ok(());
     }
     match (&chunk.choices, &chunk.usage, chunk.message) {
@@ -140,6 +154,7 @@ impl Reply {
         let tokens = self.tokens(&choices, chunk.usage.as_ref());
         let mut finishes = Vec::new();
         for choice in choices {
+            let piece = |text| piece(choice.index.unwrap_or(0), text);
             let finish = choice.finish_reason.filter(|reason| !reason.is_empty());
             let delta = choice.message.or(choice.delta).unwrap_or_default();
             let text = choice.text.or(delta.content);
@@ -203,8 +218,8 @@ impl Reply {
     /// text, uncounted, which leaves the state of the reply unchanged.
     fn pattern_of(&self, chunk: &[u8], events: &[Meaning]) -> Option<Pattern> {
         let of = match events {
-            [Meaning::Text(piece)] if !piece.text.is_empty() => Of::Text,
-            [Meaning::Reasoning(_)] => Of::Reasoning,
+            [Meaning::Text(piece)] if !piece.text.is_empty() && piece.choice == 0 => Of::Text,
+            [Meaning::Reasoning(piece)] if piece.choice == 0 => Of::Reasoning,
             _ => return None,
         };
         let settled = self.begun && self.counting == Counting::No;
@@ -221,7 +236,7 @@ impl Reply {
 
 impl Counts {
     /// `None` if nothing was counted.
-    fn usage(self) -> Option<Usage> {
+    pub(super) fn usage(self) -> Option<Usage> {
         let usage = Usage {
             input_tokens: self.prompt_tokens,
             cached_input_tokens: self.prompt_tokens_details.and_then(|d| d.cached_tokens),
@@ -241,8 +256,11 @@ impl Counts {
     }
 }
 
-fn piece(text: String) -> Output {
-    Output { text, tokens: None }
+fn piece(choice: u32, text: String) -> Output {
+    Output {
+        choice,
+        ..Output::text(text)
+    }
 }
 
 /// Assigns the chunk's tokens to its piece; if there are several pieces, it is unknown how the tokens divide.
