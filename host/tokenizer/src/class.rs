@@ -17,18 +17,41 @@ pub(super) const SPACE: u8 = 4;
 /// It may change in normalization form C, or join with a character before it.
 pub(super) const UNSETTLED: u8 = 8;
 
-/// Characters from here on are none of these.
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`: what a word of `o200k` may begin with.
+pub(super) const UPPER: u8 = 16;
+/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`: what such a word goes on with.
+pub(super) const LOWER: u8 = 32;
+/// `\p{Han}`.
+pub(super) const HAN: u8 = 64;
+
+/// The patterns of the classes that are patterns.
+const PATTERNS: [(&str, u8); 6] = [
+    (r"\p{L}", LETTER),
+    (r"\p{N}", NUMBER),
+    (r"\s", SPACE),
+    (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", UPPER),
+    (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", LOWER),
+    (r"\p{Han}", HAN),
+];
+
+/// Marks behind the table: the variation selectors. No other character there is of any class.
+const LAST_MARKS: std::ops::RangeInclusive<char> = '\u{e0100}'..='\u{e01ef}';
+
+/// Characters from here on are none of these, but for [`LAST_MARKS`].
 const END: usize = 0x4_0000;
 
 static CLASSES: LazyLock<Box<[u8]>> = LazyLock::new(|| {
     let mut classes = vec![0; END];
-    for (pattern, bit) in [(r"\p{L}", LETTER), (r"\p{N}", NUMBER), (r"\s", SPACE)] {
+    for (pattern, bit) in PATTERNS {
         let parsed = regex_syntax::parse(pattern).expect("a fixed pattern is valid or never was");
         let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
             unreachable!("a property is a class of characters");
         };
         for range in class.ranges() {
             let end = (range.end() as usize + 1).min(END);
+            if range.start() as usize >= end {
+                continue;
+            }
             for class in &mut classes[range.start() as usize..end] {
                 *class |= bit;
             }
@@ -60,7 +83,11 @@ impl Classes {
     /// The classes of a character.
     #[inline]
     pub(super) fn of(self, c: char) -> u8 {
-        self.0.get(c as usize).copied().unwrap_or(0)
+        match self.0.get(c as usize) {
+            Some(class) => *class,
+            None if LAST_MARKS.contains(&c) => UPPER | LOWER,
+            None => 0,
+        }
     }
 
     /// Whether it is of one of these.
@@ -77,13 +104,19 @@ mod tests {
     #[test]
     fn characters_behind_the_table_are_of_no_class() {
         let behind = char::from_u32(END as u32).unwrap()..=char::MAX;
-        for pattern in [r"\p{L}", r"\p{N}", r"\s"] {
+        for (pattern, bit) in PATTERNS {
             let parsed = regex_syntax::parse(pattern).unwrap();
             let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
                 panic!("{pattern} is a class");
             };
-            let last = class.ranges().last().unwrap().end();
-            assert!(!behind.contains(&last), "{pattern} holds {last:?}");
+            let found: Vec<char> = (class.ranges().iter())
+                .flat_map(|range| range.start().max(*behind.start())..=range.end())
+                .collect();
+            let marks: Vec<char> = match bit {
+                UPPER | LOWER => LAST_MARKS.collect(),
+                _ => Vec::new(),
+            };
+            assert_eq!(found, marks, "{pattern}");
         }
         assert_eq!(behind.clone().find(|c| !is_settled(*c)), None);
         assert_eq!(('\0'..'\u{300}').find(|c| !is_settled(*c)), None);

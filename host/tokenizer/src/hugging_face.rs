@@ -22,6 +22,10 @@ pub(super) struct HuggingFace {
     model: tokenizers::Tokenizer,
     /// How many times longer its decoder can make the tokens' texts.
     expansion: u64,
+    /// The special tokens, where a text that begins with none of them gets a space before it.
+    space_unless: Option<Vec<String>>,
+    /// Tokens that have a role, where the model's file says so.
+    roles: BTreeMap<&'static str, String>,
 }
 
 /// The settings that training batches need, and counts must not depend on.
@@ -70,7 +74,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
         special,
         approximate: false,
     };
-    let model = HuggingFace { model, expansion };
+    let model = HuggingFace {
+        model,
+        expansion,
+        space_unless: None,
+        roles: BTreeMap::new(),
+    };
     // Some texts are beyond some vocabularies, which is no error yet; a panic would be one with any text.
     if let Ok(ids) = guarded(|| model.model.encode(PROBE, true))? {
         let _ = guarded(|| model.model.decode(ids.get_ids(), false))?;
@@ -103,12 +112,41 @@ fn check(parts: &BTreeMap<Cow<'_, str>, &RawValue>) -> Result<u64, String> {
 }
 
 impl HuggingFace {
+    /// Puts a space before each text, unless it is empty or begins with a special token. The crate's own way puts
+    /// none before a text that begins with a space.
+    pub(super) fn begin_with_space(&mut self) {
+        let added = self.model.get_added_tokens_decoder().into_values();
+        let special = added.filter(|token| token.special);
+        self.space_unless = Some(special.map(|token| token.content).collect());
+    }
+
+    /// Tokens that have a role (`bos_token` and so on), where the model's file says so.
+    pub(super) fn roles(&self) -> &BTreeMap<&'static str, String> {
+        &self.roles
+    }
+
+    /// Sets them.
+    pub(super) fn set_roles(&mut self, roles: BTreeMap<&'static str, String>) {
+        self.roles = roles;
+    }
+
+    fn begun<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.space_unless {
+            Some(special)
+                if !text.is_empty() && !special.iter().any(|token| text.starts_with(token)) =>
+            {
+                Cow::Owned(format!(" {text}"))
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+
     /// Token ids of each text.
     ///
     /// # Errors
     /// The crate's error, or its panic's message.
     pub(super) fn encode(&self, texts: &[String], special: bool) -> Result<Vec<Vec<u32>>, String> {
-        let texts = texts.iter().map(String::as_str).collect();
+        let texts = texts.iter().map(|text| self.begun(text)).collect();
         let encoded = guarded(|| self.model.encode_batch_fast(texts, special))?
             .map_err(|cause| format!("cannot encode a text: {cause}"))?;
         Ok((encoded.into_iter())

@@ -1,28 +1,39 @@
-//! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, or a substitute that
-//! treats every byte as a token, which serves the mock engine and makes every count approximate.
+//! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, a SentencePiece model or a rank file of
+//! tiktoken, or a substitute that treats every byte as a token, which serves the mock engine and makes every count
+//! approximate.
 //!
-//! This crate owns the path from text to tokens. It leaves to others which texts are counted.
+//! This crate owns the path from text to tokens, and the one from a chat to its text by the template that comes with
+//! the tokenizer. It leaves to others which texts and chats are counted.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+mod base64;
+mod beside;
 mod byte_level;
+mod chat;
 mod class;
 mod hugging_face;
 mod merge;
 mod normalize;
+mod open;
 mod pairs;
+mod proto;
 mod read;
+mod sentencepiece;
 mod shape;
 mod split;
 mod spread;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tiktoken;
 
+pub use chat::{ChatError, ChatTemplate};
 pub use hugging_face::is_guarded;
 
+use beside::Beside;
 use byte_level::ByteLevel;
 use hugging_face::HuggingFace;
 use spread::spread;
@@ -35,6 +46,7 @@ pub struct Tokenizer {
     name: String,
     facts: Facts,
     model: Model,
+    chat: Result<ChatTemplate, ChatError>,
 }
 
 enum Model {
@@ -70,7 +82,7 @@ pub struct Facts {
 pub enum TokenizerError {
     /// Nothing there.
     #[error(
-        "tokenizer `{path}`: {cause}; give a `tokenizer.json` or a folder that holds one (names on a model hub are not looked up)"
+        "tokenizer `{path}`: {cause}; give the model's tokenizer file or a folder that holds one"
     )]
     Unreadable {
         /// The path as given.
@@ -78,83 +90,106 @@ pub enum TokenizerError {
         /// The system's error.
         cause: std::io::Error,
     },
+    /// A folder without a tokenizer.
+    #[error(
+        "tokenizer `{folder}`: the folder holds none of {looked_for}; give one that does, or such a file"
+    )]
+    Absent {
+        /// The folder as given.
+        folder: PathBuf,
+        /// The names that were looked for.
+        looked_for: String,
+    },
+    /// A folder with several that are of the same right.
+    #[error("tokenizer `{folder}`: the folder holds {files}; give the path of one of them")]
+    Several {
+        /// The folder as given.
+        folder: PathBuf,
+        /// The names of the files.
+        files: String,
+    },
     /// Something else.
     #[error(
-        "tokenizer `{path}` is not a Hugging Face tokenizer: {cause}; give a `tokenizer.json` or a folder that holds one"
+        "tokenizer `{path}` cannot be read: {cause}; give the model's `tokenizer.json`, SentencePiece `tokenizer.model` or tiktoken rank file, or a folder that holds one"
     )]
     NotTokenizer {
         /// The file that was read.
         path: PathBuf,
-        /// The library's error.
+        /// What is wrong with it.
         cause: String,
     },
 }
 
 impl Tokenizer {
-    /// Opens a `tokenizer.json`, or the one in a folder.
+    /// Opens a tokenizer's file, or the one in a folder: `tokenizer.json`, else a SentencePiece model
+    /// (`tokenizer.model`, `spiece.model`), else a rank file of tiktoken (`tiktoken.model`, `*.tiktoken`, also as
+    /// `tokenizer.model`). Settings, special tokens and the chat template are those that lie beside it.
     ///
     /// # Errors
     /// If there is none, or it is something else.
     pub fn open(path: &Path) -> Result<Self, TokenizerError> {
-        let file = if path.is_dir() {
-            path.join("tokenizer.json")
-        } else {
-            path.to_owned()
-        };
-        let bytes = bytes_of(&file).map_err(|cause| TokenizerError::Unreadable {
-            path: file.clone(),
-            cause,
-        })?;
-        let Some(bytes) = bytes else {
-            let cause = format!("it has more than {} MiB", FILE_BYTES >> 20);
-            return Err(TokenizerError::NotTokenizer { path: file, cause });
-        };
-        Tokenizer::parse(&path.display().to_string(), &bytes)
-            .map_err(|cause| TokenizerError::NotTokenizer { path: file, cause })
+        open::open(path)
     }
 
-    /// Reads what a `tokenizer.json` holds; `name` is its name.
+    /// Reads what a file of that name holds, with nothing beside it. The name's end tells a SentencePiece model
+    /// (`.model`) and a rank file (`.tiktoken`) from a `tokenizer.json`, and the name of a rank file its family.
     ///
     /// # Errors
     /// Why it is something else.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Self, String> {
-        let Read { facts, model } = match read::read(bytes) {
-            Some(Read { facts, model }) => Read {
-                facts,
-                model: Model::ByteLevel(Box::new(model)),
-            },
-            None => hugging_face(bytes)?,
+        let beside = Beside::default();
+        let read = open::model(name, bytes, &beside)?;
+        Ok(Tokenizer::made(name.to_owned(), read, &beside))
+    }
+
+    fn made(name: String, read: Read<Model>, beside: &Beside) -> Self {
+        let Read { facts, model } = read;
+        let mut roles = beside.roles();
+        if let Model::HuggingFace(model) = &model {
+            // What the model's file says itself, where nothing beside it does.
+            for (role, token) in model.roles() {
+                roles.entry(role).or_insert_with(|| token.clone());
+            }
+        }
+        let roles = (roles.into_iter())
+            .map(|(role, token)| (role.to_owned(), token))
+            .collect();
+        let chat = match &beside.templates {
+            Some(found) => ChatTemplate::found(found, &roles),
+            None => Err(ChatError::Absent {
+                tokenizer: name.clone(),
+            }),
         };
-        Ok(Tokenizer {
-            name: name.to_owned(),
+        Tokenizer {
+            name,
             facts,
             model,
-        })
+            chat,
+        }
+    }
+
+    /// One that is no file's.
+    fn built_in(name: &str, facts: Facts, model: Model) -> Self {
+        let read = Read { facts, model };
+        Self::made(name.to_owned(), read, &Beside::default())
     }
 
     /// The substitute: the id of a token is its byte. Bytes that are no printable ASCII count as
     /// special, so that prompts made of the others have as many characters as tokens.
     pub fn bytes() -> Self {
-        Tokenizer {
-            name: "bytes".to_owned(),
-            facts: Facts {
-                vocabulary_size: 256,
-                base_size: 256,
-                added_tokens: 0,
-                special: (0..=255u32).filter(|id| !(32..127).contains(id)).collect(),
-                approximate: true,
-            },
-            model: Model::Bytes,
-        }
+        let facts = Facts {
+            vocabulary_size: 256,
+            base_size: 256,
+            added_tokens: 0,
+            special: (0..=255u32).filter(|id| !(32..127).contains(id)).collect(),
+            approximate: true,
+        };
+        Self::built_in("bytes", facts, Model::Bytes)
     }
 
     /// The tokenizer of datasets' cases: see `tokenizer/pairs.rs`.
     pub fn pairs() -> Self {
-        Tokenizer {
-            name: "pairs".to_owned(),
-            facts: pairs::facts(),
-            model: Model::Pairs,
-        }
+        Self::built_in("pairs", pairs::facts(), Model::Pairs)
     }
 
     /// Its path as given, or `bytes`, or `pairs`.
@@ -244,24 +279,61 @@ impl Tokenizer {
         }
     }
 
+    /// The chat template that comes with it.
+    ///
+    /// # Errors
+    /// If there is none, or it is broken.
+    pub fn chat_template(&self) -> Result<&ChatTemplate, ChatError> {
+        self.chat.as_ref().map_err(Clone::clone)
+    }
+
+    /// The tokenizer with another date for chat templates that write one: see [`ChatTemplate::dated`].
+    #[must_use]
+    pub fn dated(mut self, now: jiff::civil::DateTime) -> Self {
+        self.chat = self.chat.map(|template| template.dated(now));
+        self
+    }
+
+    /// The text of a chat as an engine makes it of a request to `/v1/chat/completions`: by the template, of messages
+    /// whose tool calls hold their arguments as objects. See [`ChatTemplate::render`] for what is given. A message's
+    /// content is handed on as it is, a list of parts too.
+    ///
+    /// # Errors
+    /// If there is no template, or it does not take the messages.
+    pub fn render_chat(
+        &self,
+        messages: &[serde_json::Value],
+        tools: Option<&serde_json::Value>,
+        extra: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<String, ChatError> {
+        let messages: Vec<_> = messages.iter().map(chat::as_engines_do).collect();
+        self.chat_template()?.render(&messages, tools, extra)
+    }
+
+    /// How many tokens a chat is: those of its text, which holds all special tokens already, so none are added.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::render_chat`], or if the text cannot be encoded.
+    pub fn count_chat(
+        &self,
+        messages: &[serde_json::Value],
+        tools: Option<&serde_json::Value>,
+        extra: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<u32, ChatError> {
+        let text = self.render_chat(messages, tools, extra)?;
+        let counts = self.count(&[text], false).map_err(ChatError::Encoding)?;
+        Ok(counts.into_iter().sum())
+    }
+
     fn said(&self, cause: &str) -> String {
         format!("tokenizer `{}`: {cause}", self.name)
     }
 }
 
-/// Reads a tokenizer of any kind with the `tokenizers` crate.
-fn hugging_face(bytes: &[u8]) -> Result<Read<Model>, String> {
-    let Read { facts, model } = hugging_face::read(bytes)?;
-    Ok(Read {
-        facts,
-        model: Model::HuggingFace(Box::new(model)),
-    })
-}
-
-/// Reads a file; returns nothing if it is larger than any tokenizer.
-fn bytes_of(file: &Path) -> std::io::Result<Option<Vec<u8>>> {
+/// Reads a file; returns nothing if it has more bytes than that.
+fn bytes_of(file: &Path, most: u64) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let from = File::open(file)?;
-    from.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= FILE_BYTES).then_some(bytes))
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }

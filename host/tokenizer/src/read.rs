@@ -16,7 +16,7 @@ use super::table::{Merge, Pairs, Strings};
 use super::{Facts, Read};
 
 /// Most ids that are held in tables.
-const MOST_IDS: u32 = 1 << 22;
+pub(super) const MOST_IDS: u32 = 1 << 22;
 
 #[derive(serde::Deserialize)]
 struct File<'f> {

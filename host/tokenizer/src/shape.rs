@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use super::base64;
+
 /// Most components of a kind, such as normalizers, and how deep their sequences nest.
 const COMPONENTS: usize = 64;
 const DEPTH: usize = 8;
@@ -17,7 +19,7 @@ const PREFIX: usize = 64;
 /// Most characters of a word that is compared with the vocabulary from every character on, to every other.
 const WORD: u64 = 512;
 /// Longest token, in bytes.
-const TOKEN: usize = 4096;
+pub(super) const TOKEN: usize = 4096;
 
 /// The parts of a file that are not its vocabulary, `null` where it has none.
 #[derive(serde::Deserialize)]
@@ -160,7 +162,8 @@ fn factor(component: &Value) -> u64 {
 /// The longest text that stands for a character in SentencePiece's table: after the length of an index and the
 /// index, texts that end with a zero each.
 fn longest_entry(encoded: Option<&str>) -> u64 {
-    let bytes = decoded(encoded.unwrap_or_default());
+    // The crate reports what is no base64.
+    let bytes = base64::decoded(encoded.unwrap_or_default().as_bytes());
     let texts = bytes
         .first_chunk::<4>()
         .map(|length| u32::from_le_bytes(*length) as usize)
@@ -168,29 +171,6 @@ fn longest_entry(encoded: Option<&str>) -> u64 {
         .unwrap_or_default();
     let longest = texts.split(|byte| *byte == 0).map(<[u8]>::len).max();
     longest.unwrap_or(0).max(1) as u64
-}
-
-/// Decodes base64 as far as it is that; the crate reports what is not.
-fn decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut held, mut bits) = (0_u32, 0);
-    for letter in text.bytes() {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => break,
-        };
-        held = (held << 6 | u32::from(value)) & 0xffff;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push((held >> bits) as u8);
-        }
-    }
-    bytes
 }
 
 /// How many tokens a post-processor adds.

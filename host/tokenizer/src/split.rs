@@ -3,28 +3,58 @@
 //! Those take a backtracking engine, because they look ahead. The functions here are these expressions written
 //! out; properties hold them to the engine's results.
 
-use super::class::{Classes, LETTER, NUMBER, SPACE};
+use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 
 /// A regular expression that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
     /// GPT-2's.
     Gpt2,
-    /// That of `cl100k`, of Llama 3 and of Qwen, with numbers of so many digits at most.
-    Cl100k { digits: usize },
+    /// That of Llama 3 and of Qwen, with numbers of so many digits at most, and that of `cl100k`, which takes the
+    /// spaces that end a text as one word, with the lines among them.
+    Cl100k { digits: usize, whole_end: bool },
+    /// That of `o200k`, where a word begins anew at a capital, and that of Kimi, where Chinese characters are words
+    /// apart.
+    Cased { apart: bool },
 }
 
 /// The text of a pattern, as files hold it.
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const CL100K: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s";
+const O200K: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const KIMI: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 impl Pattern {
+    /// Llama 3's.
+    pub(super) const LLAMA3: Self = Pattern::Cl100k {
+        digits: 3,
+        whole_end: false,
+    };
+    /// Qwen's.
+    pub(super) const QWEN: Self = Pattern::Cl100k {
+        digits: 1,
+        whole_end: false,
+    };
+    /// That of GPT-4.
+    pub(super) const CL100K: Self = Pattern::Cl100k {
+        digits: 3,
+        whole_end: true,
+    };
+    /// That of GPT-4o and gpt-oss.
+    pub(super) const O200K: Self = Pattern::Cased { apart: false };
+    /// Kimi's.
+    pub(super) const KIMI: Self = Pattern::Cased { apart: true };
+
     /// The known patterns and their texts.
-    pub(super) const KNOWN: [(&'static str, Pattern); 3] = [
+    pub(super) const KNOWN: [(&'static str, Pattern); 6] = [
         (GPT2, Pattern::Gpt2),
-        (LLAMA3, Pattern::Cl100k { digits: 3 }),
-        (QWEN, Pattern::Cl100k { digits: 1 }),
+        (LLAMA3, Pattern::LLAMA3),
+        (QWEN, Pattern::QWEN),
+        (CL100K, Pattern::CL100K),
+        (O200K, Pattern::O200K),
+        (KIMI, Pattern::KIMI),
     ];
 
     /// The pattern of that text, if it is known.
@@ -60,7 +90,10 @@ impl<'t> Iterator for Words<'t> {
         let first = self.reader.at(start)?;
         self.at = match self.pattern {
             Pattern::Gpt2 => self.reader.gpt2(start, first),
-            Pattern::Cl100k { digits } => self.reader.cl100k(start, first, digits),
+            Pattern::Cl100k { digits, whole_end } => {
+                self.reader.cl100k(start, first, digits, whole_end)
+            }
+            Pattern::Cased { apart } => self.reader.cased(start, first, apart),
         };
         Some(&self.reader.text[start..self.at])
     }
@@ -143,19 +176,12 @@ impl Reader<'_> {
         self.spaces(start, first)
     }
 
-    fn cl100k(&self, start: usize, first: Char, digits: usize) -> usize {
+    fn cl100k(&self, start: usize, first: Char, digits: usize, whole_end: bool) -> usize {
         if first.is(LETTER) {
             return self.run(first.end, |c| c.is(LETTER));
         }
         if first.is(NUMBER) {
-            let mut end = first.end;
-            for _ in 1..digits {
-                match self.at(end) {
-                    Some(c) if c.is(NUMBER) => end = c.end,
-                    _ => break,
-                }
-            }
-            return end;
+            return self.number(first, digits);
         }
         if first.value == '\''
             && let Some(end) = self.contraction(first.end, folded)
@@ -168,24 +194,100 @@ impl Reader<'_> {
         {
             return self.run(second.end, |c| c.is(LETTER));
         }
-        // ` ?[^\s\p{L}\p{N}]+[\r\n]*`
-        let leading = match second {
+        if let Some(end) = self.others(first, Char::is_newline) {
+            return end;
+        }
+        self.lines(start, first, whole_end)
+    }
+
+    fn cased(&self, start: usize, first: Char, apart: bool) -> usize {
+        if apart && first.is(HAN) {
+            return self.run(first.end, |c| c.is(HAN));
+        }
+        let of = |class: u8| move |c: Char| c.is(class) && !(apart && c.is(HAN));
+        let leads = !first.is(LETTER | NUMBER) && !first.is_newline();
+        let starts = [leads.then_some(first.end), Some(start)];
+        let word = (starts.into_iter().flatten())
+            .find_map(|start| self.lower_word(start, of(UPPER), of(LOWER)))
+            .or_else(|| {
+                // No letter that may be a small one is in reach: capitals alone.
+                (starts.into_iter().flatten()).find_map(|start| {
+                    let end = self.run(start, of(UPPER));
+                    (end > start).then_some(end)
+                })
+            });
+        if let Some(end) = word {
+            let quote = self.at(end).filter(|c| c.value == '\'');
+            return quote
+                .and_then(|quote| self.contraction(quote.end, folded))
+                .unwrap_or(end);
+        }
+        if first.is(NUMBER) {
+            return self.number(first, 3);
+        }
+        let behind = |c: Char| c.is_newline() || (!apart && c.value == '/');
+        if let Some(end) = self.others(first, behind) {
+            return end;
+        }
+        self.lines(start, first, false)
+    }
+
+    /// `U*L+`, where a character may be of both classes: the capitals give back what the rest needs.
+    fn lower_word(
+        &self,
+        start: usize,
+        upper: impl Fn(Char) -> bool,
+        lower: impl Fn(Char) -> bool,
+    ) -> Option<usize> {
+        let mut of_both = None;
+        let end = self.run(start, |c| {
+            if upper(c) && lower(c) {
+                of_both = Some(c.end);
+            }
+            upper(c)
+        });
+        match self.at(end).filter(|c| lower(*c)) {
+            Some(c) => Some(self.run(c.end, lower)),
+            None => of_both,
+        }
+    }
+
+    /// `\p{N}{1,3}`, for three digits.
+    fn number(&self, first: Char, digits: usize) -> usize {
+        let mut end = first.end;
+        for _ in 1..digits {
+            match self.at(end) {
+                Some(c) if c.is(NUMBER) => end = c.end,
+                _ => break,
+            }
+        }
+        end
+    }
+
+    /// ` ?[^\s\p{L}\p{N}]+[\r\n]*`, with what may follow.
+    fn others(&self, first: Char, behind: impl Fn(Char) -> bool) -> Option<usize> {
+        let leading = match self.at(first.end) {
             Some(second) if first.value == ' ' => second,
             _ => first,
         };
-        if leading.is_other() {
+        leading.is_other().then(|| {
             let end = self.run(leading.end, Char::is_other);
-            return self.run(end, Char::is_newline);
-        }
+            self.run(end, behind)
+        })
+    }
+
+    /// `\s*[\r\n]+|\s+(?!\S)|\s+`; with `\s++$` before it where the end is whole.
+    fn lines(&self, start: usize, first: Char, whole_end: bool) -> usize {
         // `\s*[\r\n]+` ends behind the last line end of the run.
         let mut last_newline = None;
-        self.run(start, |c| {
+        let end = self.run(start, |c| {
             if c.is_newline() {
                 last_newline = Some(c.end);
             }
             c.is(SPACE)
         });
         match last_newline {
+            Some(_) if whole_end && end == self.text.len() => end,
             Some(end) => end,
             None => self.spaces(start, first),
         }

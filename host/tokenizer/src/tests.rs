@@ -1,5 +1,8 @@
 use super::*;
 
+mod chats;
+mod files;
+mod golden;
 mod hostile;
 
 #[test]
@@ -20,7 +23,7 @@ fn a_file_that_is_no_tokenizer_is_named() {
     std::fs::write(&path, "{\"model\": 3}").unwrap();
     let error = Tokenizer::open(dir.path()).err().unwrap().to_string();
     assert!(error.contains("tokenizer.json"), "{error}");
-    assert!(error.contains("is not a Hugging Face tokenizer"), "{error}");
+    assert!(error.contains("cannot be read"), "{error}");
 }
 
 /// The same file, read by this module and by the crate.
@@ -31,16 +34,17 @@ struct Both {
 
 impl Both {
     fn of(file: &str) -> Self {
-        let named = |Read { facts, model }| Tokenizer {
-            name: String::new(),
-            facts,
-            model,
-        };
+        let named = |read: Read<Model>| Tokenizer::made(String::new(), read, &Beside::default());
         let Read { facts, model } = read::read(file.as_bytes()).expect("a file of the kind");
         let model = Model::ByteLevel(Box::new(model));
+        let theirs = hugging_face::read(file.as_bytes()).unwrap();
+        let theirs = Read {
+            facts: theirs.facts,
+            model: Model::HuggingFace(Box::new(theirs.model)),
+        };
         Both {
             ours: named(Read { facts, model }),
-            theirs: named(hugging_face(file.as_bytes()).unwrap()),
+            theirs: named(theirs),
         }
     }
 

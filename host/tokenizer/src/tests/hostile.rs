@@ -323,8 +323,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         match opened(&file) {
             Ok(_) => panic!("{what}: it was opened"),
             Err(error) => assert!(
-                error.contains("tokenizer.json` is not a Hugging Face tokenizer: ")
-                    && error.contains(says),
+                error.contains("tokenizer.json` cannot be read: ") && error.contains(says),
                 "{what}: {error}"
             ),
         }

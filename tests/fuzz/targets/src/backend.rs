@@ -2,7 +2,7 @@
 
 use model::frame::{Framer, Frames};
 use model::units::Nanos;
-use runner_plugin::{Backend, Error, Frame, Framing, Meaning, Reading, Refusal};
+use runner_plugin::{Backend, Error, Frame, Framing, Head, Meaning, Reading, Refusal, ServedModel};
 
 use crate::bytes::{Cuts, first};
 
@@ -91,7 +91,7 @@ pub(crate) enum Read {
     /// Of an answer with an error status.
     Refusal(Refusal),
     /// Of the list of models.
-    Models(Result<Vec<String>, Error>),
+    Models(Result<Vec<ServedModel>, Error>),
     /// Of the metrics.
     Metrics(Result<Vec<Reading>, Error>),
 }
@@ -136,8 +136,9 @@ impl<B: Backend> Native for Opened<B> {
         match of {
             Of::Reply { streaming } => {
                 let frames = frames(framed(self.0.framing(*streaming)), body);
-                let (one_by_one, end) = fold(&self.0, &batches(&frames, 0));
-                let (events, ended) = fold(&self.0, &batches(&frames, question.seed));
+                let fold = |seed| fold(&self.0, *streaming, &batches(&frames, seed));
+                let (one_by_one, end) = fold(0);
+                let (events, ended) = fold(question.seed);
                 assert_eq!(end, ended, "batches");
                 match end {
                     Ok(()) => assert_eq!(one_by_one, events, "batches"),
@@ -160,15 +161,25 @@ impl<B: Backend> Native for Opened<B> {
 }
 
 /// Folds batches of frames as the component does: the state is bytes between two of them.
-fn fold<B: Backend>(backend: &B, batches: &[Frames]) -> (Vec<(usize, Meaning)>, Result<(), Error>) {
+fn fold<B: Backend>(
+    backend: &B,
+    streaming: bool,
+    batches: &[Frames],
+) -> (Vec<(usize, Meaning)>, Result<(), Error>) {
     let mut events = Vec::new();
-    let mut kept = Vec::new();
+    let head = Head {
+        status: 200,
+        headers: Vec::new(),
+        streaming,
+    };
+    let state = match backend.begin(&head) {
+        Ok(state) => state,
+        Err(error) => return (events, Err(error)),
+    };
+    let mut kept = postcard::to_allocvec(&state).expect("the state can be written");
     let mut before = 0;
     for batch in batches {
-        let mut state: B::State = match kept.is_empty() {
-            true => B::State::default(),
-            false => postcard::from_bytes(&kept).expect("the state reads back"),
-        };
+        let mut state: B::State = postcard::from_bytes(&kept).expect("the state reads back");
         let mut of_batch = Vec::new();
         let mut meanings = Vec::new();
         for (index, frame) in batch.iter().enumerate() {
@@ -179,6 +190,7 @@ fn fold<B: Backend>(backend: &B, batches: &[Frames]) -> (Vec<(usize, Meaning)>, 
             if let Err(error) = backend.decode(&mut state, &frame, &mut meanings) {
                 return (events, Err(error));
             }
+            assert_eq!(backend.unread(&state), 0, "no framing but raw leaves bytes");
             of_batch.extend(meanings.drain(..).map(|what| (before + index, what)));
         }
         events.append(&mut of_batch);

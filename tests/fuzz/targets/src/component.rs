@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use plugins::PluginError;
-use plugins::backend::{Backend, Dialect};
+use plugins::backend::{Backend, Dialect, Fold, Head};
 use plugins::load::{SearchPath, load};
 use plugins::sandbox::{Grants, Limits, LogBook};
 use runner_plugin::Error;
@@ -31,15 +31,14 @@ pub fn component(data: &[u8]) {
                 let framing = dialect.framing(streaming).expect("it says how");
                 let frames = frames(framing.into(), question.body);
                 let mut events = Vec::new();
-                let mut state = Vec::new();
+                let mut fold = Fold::new(dialect.begin(&head(streaming)).expect("it begins"));
                 let mut ended = Ok(());
                 let mut before = 0;
                 for batch in batches(&frames, question.seed) {
-                    match dialect.decode(&state, &batch) {
+                    match dialect.decode(&mut fold, &batch) {
                         Ok(decoded) => {
-                            let indices = decoded.events.into_iter();
+                            let indices = decoded.into_iter();
                             events.extend(indices.map(|(frame, what)| (before + frame, what)));
-                            state = decoded.state;
                             before += batch.len();
                         }
                         Err(error) => {
@@ -68,6 +67,15 @@ pub fn component(data: &[u8]) {
             (of, read) => unreachable!("{of:?} read as {read:?}"),
         }
     });
+}
+
+/// The beginning of a reply, of which the backends look at nothing but whether it is streamed.
+fn head(streaming: bool) -> Head {
+    Head {
+        status: 200,
+        headers: Vec::new(),
+        streaming,
+    }
 }
 
 fn open((name, config): (&str, &str)) -> Dialect {

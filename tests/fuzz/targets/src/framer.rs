@@ -42,6 +42,7 @@ fn framing(choice: u8) -> Framing {
         2 => Framing::LengthPrefixed(LengthPrefix {
             skip: usize::from(choice >> 4),
             width: [1, 2, 4, 8][usize::from(choice >> 3 & 3)],
+            adjust: 0,
             little_endian: choice & 4 != 0,
         }),
         3 => Framing::Whole,

@@ -45,6 +45,7 @@ fn facts(streamed: bool) -> RunFacts {
         plugins: Vec::new(),
         sandbox: None,
         interrupted: false,
+        recorded_histories: false,
         damage: None,
     })
 }

@@ -4,18 +4,27 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tokenizer::Tokenizer;
+use tokenizer::{ChatTemplate, Tokenizer};
 
 use crate::bytes::first;
 
-/// A tokenizer file, or a choice among small ones, with a text: what our reader makes of the file encodes and
-/// decodes as the `tokenizers` crate does, and its facts hold.
+/// A tokenizer file of any format, or a choice among small ones, with a text: what our reader makes of the file
+/// encodes and decodes as the `tokenizers` crate does, and its facts hold. Or a chat template, which ends.
 pub fn tokenizer(data: &[u8]) {
     // Threads of the crate's own would cost more than they save with texts so short.
     tokenizers::utils::parallelism::set_parallelism(false);
     let (mode, data) = first(data);
+    if mode == 6 {
+        template(data);
+        return;
+    }
     if mode & 1 == 0 {
-        if let Ok(tokenizer) = Tokenizer::parse("file", data) {
+        let name = match mode {
+            2 => "file.model",
+            4 => "o200k_base.tiktoken",
+            _ => "file",
+        };
+        if let Ok(tokenizer) = Tokenizer::parse(name, data) {
             facts(&tokenizer);
             let texts = ["".to_owned(), "Hello wörld 123".to_owned()];
             encoded(&tokenizer, &texts);
@@ -41,6 +50,21 @@ pub fn tokenizer(data: &[u8]) {
             both.agree_on(text);
         }
     });
+}
+
+/// A chat template of a stranger renders, or fails; it does not take longer than its bounds allow.
+fn template(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let roles = BTreeMap::from([("bos_token".to_owned(), "<s>".to_owned())]);
+    if let Ok(template) = ChatTemplate::parse(text, &roles) {
+        let messages = [json!({"role": "user", "content": "Hello <b> wörld"})];
+        let tools = json!([{"type": "function", "function": {"name": "f", "parameters": {"a": [1.5, null]}}}]);
+        for tools in [None, Some(&tools)] {
+            let _ = template.render(&messages, tools, &serde_json::Map::new());
+        }
+    }
 }
 
 /// A file that is read by our code and by the crate.

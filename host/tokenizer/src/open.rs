@@ -1,0 +1,101 @@
+//! Finds a tokenizer's file and reads it with what lies beside it.
+
+use std::path::{Path, PathBuf};
+
+use super::beside::Beside;
+use super::{FILE_BYTES, Model, Read, Tokenizer, TokenizerError, bytes_of};
+use super::{hugging_face, read, sentencepiece, tiktoken};
+
+/// What a folder is looked through for, in this order. Behind them, any rank file.
+const NAMES: [&str; 5] = [
+    "tokenizer.json",
+    "tokenizer.model",
+    "tiktoken.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+];
+/// How rank files' names end.
+const RANKS: &str = "tiktoken";
+
+/// Opens a file, or the one in a folder.
+pub(super) fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
+    let file = match path.is_dir() {
+        true => in_folder(path)?,
+        false => path.to_owned(),
+    };
+    let bytes = bytes_of(&file, FILE_BYTES).map_err(|cause| TokenizerError::Unreadable {
+        path: file.clone(),
+        cause,
+    })?;
+    let wrong = |cause| TokenizerError::NotTokenizer {
+        path: file.clone(),
+        cause,
+    };
+    let bytes = bytes.ok_or_else(|| wrong(format!("it has more than {} MiB", FILE_BYTES >> 20)))?;
+    let beside = Beside::read(match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    });
+    let read = model(&file.to_string_lossy(), &bytes, &beside).map_err(wrong)?;
+    Ok(Tokenizer::made(path.display().to_string(), read, &beside))
+}
+
+fn in_folder(folder: &Path) -> Result<PathBuf, TokenizerError> {
+    let named = NAMES.iter().map(|name| folder.join(name));
+    if let Some(file) = named.into_iter().find(|file| file.exists()) {
+        return Ok(file);
+    }
+    let unreadable = |cause| TokenizerError::Unreadable {
+        path: folder.to_owned(),
+        cause,
+    };
+    let mut ranks = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == RANKS) {
+            ranks.push(path);
+        }
+    }
+    ranks.sort();
+    match ranks.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(TokenizerError::Absent {
+            folder: folder.to_owned(),
+            looked_for: format!("`{}` and `*.{RANKS}`", NAMES.join("`, `")),
+        }),
+        several => {
+            let name = |path: &PathBuf| path.file_name().map(|name| name.display().to_string());
+            let names: Vec<String> = several.iter().filter_map(name).collect();
+            Err(TokenizerError::Several {
+                folder: folder.to_owned(),
+                files: format!("`{}`", names.join("`, `")),
+            })
+        }
+    }
+}
+
+/// Reads what a file of that name holds.
+pub(super) fn model(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Model>, String> {
+    let extension = Path::new(name).extension().and_then(|name| name.to_str());
+    if extension == Some(RANKS) || tiktoken::is_ranks(bytes) {
+        let Read { facts, model } = tiktoken::read(name, bytes, beside)?;
+        let model = Model::ByteLevel(Box::new(model));
+        return Ok(Read { facts, model });
+    }
+    if extension == Some("model") {
+        let Read { facts, model } = sentencepiece::read(name, bytes, beside)?;
+        let model = Model::HuggingFace(Box::new(model));
+        return Ok(Read { facts, model });
+    }
+    match read::read(bytes) {
+        Some(Read { facts, model }) => Ok(Read {
+            facts,
+            model: Model::ByteLevel(Box::new(model)),
+        }),
+        None => {
+            let Read { facts, model } = hugging_face::read(bytes)?;
+            let model = Model::HuggingFace(Box::new(model));
+            Ok(Read { facts, model })
+        }
+    }
+}
