@@ -1,0 +1,123 @@
+//! The local cache that all tools of the hub share: which folder it is, and what of a repository is in it.
+//!
+//! ```text
+//! models--ORG--NAME/refs/main                        the commit that the branch had
+//! models--ORG--NAME/snapshots/COMMIT/tokenizer.json  a link to the contents
+//! models--ORG--NAME/blobs/TAG                        contents, by the hub's tag for them
+//! ```
+//!
+//! <https://huggingface.co/docs/huggingface_hub/guides/manage-cache> describes it.
+
+use std::path::{Path, PathBuf};
+
+use crate::files::holds_tokenizer;
+use crate::name::{Repository, is_component};
+
+/// A cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// What the cache holds of a repository at one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The folder with its files.
+    pub folder: PathBuf,
+    /// The commit.
+    pub commit: String,
+}
+
+/// The folder of all that the hub's tools keep: `HF_HOME`, else `huggingface` in the user's caches.
+pub(crate) fn home(variable: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let said = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if let Some(home) = said("HF_HOME") {
+        return Some(expanded(&home, said("HOME")));
+    }
+    let caches = match said("XDG_CACHE_HOME") {
+        Some(caches) => expanded(&caches, said("HOME")),
+        None => PathBuf::from(said("HOME")?).join(".cache"),
+    };
+    Some(caches.join("huggingface"))
+}
+
+/// A path whose `~` is the user's home, as the hub's tools read it.
+fn expanded(path: &str, home: Option<String>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+impl Cache {
+    /// The one that these variables name: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else `huggingface/hub` in
+    /// `XDG_CACHE_HOME`, else in `~/.cache`. None where there is no home.
+    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let said = variable("HF_HUB_CACHE").filter(|value| !value.is_empty());
+        match said {
+            Some(root) => Some(Cache::at(expanded(&root, variable("HOME")))),
+            None => Some(Cache::at(home(&variable)?.join("hub"))),
+        }
+    }
+
+    /// The one in a folder.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Cache { root: root.into() }
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where it keeps a repository.
+    pub fn folder(&self, repository: &Repository) -> PathBuf {
+        self.root.join(repository.folder())
+    }
+
+    /// What it holds of a repository at the revision that is asked for. Where none is asked for, the main branch as it
+    /// was last downloaded; or the only commit that there is.
+    pub fn find(&self, repository: &Repository) -> Option<Snapshot> {
+        let folder = self.folder(repository);
+        let snapshots = folder.join("snapshots");
+        let revision = repository.revision();
+        let commit = std::fs::read_to_string(folder.join("refs").join(revision))
+            .map(|text| text.trim().to_owned())
+            .ok()
+            .or_else(|| is_component(revision).then(|| revision.to_owned()));
+        let there = commit
+            .filter(|commit| is_component(commit) && snapshots.join(commit).is_dir())
+            .or_else(|| {
+                let only = || only(&snapshots);
+                (!repository.has_revision()).then(only).flatten()
+            });
+        there.map(|commit| Snapshot {
+            folder: snapshots.join(&commit),
+            commit,
+        })
+    }
+}
+
+/// The only commit in a folder of snapshots.
+fn only(snapshots: &Path) -> Option<String> {
+    let mut entries = std::fs::read_dir(snapshots).ok()?;
+    let first = entries.next()?.ok()?.file_name().into_string().ok()?;
+    (entries.next().is_none() && is_component(&first)).then_some(first)
+}
+
+impl Snapshot {
+    /// The path of one of its files, if it is there.
+    pub fn file(&self, path: &str) -> Option<PathBuf> {
+        let path = self.folder.join(path);
+        path.is_file().then_some(path)
+    }
+
+    /// Whether a tokenizer is among its files.
+    pub fn has_tokenizer(&self) -> bool {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
+        entries.flatten().any(|entry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(holds_tokenizer) && entry.path().is_file()
+        })
+    }
+}

@@ -1,0 +1,274 @@
+//! Questions to the hub: over TLS with the system's certificates, with the token where it belongs, asked again where
+//! the network failed.
+//!
+//! Redirects are followed here, hop by hop, because each decides anew who may see the token: only the hub itself may,
+//! and never the servers for contents that it sends us to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::http::{HeaderMap, Method, Request, Response, Uri, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use crate::error::HubError;
+use crate::origin::{Origin, follow};
+use crate::settings::{Settings, Token};
+
+/// Most redirects from one question.
+const REDIRECTS: usize = 10;
+/// How long opening a connection may take.
+const CONNECT: Duration = Duration::from_secs(20);
+/// How long an answer's head may take, and each piece of its body.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How often a question is asked before its failure is final.
+const TRIES: u32 = 4;
+/// Longest text of an error that is shown.
+const SHOWN: usize = 300;
+
+/// The hub, as somebody asks it.
+pub struct Client {
+    agent: ureq::Agent,
+    endpoint: String,
+    origin: Origin,
+    token: Option<Token>,
+}
+
+/// An answer to a question, after redirects.
+pub(crate) struct Answer {
+    /// The last answer.
+    pub(crate) response: Response<ureq::Body>,
+    /// The heads of the answers that the hub itself gave on the way, and of the last one if it was the hub's.
+    pub(crate) of_hub: Vec<HeaderMap>,
+    /// Who gave the last answer.
+    pub(crate) host: String,
+    /// Whether that was the hub.
+    pub(crate) is_of_hub: bool,
+}
+
+impl Answer {
+    /// Its status.
+    pub(crate) fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// Whether it is what was asked for.
+    pub(crate) fn is_ok(&self) -> bool {
+        self.response.status().is_success()
+    }
+
+    /// A header field that the hub gave, in the last answer that has it.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let mut heads = self.of_hub.iter().rev();
+        heads.find_map(|head| head.get(name)?.to_str().ok())
+    }
+}
+
+/// A connection that failed.
+struct Failed {
+    error: HubError,
+    /// Whether it may work the next time.
+    is_passing: bool,
+}
+
+impl Client {
+    /// Prepares to ask.
+    ///
+    /// # Errors
+    /// Where downloads are forbidden, or there are no certificates to trust.
+    pub fn new(settings: &Settings) -> Result<Self, HubError> {
+        if settings.offline {
+            return Err(HubError::Offline);
+        }
+        let origin = Origin::of_text(&settings.endpoint)
+            .ok_or_else(|| HubError::Setting("HF_ENDPOINT is no address".to_owned()))?;
+        let found = rustls_native_certs::load_native_certs();
+        let trusted: Vec<Certificate<'static>> = (found.certs.iter())
+            .map(|certificate| Certificate::from_der(certificate).to_owned())
+            .collect();
+        if trusted.is_empty() && origin.is_secure {
+            return Err(HubError::Setting(
+                "the system has no certificates to check the hub's with; install them (ca-certificates), or name a file of them with SSL_CERT_FILE".to_owned(),
+            ));
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = TlsConfig::builder()
+            .unversioned_rustls_crypto_provider(provider)
+            .root_certs(RootCerts::new_with_certs(&trusted))
+            .build();
+        let config = ureq::Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_response(Some(SILENCE))
+            .timeout_per_read(Some(SILENCE))
+            .user_agent(concat!("runner/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Client {
+            agent: config.new_agent(),
+            endpoint: settings.endpoint.clone(),
+            origin,
+            token: settings.token.clone(),
+        })
+    }
+
+    /// The hub's address.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Whether questions carry a token.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Asks for a path of the hub, again where that may help. `from` is the first byte that is wanted.
+    ///
+    /// # Errors
+    /// Where no answer can be had. Any status is an answer.
+    pub(crate) fn ask(&self, method: &Method, path: &str, from: u64) -> Result<Answer, HubError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let passing = match self.once(method, path, from) {
+                Ok(answer) if !is_passing(answer.status()) || tries == TRIES => return Ok(answer),
+                Ok(answer) => wait_of(&answer),
+                Err(failed) if !failed.is_passing || tries == TRIES => return Err(failed.error),
+                Err(_) => None,
+            };
+            std::thread::sleep(passing.unwrap_or_default().max(pause(tries)));
+        }
+    }
+
+    fn once(&self, method: &Method, path: &str, from: u64) -> Result<Answer, Failed> {
+        let unexpected = |cause: &str| Failed {
+            error: HubError::Unexpected {
+                host: self.origin.host.clone(),
+                what: path.to_owned(),
+                cause: cause.to_owned(),
+            },
+            is_passing: false,
+        };
+        let address = format!("{}{path}", self.endpoint);
+        let mut address: Uri = address
+            .parse()
+            .map_err(|_| unexpected("its path is not one"))?;
+        let mut of_hub = Vec::new();
+        for _ in 0..=REDIRECTS {
+            let origin = Origin::of(&address).ok_or_else(|| unexpected("it is no address"))?;
+            let is_of_hub = origin == self.origin;
+            let mut request = Request::builder()
+                .method(method.clone())
+                .uri(address.clone())
+                // Ranges and lengths are those of the contents themselves.
+                .header(header::ACCEPT_ENCODING, "identity");
+            if let (Some(token), true) = (&self.token, is_of_hub) {
+                request = request.header(header::AUTHORIZATION, token.header());
+            }
+            if from > 0 {
+                request = request.header(header::RANGE, format!("bytes={from}-"));
+            }
+            let request = request
+                .body(())
+                .map_err(|cause| unexpected(&cause.to_string()))?;
+            let answered = self.agent.run(request);
+            let response = answered.map_err(|cause| failed(&origin.host, cause))?;
+            if is_of_hub {
+                of_hub.push(response.headers().clone());
+            }
+            let location = (response.status().is_redirection())
+                .then(|| response.headers().get(header::LOCATION))
+                .flatten();
+            let Some(location) = location else {
+                return Ok(Answer {
+                    response,
+                    of_hub,
+                    host: origin.host,
+                    is_of_hub,
+                });
+            };
+            let next = location
+                .to_str()
+                .ok()
+                .and_then(|location| follow(&address, location))
+                .and_then(|next| Some((Origin::of(&next)?, next)));
+            let (to, next) = next.ok_or_else(|| unexpected("it redirects to no address"))?;
+            if origin.is_secure && !to.is_secure {
+                return Err(unexpected("it redirects to an address without encryption"));
+            }
+            // What the hub says of a file stands in its redirect; nobody else is asked about it.
+            let is_said = || of_hub.iter().any(|head| head.contains_key("x-linked-etag"));
+            if method == Method::HEAD && to != self.origin && is_said() {
+                return Ok(Answer {
+                    response: Response::builder()
+                        .status(200)
+                        .body(ureq::Body::builder().data(Vec::new()))
+                        .map_err(|cause| unexpected(&cause.to_string()))?,
+                    of_hub,
+                    host: origin.host,
+                    is_of_hub,
+                });
+            }
+            address = next;
+        }
+        Err(unexpected("it redirects without end"))
+    }
+
+    /// What the last answer says went wrong, in brackets, or nothing.
+    pub(crate) fn said(&self, answer: &Answer) -> String {
+        let said = answer.field("x-error-message").unwrap_or_default();
+        let mut said: String = said.chars().take(SHOWN).collect();
+        if let Some(token) = &self.token {
+            let secret = token.header();
+            let secret = secret.trim_start_matches("Bearer ");
+            said = said.replace(secret, "…");
+        }
+        match said.is_empty() {
+            true => said,
+            false => format!(": {said}"),
+        }
+    }
+}
+
+/// How long to wait after that many failures in a row: not at all, 1 s, 2 s, 4 s, 8 s.
+pub(crate) fn pause(failures: u32) -> Duration {
+    // Tests wait for nobody.
+    let second = Duration::from_millis(if cfg!(test) { 1 } else { 1_000 });
+    match failures {
+        0 | 1 => Duration::ZERO,
+        more => second * (1 << (more - 2).min(3)),
+    }
+}
+
+/// Whether a status may be another one soon.
+pub(crate) fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// How long the other side wants to be left alone, at most half a minute.
+fn wait_of(answer: &Answer) -> Option<Duration> {
+    let said = answer.response.headers().get(header::RETRY_AFTER)?;
+    let seconds: u64 = said.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds.min(30)))
+}
+
+fn failed(host: &str, cause: ureq::Error) -> Failed {
+    let (words, is_passing) = match cause {
+        ureq::Error::Io(cause) => {
+            let refused = cause.kind() == std::io::ErrorKind::ConnectionRefused;
+            (cause.to_string(), !refused)
+        }
+        ureq::Error::HostNotFound => ("there is no such host".to_owned(), false),
+        ureq::Error::Timeout(_) => ("it did not answer in time".to_owned(), true),
+        ureq::Error::ConnectionFailed => ("no connection".to_owned(), true),
+        ureq::Error::Protocol(cause) => (cause.to_string(), true),
+        other => (other.to_string(), false),
+    };
+    Failed {
+        error: HubError::Unreachable {
+            host: host.to_owned(),
+            cause: words,
+        },
+        is_passing,
+    }
+}

@@ -1,0 +1,177 @@
+//! What can go wrong between here and the hub, in words that say what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::size;
+
+/// Why something could not be downloaded.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// A variable is wrong.
+    #[error("{0}")]
+    Setting(String),
+    /// Downloads are forbidden.
+    #[error("HF_HUB_OFFLINE is set, so nothing is downloaded; unset it to download")]
+    Offline,
+    /// There are terms to accept first.
+    #[error("{name} is gated (HTTP {status}): {advice}")]
+    Gated {
+        /// The repository.
+        name: String,
+        /// The status.
+        status: u16,
+        /// What to do.
+        advice: String,
+    },
+    /// There is none, or it is not shown to everyone.
+    #[error(
+        "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN is not a token of somebody who may read it"
+    )]
+    NoRepository {
+        /// The hub.
+        endpoint: String,
+        /// What it was taken for.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The status.
+        status: u16,
+    },
+    /// No such branch, tag or commit.
+    #[error("{name} has no revision `{revision}`; give a branch, a tag or a commit of it")]
+    NoRevision {
+        /// The repository.
+        name: String,
+        /// The revision.
+        revision: String,
+    },
+    /// No such file.
+    #[error("{name} has no file `{path}`{advice}")]
+    NoFile {
+        /// The repository.
+        name: String,
+        /// The file.
+        path: String,
+        /// The nearest name, or nothing.
+        advice: String,
+    },
+    /// No connection, or no answer.
+    #[error(
+        "cannot reach {host}: {cause}; check the network, a proxy (HTTPS_PROXY) and HF_ENDPOINT, and repeat the command: what has come is kept"
+    )]
+    Unreachable {
+        /// The host.
+        host: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// Something else than an answer.
+    #[error("{host} answered {what} with HTTP {status}{said}")]
+    Status {
+        /// The host.
+        host: String,
+        /// What was asked for.
+        what: String,
+        /// The status.
+        status: u16,
+        /// What it said about it.
+        said: String,
+    },
+    /// An answer that makes no sense.
+    #[error(
+        "{host} answered {what} with something unexpected: {cause}; is HF_ENDPOINT the address of a hub?"
+    )]
+    Unexpected {
+        /// The host.
+        host: String,
+        /// What was asked for.
+        what: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The contents are not what the hub says they are.
+    #[error(
+        "{path}: what came is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"
+    )]
+    Checksum {
+        /// The file.
+        path: String,
+        /// Which digest.
+        hash: &'static str,
+        /// What the hub states.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// The contents have another length than the hub says.
+    #[error(
+        "{path}: {found} bytes came, and the hub states {expected}; they were deleted; repeat the command"
+    )]
+    Length {
+        /// The file.
+        path: String,
+        /// What the hub states.
+        expected: u64,
+        /// How many came.
+        found: u64,
+    },
+    /// A download that stopped too often.
+    #[error("{path}: the download from {host} stopped at {} again and again: {cause}; repeat the command to go on from there", size(*held))]
+    Stopped {
+        /// The file.
+        path: String,
+        /// The host.
+        host: String,
+        /// How much is there.
+        held: u64,
+        /// What was seen last.
+        cause: String,
+    },
+    /// The disk is full.
+    #[error(
+        "the disk of {} is full; free some space, or choose another with HF_HUB_CACHE, and repeat the command: what has come is kept",
+        folder.display()
+    )]
+    DiskFull {
+        /// The file's folder.
+        folder: PathBuf,
+    },
+    /// The disk fails otherwise.
+    #[error("cannot write {}: {cause}; choose a folder to download to with HF_HUB_CACHE", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
+}
+
+impl HubError {
+    /// What the system says about a file of the cache.
+    pub(crate) fn disk(path: &Path, cause: io::Error) -> Self {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        match full.contains(&cause.kind()) {
+            true => HubError::DiskFull {
+                folder: path.parent().unwrap_or(path).to_owned(),
+            },
+            false => HubError::Disk {
+                path: path.to_owned(),
+                cause,
+            },
+        }
+    }
+
+    /// Whether the other side failed: it is not there, or what it gives is not what it promises.
+    pub fn is_of_hub(&self) -> bool {
+        matches!(
+            self,
+            HubError::Unreachable { .. }
+                | HubError::Status { .. }
+                | HubError::Unexpected { .. }
+                | HubError::Checksum { .. }
+                | HubError::Length { .. }
+                | HubError::Stopped { .. }
+        )
+    }
+}

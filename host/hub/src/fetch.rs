@@ -1,0 +1,374 @@
+//! Downloads of a repository: what it has, how large its files are, and then the files, several at a time.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde::Deserialize;
+use ureq::http::Method;
+
+use crate::blob::{Blobs, store};
+use crate::cache::{Cache, Snapshot};
+use crate::client::{Answer, Client};
+use crate::error::HubError;
+use crate::name::{Kind, Repository, is_component};
+use crate::origin::escaped;
+
+/// Longest list of files that is read, in bytes.
+const LIST_BYTES: u64 = 64 << 20;
+/// How many questions about files are asked at a time.
+const QUESTIONS: usize = 8;
+/// How many files are downloaded at a time.
+const DOWNLOADS: usize = 4;
+
+/// What a repository has at a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The commit.
+    pub commit: String,
+    /// Its files, by their paths.
+    pub files: Vec<String>,
+}
+
+/// What the hub says of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// Its path in the repository.
+    pub path: String,
+    /// Its length; absent where the hub does not state it.
+    pub bytes: Option<u64>,
+    /// The tag of its contents: SHA-256 for large files, the digest of git for others.
+    pub(crate) tag: String,
+}
+
+impl Remote {
+    /// Whether what comes can be compared with a digest that the hub states.
+    pub fn has_checksum(&self) -> bool {
+        crate::blob::Digest::of(&self.tag).is_some()
+    }
+}
+
+/// What happens during a download.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// So many bytes are there, from an earlier download or from now.
+    Got(u64),
+    /// So many bytes that were there are not used.
+    Lost(u64),
+    /// A connection failed, and the download goes on with another.
+    Again {
+        /// The file.
+        path: &'a str,
+        /// What was seen.
+        cause: &'a str,
+    },
+    /// A file is complete and checked.
+    Done {
+        /// The file.
+        path: &'a str,
+        /// Its length.
+        bytes: u64,
+        /// Whether it had been there already.
+        was_there: bool,
+    },
+}
+
+/// Asks what a repository has.
+///
+/// # Errors
+/// Where it does not exist or cannot be seen, and where the hub cannot be asked.
+pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubError> {
+    #[derive(Deserialize)]
+    struct Info {
+        sha: String,
+        #[serde(default)]
+        siblings: Vec<Sibling>,
+    }
+    #[derive(Deserialize)]
+    struct Sibling {
+        rfilename: String,
+    }
+    let path = format!(
+        "/api/{}/{}/revision/{}",
+        repository.kind().plural(),
+        repository.name(),
+        escaped(repository.revision(), false)
+    );
+    let mut answer = client.ask(&Method::GET, &path, 0)?;
+    if !answer.is_ok() {
+        return Err(refused(client, &answer, repository, &path, None));
+    }
+    let host = answer.host.clone();
+    let unexpected = |cause: String| HubError::Unexpected {
+        host: host.clone(),
+        what: path.clone(),
+        cause,
+    };
+    let body = answer.response.body_mut();
+    let text = body.with_config().limit(LIST_BYTES).read_to_vec();
+    let text = text.map_err(|cause| unexpected(cause.to_string()))?;
+    let info: Info =
+        serde_json::from_slice(&text).map_err(|cause| unexpected(cause.to_string()))?;
+    if !is_component(&info.sha) {
+        return Err(unexpected("its commit is not one".to_owned()));
+    }
+    let files: Vec<String> = (info.siblings.into_iter())
+        .map(|file| file.rfilename)
+        .collect();
+    if let Some(wrong) = files.iter().find(|path| !is_path(path)) {
+        return Err(unexpected(format!("`{wrong}` is not the path of a file")));
+    }
+    Ok(Listing {
+        commit: info.sha,
+        files,
+    })
+}
+
+/// Whether a path stays below its repository.
+fn is_path(path: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0'])
+    };
+    path.len() <= 1_000 && path.split('/').all(is_part)
+}
+
+/// Asks for the lengths and tags of files, in the order given.
+///
+/// # Errors
+/// What could not be had of each.
+pub fn look(
+    client: &Client,
+    repository: &Repository,
+    commit: &str,
+    files: &[String],
+) -> Result<Vec<Remote>, Vec<HubError>> {
+    each(files, QUESTIONS, |file| {
+        let path = address(repository, commit, file);
+        let answer = client.ask(&Method::HEAD, &path, 0)?;
+        if !answer.is_ok() {
+            return Err(refused(client, &answer, repository, &path, Some(file)));
+        }
+        // A large file's own tag and length stand in fields of their own, beside those of the redirect.
+        let tag = answer.field("x-linked-etag").or(answer.field("etag"));
+        let tag = tag.map(|tag| tag.trim_start_matches("W/").trim_matches('"').to_owned());
+        let Some(tag) = tag.filter(|tag| is_component(tag)) else {
+            return Err(HubError::Unexpected {
+                host: answer.host,
+                what: path,
+                cause: "it has no tag (ETag) of the file's contents".to_owned(),
+            });
+        };
+        let bytes = (answer.field("x-linked-size")).or_else(|| {
+            let of_file = answer.is_of_hub.then(|| answer.response.headers());
+            of_file?.get("content-length")?.to_str().ok()
+        });
+        Ok(Remote {
+            path: file.clone(),
+            bytes: bytes.and_then(|bytes| bytes.parse().ok()),
+            tag,
+        })
+    })
+}
+
+/// Downloads files into the cache, checks them, and makes them the repository's at its revision.
+///
+/// # Errors
+/// Why files are missing. What has come of them is kept.
+pub fn fetch(
+    client: &Client,
+    cache: &Cache,
+    repository: &Repository,
+    commit: &str,
+    files: &[Remote],
+    on: &(dyn Fn(Event<'_>) + Sync),
+) -> Result<Snapshot, Vec<HubError>> {
+    let folder = cache.folder(repository);
+    let blobs = Blobs::of(cache, repository);
+    each(files, DOWNLOADS, |file| {
+        let path = address(repository, commit, &file.path);
+        let refused =
+            |answer: &Answer| refused(client, answer, repository, &path, Some(&file.path));
+        blobs.bring(client, &path, file, &refused, on)?;
+        blobs.link(commit, file)
+    })?;
+    let one = |error: HubError| vec![error];
+    if repository.revision() != commit {
+        let branch = folder.join("refs").join(repository.revision());
+        store(&branch, commit.as_bytes()).map_err(one)?;
+    }
+    Ok(Snapshot {
+        folder: folder.join("snapshots").join(commit),
+        commit: commit.to_owned(),
+    })
+}
+
+/// Where the hub has a file.
+fn address(repository: &Repository, commit: &str, file: &str) -> String {
+    format!(
+        "/{}{}/resolve/{}/{}",
+        repository.kind().before(),
+        repository.name(),
+        escaped(commit, false),
+        escaped(file, true)
+    )
+}
+
+/// Does something with each of them, some at a time; begins nothing new once something failed.
+fn each<I: Sync, T: Send>(
+    items: &[I],
+    at_a_time: usize,
+    work: impl Fn(&I) -> Result<T, HubError> + Sync,
+) -> Result<Vec<T>, Vec<HubError>> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..at_a_time.min(items.len()) {
+            scope.spawn(|| {
+                while !failed.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(number) else {
+                        return;
+                    };
+                    let result = work(item);
+                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                    let mut done = done.lock().unwrap_or_else(|held| held.into_inner());
+                    done.push((number, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(|held| held.into_inner());
+    done.sort_by_key(|(number, _)| *number);
+    let (mut made, mut errors) = (Vec::new(), Vec::new());
+    for (_, result) in done {
+        match result {
+            Ok(one) => made.push(one),
+            Err(error) => errors.push(error),
+        }
+    }
+    // The same cause is said once.
+    let mut said = std::collections::BTreeSet::new();
+    errors.retain(|error| said.insert(error.to_string()));
+    match errors.is_empty() {
+        true => Ok(made),
+        false => Err(errors),
+    }
+}
+
+/// What an answer means that is no file and no list. The hub gives the reason in a field of its own.
+fn refused(
+    client: &Client,
+    answer: &Answer,
+    repository: &Repository,
+    what: &str,
+    file: Option<&str>,
+) -> HubError {
+    let status = answer.status();
+    let name = repository.name().to_owned();
+    let endpoint = client.endpoint();
+    let code = answer.field("x-error-code").unwrap_or_default();
+    let no_repository = || HubError::NoRepository {
+        endpoint: endpoint.to_owned(),
+        kind: repository.kind().name(),
+        name: name.clone(),
+        status,
+    };
+    let gated = || {
+        let page = format!("{endpoint}/{}{name}", repository.kind().before());
+        let advice = match client.has_token() {
+            true => format!(
+                "the token of HF_TOKEN may not read it; accept the terms at {page} with the token's account, or give the token of another, with the right to read gated repositories"
+            ),
+            false => format!(
+                "accept its terms at {page} with your account, and set HF_TOKEN to a token of that account"
+            ),
+        };
+        HubError::Gated {
+            name: name.clone(),
+            status,
+            advice,
+        }
+    };
+    match (answer.is_of_hub, code, status) {
+        (true, "GatedRepo", _) | (true, "", 401 | 403) | (true, _, 403) => gated(),
+        (true, "RepoNotFound", _) => no_repository(),
+        (true, "RevisionNotFound", _) => HubError::NoRevision {
+            name,
+            revision: repository.revision().to_owned(),
+        },
+        (true, "EntryNotFound", _) | (true, "", 404) if file.is_some() => HubError::NoFile {
+            name,
+            path: file.unwrap_or_default().to_owned(),
+            advice: String::new(),
+        },
+        (true, "", 404) => no_repository(),
+        _ => HubError::Status {
+            host: answer.host.clone(),
+            what: what.to_owned(),
+            status,
+            said: client.said(answer),
+        },
+    }
+}
+
+impl Listing {
+    /// The files that are named, or what is wrong with the names.
+    ///
+    /// # Errors
+    /// For each that is not there, with the nearest that is.
+    pub fn named(
+        &self,
+        repository: &Repository,
+        names: &[String],
+    ) -> Result<Vec<String>, Vec<HubError>> {
+        let missing = names.iter().filter(|name| !self.files.contains(name));
+        let errors: Vec<HubError> = missing
+            .map(|name| {
+                let nearest = model::nearest(name, self.files.iter().map(String::as_str));
+                HubError::NoFile {
+                    name: repository.to_string(),
+                    path: name.clone(),
+                    advice: match nearest {
+                        Some(near) => format!("; did you mean `{near}`?"),
+                        None => format!("; its files are {}", few(&self.files)),
+                    },
+                }
+            })
+            .collect();
+        match errors.is_empty() {
+            true => Ok(names.to_vec()),
+            false => Err(errors),
+        }
+    }
+
+    /// The files of this kind that are downloaded where none is named.
+    pub fn chosen(&self, kind: Kind) -> Vec<String> {
+        let wanted = match kind {
+            Kind::Model => crate::is_of_tokenizer,
+            Kind::Dataset => crate::is_data,
+        };
+        let files = self.files.iter().filter(|path| wanted(path));
+        files.cloned().collect()
+    }
+
+    /// Some of its files, in words.
+    pub fn few(&self) -> String {
+        few(&self.files)
+    }
+}
+
+fn few(files: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown: Vec<&str> = files.iter().take(SHOWN).map(String::as_str).collect();
+    match files.len() {
+        0 => "none".to_owned(),
+        1..=SHOWN => shown.join(", "),
+        all => format!("{} and {} more", shown.join(", "), all - SHOWN),
+    }
+}
+
+/// Whether a path is one of the cache's links to the contents of a file.
+pub(crate) fn is_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_symlink())
+}

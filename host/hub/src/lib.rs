@@ -1,0 +1,42 @@
+//! Tokenizers and datasets of the Hugging Face hub: its local cache, and downloads into it.
+//!
+//! This crate owns the names of repositories, the layout of the cache that all tools of the hub share, and the routes
+//! by which files come into it: each is checked, and goes on where an earlier download stopped. It leaves to others
+//! when to download ([`Client`] is made by `runner fetch` alone), what the files mean, and what a person sees of it.
+#![forbid(unsafe_code)]
+
+mod blob;
+mod cache;
+mod client;
+mod error;
+mod fetch;
+mod files;
+mod name;
+mod origin;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use cache::{Cache, Snapshot};
+pub use client::Client;
+pub use error::HubError;
+pub use fetch::{Event, Listing, Remote, fetch, list, look};
+pub use files::{decides_tokens, is_data, is_of_tokenizer};
+pub use name::{Kind, Repository};
+pub use settings::Settings;
+
+/// Bytes in words, such as `1.2 GB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1_000 {
+        return format!("{bytes} B");
+    }
+    let mut amount = bytes as f64 / 1e3;
+    let mut unit = 0;
+    // What would round to a thousand is one of the next unit.
+    while amount >= 999.95 && unit + 1 < UNITS.len() {
+        amount /= 1e3;
+        unit += 1;
+    }
+    format!("{amount:.1} {}", UNITS[unit])
+}

@@ -1,0 +1,68 @@
+//! Whose address it is: what decides where a token may go.
+
+use ureq::http::Uri;
+
+/// Scheme, host and port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Whether what is said there is encrypted.
+    pub(crate) is_secure: bool,
+    /// In lower case.
+    pub(crate) host: String,
+    port: u16,
+}
+
+impl Origin {
+    /// That of an address; none where it is not one of HTTP.
+    pub(crate) fn of(address: &Uri) -> Option<Self> {
+        let is_secure = match address.scheme_str()? {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        let port = address
+            .port_u16()
+            .unwrap_or(if is_secure { 443 } else { 80 });
+        Some(Origin {
+            is_secure,
+            host: address.host()?.to_ascii_lowercase(),
+            port,
+        })
+    }
+
+    /// That of an address as written.
+    pub(crate) fn of_text(address: &str) -> Option<Self> {
+        Origin::of(&address.parse().ok()?)
+    }
+}
+
+/// Where a redirect leads.
+pub(crate) fn follow(from: &Uri, location: &str) -> Option<Uri> {
+    let scheme = from.scheme_str()?;
+    let authority = from.authority()?.as_str();
+    let whole = if location.contains("://") {
+        location.to_owned()
+    } else if location.starts_with("//") {
+        format!("{scheme}:{location}")
+    } else if location.starts_with('/') {
+        format!("{scheme}://{authority}{location}")
+    } else {
+        let (folder, _) = from.path().rsplit_once('/')?;
+        format!("{scheme}://{authority}{folder}/{location}")
+    };
+    whole.parse().ok()
+}
+
+/// Text as a part of a path in an address. Slashes stay where `slashes` says so.
+pub(crate) fn escaped(text: &str, slashes: bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+        if plain || slashes && byte == b'/' {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}

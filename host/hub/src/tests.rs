@@ -1,0 +1,384 @@
+//! Names, the cache, and downloads from a hub on this machine.
+
+mod local;
+mod server;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use tempfile::TempDir;
+
+use crate::*;
+use server::{COMMIT, Hub};
+
+const MODEL: &str = "models/org/model";
+
+fn model(said: &str) -> Repository {
+    Repository::parse(Kind::Model, said).unwrap()
+}
+
+fn variables<'v>(pairs: &'v [(&'v str, &'v str)]) -> impl Fn(&str) -> Option<String> + 'v {
+    let map: BTreeMap<&str, &str> = pairs.iter().copied().collect();
+    move |name| map.get(name).map(|value| (*value).to_owned())
+}
+
+fn settings(hub: &Hub, cache: &TempDir, token: Option<&str>) -> Settings {
+    let folder = cache.path().to_str().unwrap();
+    let mut pairs = vec![("HF_ENDPOINT", hub.url.as_str()), ("HF_HUB_CACHE", folder)];
+    pairs.extend(token.map(|token| ("HF_TOKEN", token)));
+    Settings::of(variables(&pairs)).unwrap()
+}
+
+/// What came of a download, and what happened on the way.
+struct Came {
+    result: Result<Snapshot, Vec<HubError>>,
+    got: u64,
+    lost: u64,
+    again: usize,
+    were_there: usize,
+}
+
+fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Came {
+    let events = Mutex::new((0, 0, 0, 0));
+    let on = |event: Event<'_>| {
+        let mut events = events.lock().unwrap();
+        match event {
+            Event::Got(bytes) => events.0 += bytes,
+            Event::Lost(bytes) => events.1 += bytes,
+            Event::Again { .. } => events.2 += 1,
+            Event::Done { was_there, .. } => events.3 += usize::from(was_there),
+        }
+    };
+    let result = (|| {
+        let one = |error| vec![error];
+        let client = Client::new(settings).map_err(one)?;
+        let listing = list(&client, repository).map_err(one)?;
+        let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+        let files = listing.named(repository, &files)?;
+        let remotes = look(&client, repository, &listing.commit, &files)?;
+        fetch(
+            &client,
+            &settings.cache,
+            repository,
+            &listing.commit,
+            &remotes,
+            &on,
+        )
+    })();
+    let (got, lost, again, were_there) = *events.lock().unwrap();
+    Came {
+        result,
+        got,
+        lost,
+        again,
+        were_there,
+    }
+}
+
+fn error(came: Came) -> String {
+    let errors = came.result.unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    errors[0].to_string()
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+/// Bytes that compress to nothing and repeat nowhere near.
+fn some_bytes(length: usize) -> Vec<u8> {
+    (0..length as u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
+}
+
+#[test]
+fn files_come_checked_into_the_layout_that_other_tools_read() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let large = some_bytes(300_000);
+    hub.put(MODEL, "tokenizer.json", b"{\"small\": 1}", false);
+    hub.put(MODEL, "sub/deep/vocab.bin", &large, true);
+    let settings = settings(&hub, &cache, None);
+    let files = ["tokenizer.json", "sub/deep/vocab.bin"];
+    let came = download(&settings, &model("org/model"), &files);
+    let snapshot = came.result.unwrap();
+    assert_eq!(came.got, 300_012);
+    assert_eq!(snapshot.commit, COMMIT);
+    let folder = cache.path().join("models--org--model");
+    assert_eq!(snapshot.folder, folder.join("snapshots").join(COMMIT));
+    assert_eq!(read(&folder.join("refs/main")), COMMIT.as_bytes());
+    assert_eq!(read(&snapshot.folder.join("sub/deep/vocab.bin")), large);
+    assert_eq!(
+        read(&folder.join("blobs").join(server::sha256(&large))),
+        large
+    );
+    let small = folder.join("blobs").join(server::git(b"{\"small\": 1}"));
+    let link = snapshot.folder.join("tokenizer.json");
+    assert_eq!(
+        std::fs::canonicalize(&link).unwrap(),
+        small.canonicalize().unwrap()
+    );
+    let target = std::fs::read_link(&link).unwrap();
+    assert!(target.starts_with("../../blobs"), "{target:?}");
+    assert_eq!(settings.cache.find(&model("org/model")), Some(snapshot));
+
+    let before = hub.seen().len();
+    let came = download(&settings, &model("org/model@main"), &files);
+    came.result.unwrap();
+    assert_eq!(came.were_there, 2);
+    let asked_again = hub.seen().split_off(before);
+    assert!(
+        !asked_again.iter().any(|seen| seen.is_of_contents),
+        "nothing comes twice: {asked_again:?}"
+    );
+}
+
+#[test]
+fn a_revision_has_a_reference_of_its_own() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put("datasets/org/data", "a.jsonl", b"{}\n", false);
+    let settings = settings(&hub, &cache, None);
+    let data = |said: &str| Repository::parse(Kind::Dataset, said).unwrap();
+    let came = download(&settings, &data("org/data@refs/pr/1"), &["a.jsonl"]);
+    came.result.unwrap();
+    let folder = cache.path().join("datasets--org--data");
+    assert_eq!(read(&folder.join("refs/refs/pr/1")), COMMIT.as_bytes());
+    assert!(!folder.join("refs/main").exists());
+    let by_commit = data(&format!("org/data@{COMMIT}"));
+    assert!(settings.cache.find(&by_commit).is_some());
+    let wrong = error(download(&settings, &data("org/data@v9"), &["a.jsonl"]));
+    assert!(wrong.contains("no revision `v9`"), "{wrong}");
+}
+
+#[test]
+fn the_token_goes_to_the_hub_and_nowhere_else() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put(MODEL, "large.bin", &some_bytes(1_000), true);
+    hub.put(MODEL, "small.json", b"{}", false);
+    hub.state.lock().unwrap().gate = Some(("hf_secret".to_owned(), "GatedRepo"));
+    let settings = settings(&hub, &cache, Some("hf_secret"));
+    assert!(!format!("{settings:?}").contains("hf_secret"));
+    let came = download(&settings, &model("org/model"), &["large.bin", "small.json"]);
+    came.result.unwrap();
+    let (elsewhere, to_hub): (Vec<_>, Vec<_>) =
+        hub.seen().into_iter().partition(|seen| seen.is_of_contents);
+    assert!(!elsewhere.is_empty());
+    assert!(
+        elsewhere.iter().all(|seen| seen.token.is_none()),
+        "{elsewhere:?}"
+    );
+    assert!(
+        to_hub
+            .iter()
+            .all(|seen| seen.token.as_deref() == Some("hf_secret"))
+    );
+    assert!(
+        to_hub
+            .iter()
+            .any(|seen| seen.path.contains("resolve-cache"))
+    );
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put(MODEL, "tokenizer.json", b"{}", false);
+    let open = settings(&hub, &cache, None);
+    let missing = error(download(&open, &model("org/modle"), &[]));
+    assert!(
+        missing.contains("no model `org/modle` (HTTP 404)"),
+        "{missing}"
+    );
+    assert!(missing.contains("private"), "{missing}");
+    let file = error(download(&open, &model("org/model"), &["tokenizer.jsn"]));
+    assert!(file.contains("did you mean `tokenizer.json`?"), "{file}");
+
+    hub.state.lock().unwrap().gate = Some(("good".to_owned(), "GatedRepo"));
+    let gated = error(download(&open, &model("org/model"), &[]));
+    let page = format!("accept its terms at {}/org/model", hub.url);
+    assert!(
+        gated.contains(&page) && gated.contains("HF_TOKEN"),
+        "{gated}"
+    );
+    let other = settings(&hub, &cache, Some("hf_of_another"));
+    let refused = error(download(&other, &model("org/model"), &[]));
+    assert!(
+        refused.contains("HTTP 403") && refused.contains("may not read it"),
+        "{refused}"
+    );
+    assert!(!refused.contains("hf_of_another"), "{refused}");
+}
+
+#[test]
+fn a_download_that_was_cut_goes_on_where_it_stopped() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let large = some_bytes(500_000);
+    hub.put(MODEL, "large.bin", &large, true);
+    hub.state.lock().unwrap().cuts = vec![100_000, 50_000];
+    let settings = settings(&hub, &cache, None);
+    let came = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = came.result.unwrap();
+    assert_eq!(read(&snapshot.folder.join("large.bin")), large);
+    assert_eq!((came.got, came.lost, came.again), (500_000, 0, 2));
+    let from: Vec<_> = hub
+        .seen()
+        .iter()
+        .filter(|seen| seen.is_of_contents)
+        .map(|seen| seen.from)
+        .collect();
+    assert_eq!(from, [None, Some(100_000), Some(150_000)]);
+}
+
+#[test]
+fn what_an_earlier_download_left_is_gone_on_with() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let large = some_bytes(200_000);
+    hub.put(MODEL, "large.bin", &large, true);
+    let blobs = cache.path().join("models--org--model/blobs");
+    std::fs::create_dir_all(&blobs).unwrap();
+    let part = blobs.join(format!("{}.incomplete", server::sha256(&large)));
+    std::fs::write(&part, &large[..123_456]).unwrap();
+    let settings = settings(&hub, &cache, None);
+    let came = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = came.result.unwrap();
+    assert_eq!(read(&snapshot.folder.join("large.bin")), large);
+    assert!(!part.exists());
+    let seen = hub.seen();
+    let from: Vec<_> = seen
+        .iter()
+        .filter(|seen| seen.is_of_contents)
+        .map(|seen| seen.from)
+        .collect();
+    assert_eq!(from, [Some(123_456)]);
+}
+
+#[test]
+fn a_server_without_ranges_sends_all_again() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let large = some_bytes(200_000);
+    hub.put(MODEL, "large.bin", &large, true);
+    {
+        let mut state = hub.state.lock().unwrap();
+        state.cuts = vec![150_000];
+        state.knows_no_ranges = true;
+    }
+    let settings = settings(&hub, &cache, None);
+    let came = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = came.result.unwrap();
+    assert_eq!(read(&snapshot.folder.join("large.bin")), large);
+    assert_eq!((came.got - came.lost, came.lost), (200_000, 150_000));
+}
+
+#[test]
+fn a_server_that_sends_nothing_more_ends_the_download_and_keeps_what_came() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let large = some_bytes(10_000);
+    hub.put(MODEL, "large.bin", &large, true);
+    hub.state.lock().unwrap().cuts = vec![4_000, 0, 0, 0, 0, 0, 0, 0];
+    let settings = settings(&hub, &cache, None);
+    let came = download(&settings, &model("org/model"), &["large.bin"]);
+    let stopped = error(came);
+    assert!(
+        stopped.contains("large.bin") && stopped.contains("stopped at 4.0 kB"),
+        "{stopped}"
+    );
+    let part = format!(
+        "models--org--model/blobs/{}.incomplete",
+        server::sha256(&large)
+    );
+    assert_eq!(read(&cache.path().join(part)), large[..4_000]);
+    assert!(!cache.path().join("models--org--model/refs/main").exists());
+}
+
+#[test]
+fn contents_that_are_not_what_the_hub_says_are_deleted() {
+    for is_large in [true, false] {
+        let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+        let right = some_bytes(10_000);
+        let mut damaged = right.clone();
+        damaged[5_000] ^= 1;
+        hub.put(MODEL, "file.bin", &right, is_large);
+        let sent = |bytes: Vec<u8>| {
+            let mut state = hub.state.lock().unwrap();
+            let files = state.repositories.get_mut(MODEL).unwrap();
+            files.get_mut("file.bin").unwrap().sent = Some(bytes);
+        };
+        sent(damaged);
+        let settings = settings(&hub, &cache, None);
+        let came = download(&settings, &model("org/model"), &["file.bin"]);
+        let refused = error(came);
+        let hash = if is_large { "SHA-256" } else { "SHA-1" };
+        assert!(
+            refused.contains("damaged") && refused.contains(hash),
+            "{refused}"
+        );
+        let blobs = cache.path().join("models--org--model/blobs");
+        assert_eq!(
+            std::fs::read_dir(&blobs).unwrap().count(),
+            0,
+            "it is deleted"
+        );
+        assert_eq!(settings.cache.find(&model("org/model")), None);
+        sent(right.clone());
+        let came = download(&settings, &model("org/model"), &["file.bin"]);
+        assert_eq!(read(&came.result.unwrap().folder.join("file.bin")), right);
+    }
+}
+
+#[test]
+fn more_than_the_hub_says_is_refused() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let right = some_bytes(1_000);
+    hub.put(MODEL, "file.bin", &right, true);
+    {
+        let mut state = hub.state.lock().unwrap();
+        let files = state.repositories.get_mut(MODEL).unwrap();
+        files.get_mut("file.bin").unwrap().sent = Some(some_bytes(1_000_000));
+    }
+    let settings = settings(&hub, &cache, None);
+    let refused = error(download(&settings, &model("org/model"), &["file.bin"]));
+    assert!(refused.contains("the hub states 1000"), "{refused}");
+}
+
+#[test]
+fn a_hub_that_is_busy_is_asked_again_and_one_that_is_not_there_is_named() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put(MODEL, "a.json", b"{}", false);
+    hub.state.lock().unwrap().busy = 1;
+    let there = settings(&hub, &cache, None);
+    download(&there, &model("org/model"), &["a.json"])
+        .result
+        .unwrap();
+
+    let folder = cache.path().to_str().unwrap();
+    let pairs = [
+        ("HF_ENDPOINT", "http://127.0.0.1:9/"),
+        ("HF_HUB_CACHE", folder),
+    ];
+    let nowhere = Settings::of(variables(&pairs)).unwrap();
+    let client = Client::new(&nowhere).unwrap();
+    let refused = list(&client, &model("org/model")).unwrap_err();
+    assert!(refused.is_of_hub());
+    assert!(
+        refused.to_string().contains("cannot reach 127.0.0.1"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn the_token_is_read_from_the_file_of_the_hubs_tools() {
+    let home = TempDir::new().unwrap();
+    std::fs::write(home.path().join("token"), "hf_of_a_file\n").unwrap();
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put(MODEL, "a.json", b"{}", false);
+    let pairs = [
+        ("HF_ENDPOINT", hub.url.as_str()),
+        ("HF_HUB_CACHE", cache.path().to_str().unwrap()),
+        ("HF_HOME", home.path().to_str().unwrap()),
+    ];
+    let settings = Settings::of(variables(&pairs)).unwrap();
+    let client = Client::new(&settings).unwrap();
+    list(&client, &model("org/model")).unwrap();
+    assert_eq!(hub.seen()[0].token.as_deref(), Some("hf_of_a_file"));
+}
