@@ -50,7 +50,7 @@ class Codec extends Backend {
     }
   }
 
-  encode(sample, settings) {
+  encode(sample, settings, _earlier) {
     const body = { model: modelOf(sample, settings), ...this.asked(sample.prompt) };
     const { think } = this.config;
     if (think !== "") body.think = think === "true" || (think === "false" ? false : think);
@@ -73,7 +73,7 @@ class Codec extends Backend {
         throw invalidConfig(
           tag === "messages"
             ? "key `route`: the dataset gives conversations, which /api/generate does not take; set route = \"chat\""
-            : "the dataset gives token ids, which Ollama does not take; have it give text",
+            : notText(tag),
         );
       }
       return this.config.raw ? { prompt: val, raw: true } : { prompt: val };
@@ -84,7 +84,7 @@ class Codec extends Backend {
       case "messages":
         return { messages: val.map(message) };
       default:
-        throw invalidConfig("the dataset gives token ids, which Ollama does not take; have it give text");
+        throw invalidConfig(notText(tag));
     }
   }
 
@@ -125,7 +125,8 @@ class Codec extends Backend {
     }
     return list.flatMap(({ name }) => {
       const known = name.toWellFormed();
-      return known.endsWith(":latest") ? [known, known.slice(0, -":latest".length)] : [known];
+      const names = known.endsWith(":latest") ? [known, known.slice(0, -":latest".length)] : [known];
+      return names.map((name) => ({ name, root: null, contextTokens: null }));
     });
   }
 
@@ -136,6 +137,10 @@ class Codec extends Backend {
     return said;
   }
 }
+
+const KINDS = { tokens: "token ids", embedding: "texts to embed", ranking: "texts to rank" };
+
+const notText = (tag) => `the dataset gives ${KINDS[tag]}, which Ollama does not take; have it give text`;
 
 // What the contract calls `developer` is a system message to Ollama.
 function message({ role, parts, extra }) {

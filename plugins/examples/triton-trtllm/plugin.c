@@ -68,11 +68,18 @@ bool exports_backend_method_codec_control(exports_backend_codec_t *codec, export
   }
 }
 
+// Triton asks for no key. Operators who put a proxy before it usually have it ask for a bearer token.
+void exports_backend_method_codec_credentials(exports_backend_codec_t *codec,
+                                              exports_backend_credentials_t *credentials) {
+  *credentials = (exports_backend_credentials_t){0};
+  credentials->scheme.tag = EXPORTS_BACKEND_AUTHENTICATION_BEARER;
+}
+
 // `[{"name": "ensemble", "version": "1", "state": "READY"}, …]`, one entry a version.
 bool exports_backend_method_codec_read_models(exports_backend_codec_t *codec, plugin_list_u8_t *body,
-                                              plugin_list_string_t *models, types_error_t *error) {
+                                              exports_backend_list_served_model_t *models, types_error_t *error) {
   slice list = json(slice_of_bytes(*body)), item;
-  plugin_list_string_t found = {0};
+  exports_backend_list_served_model_t found = {0};
   size_t capacity = 0;
   bool well = is_list(list);
   for (slice rest = list; well && next(&rest, &item);) {
@@ -82,14 +89,14 @@ bool exports_backend_method_codec_read_models(exports_backend_codec_t *codec, pl
     plugin_string_t text = text_of(name);
     bool known = false;
     for (size_t at = 0; at < found.len; at++) {
-      known = known || same(slice_of_string(found.ptr[at]), slice_of_string(text));
+      known = known || same(slice_of_string(found.ptr[at].name), slice_of_string(text));
     }
     if (known) {
       plugin_string_free(&text);
       continue;
     }
     found.ptr = grown(found.ptr, found.len, &capacity, sizeof *found.ptr);
-    found.ptr[found.len++] = text;
+    found.ptr[found.len++] = (exports_backend_served_model_t){.name = text};
   }
   if (well) {
     *models = found;
@@ -98,7 +105,7 @@ bool exports_backend_method_codec_read_models(exports_backend_codec_t *codec, pl
     put(&said, "expected [{\"name\": …}, …], found ");
     put_excerpt(&said, slice_of_bytes(*body), 200);
     fail(error, TYPES_ERROR_PROTOCOL, &said);
-    plugin_list_string_free(&found);
+    exports_backend_list_served_model_free(&found);
   }
   plugin_list_u8_free(body);
   return well;
@@ -178,6 +185,10 @@ static bool put_body(buffer *body, const exports_backend_codec_t *codec, const t
     return fail_text(error, TYPES_ERROR_INVALID_CONFIG,
                      "the dataset gives token ids, which this engine makes itself; have it give text");
   }
+  if (sample->prompt.tag != TYPES_PROMPT_TEXT) {
+    return fail_text(error, TYPES_ERROR_INVALID_CONFIG,
+                     "the dataset gives texts to embed or to rank, but this engine writes answers; have it give text");
+  }
   if (!output_tokens_of(sample, settings, &limit)) {
     return fail_text(error, TYPES_ERROR_INVALID_CONFIG,
                      "this engine must be told how many tokens to answer with; set the output length");
@@ -214,8 +225,9 @@ static bool put_body(buffer *body, const exports_backend_codec_t *codec, const t
 }
 
 bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_sample_t *sample,
-                                         types_settings_t *settings, exports_backend_request_t *request,
-                                         types_error_t *error) {
+                                         types_settings_t *settings, exports_backend_earlier_t *earlier,
+                                         exports_backend_request_t *request, types_error_t *error) {
+  if (earlier) exports_backend_earlier_free(earlier);
   buffer body = {0}, path = {0};
   bool well = put_body(&body, codec, sample, settings, error);
   if (well) {
@@ -232,6 +244,14 @@ bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_s
 void exports_backend_method_codec_framing(exports_backend_codec_t *codec, bool streaming,
                                           exports_backend_framing_t *framing) {
   framing->tag = streaming ? EXPORTS_BACKEND_FRAMING_EVENT_STREAM : EXPORTS_BACKEND_FRAMING_WHOLE;
+}
+
+// A reply's state begins empty, which reads as 0.
+bool exports_backend_method_codec_begin(exports_backend_codec_t *codec, exports_backend_head_t *head,
+                                        plugin_list_u8_t *state, types_error_t *error) {
+  exports_backend_head_free(head);
+  *state = (plugin_list_u8_t){0};
+  return true;
 }
 
 // What a reply's state holds: the tokens counted so far, of which each event tells only its own.

@@ -1,6 +1,7 @@
 //! The user's configuration, and which combinations are invalid.
 
 use runner_plugin::Error;
+use runner_plugin::lengths::Distribution;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sharegpt_file::Like;
@@ -9,19 +10,24 @@ use sharegpt_file::Like;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Prompt length in tokens.
-    pub input_len: u32,
-    /// Output tokens to request.
-    pub output_len: u32,
+    /// Prompt length in tokens: a number, or the table of a distribution.
+    pub input_len: Distribution,
+    /// Output tokens to request: a number, or the table of a distribution.
+    pub output_len: Distribution,
+    /// Kinds of prompts, each with its share and its lengths. Every sample carries the name of its class, by which
+    /// results can be grouped.
+    pub classes: Vec<Class>,
     /// The range of lengths, as defined by the tool in `like`. With `sglang` and `lmdeploy`, lengths are drawn
     /// from (ratio × length) to (length), and 1, the default, makes all exact; with `vllm`, from (1 − ratio) ×
     /// length to (1 + ratio) × length, and 0, the default, makes all exact. A table `{ input = …, output = … }`
-    /// sets the two separately.
+    /// sets the two separately. Not with distributions or classes, which say themselves how lengths vary.
     pub range_ratio: Option<Ratio>,
     /// The tool whose prompts to reproduce, character by character, for the same seed, number of prompts and
     /// tokenizer. `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`,
     /// its texts cut and repeated to length (its `random`). `lmdeploy`: the latter, in LMDeploy's way. `vllm`:
-    /// runs of consecutive token ids, adjusted until their text tokenizes to the requested length.
+    /// runs of consecutive token ids, adjusted until their text tokenizes to the requested length. With distributions
+    /// or classes, lengths are not those of the tool, but prompts are still made in its way. With a file `text`, prompts
+    /// are pieces of that text, and `like` is left out.
     pub like: Like,
     /// Send the prompt as text or as token ids.
     #[serde(rename = "as")]
@@ -34,8 +40,9 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            input_len: 1024,
-            output_len: 128,
+            input_len: Distribution::constant(1024.0),
+            output_len: Distribution::constant(128.0),
+            classes: Vec::new(),
             range_ratio: None,
             like: Like::Sglang,
             form: Form::Text,
@@ -43,6 +50,28 @@ impl Default for Config {
         }
     }
 }
+
+/// A kind of prompts.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Class {
+    /// Its name, which each of its samples carries.
+    pub name: String,
+    /// How often it occurs, in proportion to the weights of the other classes.
+    #[serde(default = "one")]
+    pub weight: f64,
+    /// Prompt length in tokens, a number or a distribution; by default that of the dataset.
+    pub input_len: Option<Distribution>,
+    /// Output tokens to request, a number or a distribution; by default that of the dataset.
+    pub output_len: Option<Distribution>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The most classes.
+const MOST_CLASSES: usize = 1000;
 
 /// One ratio for prompts and answers, or one for each.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -83,19 +112,25 @@ impl Config {
         }
     }
 
+    /// Whether lengths are drawn from distributions, and not from the range of a tool.
+    pub(crate) fn is_free(&self) -> bool {
+        let constant = |length: &Distribution| length.as_constant().is_some();
+        !(self.classes.is_empty() && constant(&self.input_len) && constant(&self.output_len))
+    }
+
     /// Checks everything that does not depend on files and tokenizer.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        for (key, length) in [
-            ("input-len", self.input_len),
-            ("output-len", self.output_len),
-        ] {
-            if length == 0 {
-                return Err(invalid(format!("`{key}` is 0; expected at least 1 token")));
-            }
+        if self.is_free() && self.range_ratio.is_some() {
+            return Err(invalid(
+                "`range-ratio` does not go with a distribution of lengths or with `classes`: leave it out, and say there \
+                 how lengths vary"
+                    .to_owned(),
+            ));
         }
+        self.check_classes()?;
         let (input, output) = self.ratios();
         for ratio in [input, output] {
             let (holds, expected) = match self.like {
@@ -118,6 +153,35 @@ impl Config {
             return Err(invalid(
                 "`prefix-len` belongs to `like = \"vllm\"`: leave it out".to_owned(),
             ));
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    fn check_classes(&self) -> Result<(), Error> {
+        if self.classes.len() > MOST_CLASSES {
+            return Err(invalid(format!(
+                "`classes` has {} entries; expected at most {MOST_CLASSES}",
+                self.classes.len()
+            )));
+        }
+        for (at, class) in self.classes.iter().enumerate() {
+            if class.name.is_empty() {
+                return Err(invalid(format!(
+                    "`name` of entry {} of `classes` is empty; expected a name",
+                    at + 1
+                )));
+            }
+            if self.classes[..at]
+                .iter()
+                .any(|other| other.name == class.name)
+            {
+                return Err(invalid(format!(
+                    "`classes` has two entries named `{}`; expected different names",
+                    class.name
+                )));
+            }
         }
         Ok(())
     }

@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 
 use runner_plugin::random::{NumpyLegacy, Python};
+use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Tokenizer};
 use sharegpt_file::Conversations;
 
 use crate::config::Form;
 use crate::lengths::Lengths;
-use crate::source::{Drafts, Drawn, Source, formed};
+use crate::source::{Asked, Drafts, Drawn, Source, formed};
 
 /// Texts to tokenize in one call of the host.
 const BATCH: usize = 64;
@@ -32,6 +33,8 @@ pub(crate) struct Corpus {
     back: usize,
     /// The beginnings of the measured texts, and the position after the last of them; computed on first use.
     measured: Option<(Vec<Vec<u8>>, usize)>,
+    /// What of the file was left out.
+    remarks: Remarks,
 }
 
 impl Corpus {
@@ -45,6 +48,7 @@ impl Corpus {
         conversations.shuffle(&mut Python::new(seed));
         Self {
             back: conversations.len(),
+            remarks: conversations.remarks().clone(),
             conversations,
             // NumPy accepts only 32-bit seeds; of larger ones the lower half is used.
             random: NumpyLegacy::new(seed as u32),
@@ -70,9 +74,16 @@ impl Corpus {
             if texts.is_empty() {
                 break;
             }
-            let tokenized = tokenizer.encode(&texts, true);
-            self.ready
-                .extend(tokenized.into_iter().filter(|ids| !ids.is_empty()));
+            let first = self.front - texts.len();
+            for (at, ids) in tokenizer.encode(&texts, true).into_iter().enumerate() {
+                if ids.is_empty() {
+                    self.remarks.dropped("text without tokens", || {
+                        self.conversations.place(first + at)
+                    });
+                } else {
+                    self.ready.push_back(ids);
+                }
+            }
         }
         Ok(())
     }
@@ -101,7 +112,7 @@ impl Corpus {
 
     /// The beginning of a text, no longer than a prompt is: a token has at least one byte.
     fn head(&self, text: &str) -> Vec<u8> {
-        let most = HEAD.min(self.drafts.lengths().longest() as usize);
+        let most = HEAD.min(self.drafts.lengths().common() as usize);
         text.bytes().take(most).collect()
     }
 }
@@ -112,9 +123,9 @@ impl Source for Corpus {
         let mut prompts = Vec::new();
         while prompts.len() < limit
             && let Some(ids) = self.ready.pop_front()
-            && let Some(draft) = self.drafts.next(&mut self.random)
+            && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
-            prompts.push((to_length(ids, draft.input), draft.output));
+            prompts.push((to_length(ids, draft.input), draft.asked));
         }
         Ok(formed(tokenizer, self.form, prompts))
     }
@@ -145,9 +156,13 @@ impl Source for Corpus {
             .into_iter()
             .filter(|ids| !ids.is_empty());
         let prompts = prompts
-            .map(|ids| (to_length(ids, length), output))
+            .map(|ids| (to_length(ids, length), Asked::spare(output)))
             .collect();
         Ok(formed(tokenizer, self.form, prompts))
+    }
+
+    fn remarks(&self) -> Option<&Remarks> {
+        Some(&self.remarks)
     }
 }
 

@@ -5,7 +5,7 @@ use runner_plugin::{Error, Tokenizer};
 
 use crate::config::Form;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Drafts, Drawn, Source, formed};
+use crate::source::{Asked, Drafts, Drawn, Source, formed};
 
 /// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary. Special ids are included.
 #[derive(Debug)]
@@ -42,11 +42,11 @@ impl Source for Ids {
         let vocabulary = u64::from(self.vocabulary);
         let mut prompts = Vec::new();
         while prompts.len() < limit
-            && let Some(draft) = self.drafts.next(&mut self.random)
+            && let Some((index, draft)) = self.drafts.next(&mut self.random)
         {
-            let start = u64::from(draft.offset) + draft.index;
+            let start = u64::from(draft.offset) + index;
             let ids = (0..u64::from(draft.input)).map(|at| ((start + at) % vocabulary) as u32);
-            prompts.push((ids.collect(), draft.output));
+            prompts.push((ids.collect(), draft.asked));
         }
         Ok(formed(tokenizer, self.form, prompts))
     }
@@ -61,7 +61,10 @@ impl Source for Ids {
         let mut prompts = Vec::new();
         for _ in 0..limit {
             let start = self.apart.draw(&(0..=self.vocabulary - 1));
-            prompts.push((descending(start, length, self.vocabulary), output));
+            prompts.push((
+                descending(start, length, self.vocabulary),
+                Asked::spare(output),
+            ));
         }
         Ok(formed(tokenizer, self.form, prompts))
     }

@@ -1,4 +1,4 @@
-//! Synthetic prompts of given lengths. The same seed, number of prompts and tokenizer give the prompts of the
+//! Synthetic prompts of given lengths, and pieces of texts. The same seed, number of prompts and tokenizer give the prompts of the
 //! chosen Python tool.
 //!
 //! The tools draw all lengths before all offsets, for as many prompts as the run has. So the prompts equal theirs
@@ -17,20 +17,25 @@ mod source;
 mod stand_in;
 #[cfg(test)]
 mod tests;
+mod text;
 mod vllm;
 
 use std::collections::BTreeSet;
 
-use runner_plugin::{Dataset, Error, Inputs, Sample, Tokenizer, log};
+use runner_plugin::report::Remarks;
+use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
 use sharegpt_file::{Conversations, Like};
 
 use config::invalid;
 use source::{Drawn, Source};
 
-pub use config::{Config, Form, Ratio};
+pub use config::{Class, Config, Form, Ratio};
 
 /// The scenario's name for a ShareGPT file.
 const FILE: &str = "data";
+
+/// The scenario's name for a text.
+const TEXT: &str = "text";
 
 /// Synthetic prompts.
 pub struct Random {
@@ -39,6 +44,9 @@ pub struct Random {
     given: u64,
     /// Fingerprints of the spare prompts.
     spares: BTreeSet<u64>,
+    /// Names of the classes.
+    classes: Vec<String>,
+    remarks: Remarks,
 }
 
 runner_plugin::export_dataset!(Random);
@@ -46,7 +54,8 @@ runner_plugin::export_dataset!(Random);
 impl Dataset for Random {
     type Config = Config;
 
-    fn open(config: Config, seed: u64, count: Option<u64>, inputs: Inputs) -> Result<Self, Error> {
+    fn open(config: Config, seed: u64, amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        let count = amount.samples();
         config.check()?;
         let source = source(&config, seed, count, &inputs)?;
         Ok(Self {
@@ -54,6 +63,8 @@ impl Dataset for Random {
             tokenizer: inputs.tokenizer,
             given: 0,
             spares: BTreeSet::new(),
+            classes: config.classes.into_iter().map(|class| class.name).collect(),
+            remarks: Remarks::default(),
         })
     }
 
@@ -68,13 +79,15 @@ impl Dataset for Random {
             }
             for drawn in drawn {
                 if self.spares.contains(&drawn.content.fingerprint()) {
-                    log::warn(
-                        "skipped a prompt that was used for warmup; later prompts shift by one",
+                    self.remarks.dropped(
+                        "prompt that was used for warmup; later prompts shift by one",
+                        String::new,
                     );
                     continue;
                 }
                 self.given += 1;
-                samples.push(sample(format!("random-{:06}", self.given), drawn));
+                let id = format!("random-{:06}", self.given);
+                samples.push(self.sample(id, drawn));
             }
         }
         Ok(samples)
@@ -84,21 +97,29 @@ impl Dataset for Random {
         let mut samples = Vec::new();
         for drawn in self.source.spare(&*self.tokenizer, limit as usize)? {
             if self.spares.insert(drawn.content.fingerprint()) {
-                samples.push(sample(
-                    format!("random-spare-{:06}", self.spares.len()),
-                    drawn,
-                ));
+                let id = format!("random-spare-{:06}", self.spares.len());
+                samples.push(self.sample(id, drawn));
             }
         }
         Ok(samples)
     }
+
+    fn remarks(&self) -> Vec<Remark> {
+        let mut remarks = self.remarks.list();
+        remarks.extend(self.source.remarks().map(Remarks::list).unwrap_or_default());
+        remarks
+    }
 }
 
-fn sample(id: String, drawn: Drawn) -> Sample {
-    Sample {
-        input_tokens: Some(drawn.input_tokens),
-        output_tokens: Some(drawn.output_tokens),
-        ..Sample::new(id, drawn.content.into())
+impl Random {
+    fn sample(&self, id: String, drawn: Drawn) -> Sample {
+        let class = drawn.asked.class.map(|class| class as usize);
+        Sample {
+            input_tokens: Some(drawn.input_tokens),
+            output_tokens: Some(drawn.asked.output_tokens),
+            class: class.and_then(|class| self.classes.get(class).cloned()),
+            ..Sample::new(id, drawn.content.into())
+        }
     }
 }
 
@@ -110,7 +131,7 @@ fn source(
     inputs: &Inputs,
 ) -> Result<Box<dyn Source>, Error> {
     let facts = inputs.tokenizer.describe();
-    let lengths = lengths::Lengths::of(config, facts.added_tokens)?;
+    let lengths = lengths::Lengths::of(config, facts.added_tokens, seed)?;
     if config.form == Form::Tokens && facts.approximate {
         return Err(invalid(
             "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text".to_owned(),
@@ -120,6 +141,11 @@ fn source(
     let keep_empty = config.like != Like::Lmdeploy;
     if let Some(conversations) = Conversations::open(&*inputs.files, FILE, config.like, keep_empty)?
     {
+        if inputs.files.open(TEXT).is_some() {
+            return Err(invalid(format!(
+                "prompts are cut from the file `{FILE}` or from the file `{TEXT}`, not from both: leave one of them out"
+            )));
+        }
         if config.like == Like::Vllm {
             return Err(invalid(format!(
                 "`like = \"vllm\"` draws token ids and reads no file: leave `{FILE}` out, or take `like = \"sglang\"`"
@@ -137,6 +163,15 @@ fn source(
             seed,
             count,
         )));
+    }
+    if let Some(file) = inputs.files.open(TEXT) {
+        if config.like != Like::Sglang {
+            return Err(invalid(format!(
+                "no tool cuts prompts from a text: leave `like` out, or the file `{TEXT}`"
+            )));
+        }
+        let text = text::Text::new(TEXT, file, lengths, config.form, seed, count)?;
+        return Ok(Box::new(text));
     }
     if config.like == Like::Lmdeploy {
         return Err(invalid(format!(

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Prompt, Tokenizer};
 
 use crate::config::Form;
-use crate::lengths::{Draw, Lengths};
+use crate::lengths::{Draw, Kind, Lengths};
 
 /// A source of prompts.
 pub(crate) trait Source {
@@ -16,6 +17,11 @@ pub(crate) trait Source {
     /// At most `limit` prompts, made in such a way that [`next`](Self::next) is unlikely to return one of them. The
     /// caller ensures that it never does.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
+
+    /// What was left out or changed so far, if it counts that.
+    fn remarks(&self) -> Option<&Remarks> {
+        None
+    }
 }
 
 /// A prompt, and the output length to request.
@@ -23,7 +29,25 @@ pub(crate) trait Source {
 pub(crate) struct Drawn {
     pub(crate) content: Content,
     pub(crate) input_tokens: u32,
+    pub(crate) asked: Asked,
+}
+
+/// What is asked of the answer to a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
     pub(crate) output_tokens: u32,
+    /// Which class the prompt is of, if there are any.
+    pub(crate) class: Option<u16>,
+}
+
+impl Asked {
+    /// Of a spare prompt.
+    pub(crate) fn spare(output_tokens: u32) -> Self {
+        Self {
+            output_tokens,
+            class: None,
+        }
+    }
 }
 
 /// A prompt.
@@ -56,9 +80,9 @@ impl From<Content> for Prompt {
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
     form: Form,
-    prompts: Vec<(Vec<u32>, u32)>,
+    prompts: Vec<(Vec<u32>, Asked)>,
 ) -> Vec<Drawn> {
-    let (ids, outputs): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
+    let (ids, asked): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
     let (contents, inputs): (Vec<_>, Vec<_>) = match form {
         Form::Tokens => {
             let inputs = ids.iter().map(|ids| ids.len() as u32).collect();
@@ -73,11 +97,11 @@ pub(crate) fn formed(
     contents
         .into_iter()
         .zip(inputs)
-        .zip(outputs)
-        .map(|((content, input_tokens), output_tokens)| Drawn {
+        .zip(asked)
+        .map(|((content, input_tokens), asked)| Drawn {
             content,
             input_tokens,
-            output_tokens,
+            asked,
         })
         .collect()
 }
@@ -85,13 +109,11 @@ pub(crate) fn formed(
 /// Prompts to draw at once if it is not known how many the run measures, and after those.
 const BLOCK: u64 = 1024;
 
-/// What is drawn for a prompt before it is built.
+/// What is drawn for a prompt before it is built. Small, because a run may measure millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
-    /// Which prompt, counted from 0.
-    pub(crate) index: u64,
     pub(crate) input: u32,
-    pub(crate) output: u32,
+    pub(crate) asked: Asked,
     pub(crate) offset: u32,
 }
 
@@ -133,22 +155,31 @@ impl Drafts {
             .take()
             .filter(|first| *first > 0)
             .unwrap_or(BLOCK);
-        let range = self.drawn..self.drawn + size;
-        self.drawn = range.end;
-        self.ready = range
-            .map(|index| Draft {
-                index,
+        self.drawn += size;
+        self.ready = (0..size)
+            .map(|_| Draft {
                 input: 0,
-                output: 0,
+                asked: Asked::spare(0),
                 offset: 0,
             })
             .collect();
-        for draft in &mut self.ready {
-            let drawn = random.draw(&self.lengths.input);
-            draft.input = self.lengths.shortened(drawn);
+        match &mut self.lengths.kind {
+            Kind::Range { input, output } => {
+                for draft in &mut self.ready {
+                    draft.input = random.draw(input);
+                }
+                for draft in &mut self.ready {
+                    draft.asked.output_tokens = random.draw(output);
+                }
+            }
+            Kind::Free(free) => {
+                for draft in &mut self.ready {
+                    (draft.asked.class, draft.input, draft.asked.output_tokens) = free.draw();
+                }
+            }
         }
         for draft in &mut self.ready {
-            draft.output = random.draw(&self.lengths.output);
+            draft.input = self.lengths.shortened(draft.input);
         }
         if self.offsets > 0 {
             for draft in &mut self.ready {
@@ -157,9 +188,10 @@ impl Drafts {
         }
     }
 
-    /// The next of the block.
-    pub(crate) fn next(&mut self, random: &mut impl Draw) -> Option<Draft> {
+    /// The next of the block, and which prompt it is of, counted from 0.
+    pub(crate) fn next(&mut self, random: &mut impl Draw) -> Option<(u64, Draft)> {
         self.fill(random);
-        self.ready.pop_front()
+        let index = self.drawn - self.ready.len() as u64;
+        Some((index, self.ready.pop_front()?))
     }
 }

@@ -6,7 +6,7 @@ use runner_plugin::{Error, Facts, Tokenizer};
 
 use crate::config::Form;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Drafts, Drawn, Source, formed};
+use crate::source::{Asked, Drafts, Drawn, Source, formed};
 
 /// Every token is drawn at random from those that stand for text.
 #[derive(Debug)]
@@ -55,12 +55,9 @@ impl Source for StandIn {
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let mut prompts = Vec::new();
         while prompts.len() < limit
-            && let Some(draft) = self.drafts.next(&mut self.random)
+            && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
-            prompts.push((
-                run(&mut self.random, &self.plain, draft.input),
-                draft.output,
-            ));
+            prompts.push((run(&mut self.random, &self.plain, draft.input), draft.asked));
         }
         Ok(formed(tokenizer, Form::Text, prompts))
     }
@@ -74,7 +71,7 @@ impl Source for StandIn {
             if let Some(first) = ids.first_mut() {
                 *first = self.mark;
             }
-            prompts.push((ids, output));
+            prompts.push((ids, Asked::spare(output)));
         }
         Ok(formed(tokenizer, Form::Text, prompts))
     }

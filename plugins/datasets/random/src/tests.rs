@@ -3,10 +3,10 @@
 //! The digests of the cases with the tokenizer `pairs` are those of the tools' own Python code with the same
 //! tokenizer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Tokenizer, Treatment};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
@@ -34,7 +34,7 @@ fn open(
         files: Box::new(files),
         tokenizer: Box::new(tokenizer),
     };
-    Random::open(runner_plugin::parse(config)?, seed, count, inputs)
+    Random::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
 }
 
 fn first(dataset: &mut Random, wanted: usize, limit: u32) -> Vec<Sample> {
@@ -54,8 +54,14 @@ fn prompt(sample: &Sample) -> String {
     format!("{:?}", sample.prompt)
 }
 
+/// Lengths by class.
+const CLASSES: &str = r#"{"classes": [
+    {"name": "chat", "weight": 3, "input-len": {"distribution": "lognormal", "median": 20, "sigma": 0.7}},
+    {"name": "code", "output-len": 7}
+], "input-len": {"distribution": "uniform", "min": 2, "max": 9}, "output-len": 30}"#;
+
 /// A configuration, and whether it takes the corpus and the stand-in.
-const WAYS: [(&str, bool, bool); 8] = [
+const WAYS: [(&str, bool, bool); 12] = [
     (r#"{"input-len": 20, "output-len": 8}"#, false, false),
     (
         r#"{"input-len": 4, "output-len": 8, "range-ratio": 0}"#,
@@ -84,6 +90,14 @@ const WAYS: [(&str, bool, bool); 8] = [
         false,
     ),
     (r#"{"input-len": 3, "output-len": 8}"#, false, true),
+    (CLASSES, false, false),
+    (CLASSES, true, false),
+    (CLASSES, false, true),
+    (
+        r#"{"input-len": {"distribution": "normal", "mean": 20, "deviation": 9}, "like": "vllm"}"#,
+        false,
+        false,
+    ),
 ];
 
 fn way(
@@ -193,7 +207,7 @@ fn input_tokens_are_those_of_the_text_that_is_sent() {
             let counted = match &sample.prompt {
                 Prompt::Text(text) => Pairs.count(std::slice::from_ref(text), true)[0],
                 Prompt::Tokens(ids) => ids.len() as u32,
-                Prompt::Messages(_) => panic!("expected no conversation"),
+                other => panic!("expected text or tokens, got {}", other.kind()),
             };
             assert_eq!(
                 sample.input_tokens,
@@ -213,7 +227,7 @@ fn configurations_that_do_not_go_together_are_refused() {
             r#"{"input-len": 0}"#,
             false,
             false,
-            "`input-len` is 0; expected at least 1 token",
+            "`input-len` is 0; expected at least 1",
         ),
         (
             r#"{"range-ratio": 1.5}"#,
@@ -278,6 +292,207 @@ fn configurations_that_do_not_go_together_are_refused() {
         match opened.map(drop) {
             Err(Error::InvalidConfig(message)) => {
                 assert!(message.contains(expected), "{config}: {message}")
+            }
+            other => panic!("{config}: expected invalid configuration, got {other:?}"),
+        }
+    }
+}
+
+/// A tokenizer that adds nothing has no tokens for an empty text.
+#[test]
+fn what_is_left_out_of_a_corpus_is_reported() {
+    let mut dataset =
+        open(r#"{"input-len": 20}"#, 1, Some(60), corpus(), StandIn).expect("a dataset");
+    let samples = first(&mut dataset, 60, 9);
+    let remarks: BTreeMap<String, u64> = dataset
+        .remarks()
+        .into_iter()
+        .map(|remark| (remark.reason, remark.count))
+        .collect();
+    assert_eq!(remarks["conversation of fewer than two turns"], 2);
+    assert_eq!(remarks["text without tokens"], 2);
+    assert_eq!(samples.len(), 60 - 4);
+}
+
+#[test]
+fn classes_have_their_shares_and_their_lengths() {
+    for form in ["text", "tokens"] {
+        let config = CLASSES.replacen('{', &format!(r#"{{"as": "{form}", "#), 1);
+        let mut dataset = open(&config, 1, None, Named::default(), Pairs).expect("a dataset");
+        let mut seen = BTreeMap::<String, Vec<(u32, u32)>>::new();
+        for sample in first(&mut dataset, 4000, 100) {
+            let tokens = sample.input_tokens.zip(sample.output_tokens);
+            let class = sample.class.expect("a class");
+            seen.entry(class).or_default().push(tokens.expect("counts"));
+        }
+        let [chat, code] = [&seen["chat"], &seen["code"]];
+        assert!((2900..3100).contains(&chat.len()), "{}", chat.len());
+        assert_eq!(chat.len() + code.len(), 4000);
+        assert!(chat.iter().all(|(_, output)| *output == 30));
+        assert!(code.iter().all(|(_, output)| *output == 7));
+        // As many tokens as were drawn, with the one that the model adds; a text of ids may read as a few more.
+        let mut inputs: Vec<u32> = chat.iter().map(|(input, _)| *input).collect();
+        inputs.sort_unstable();
+        let median = inputs[inputs.len() / 2];
+        assert!((19..=23).contains(&median), "{form}: {median}");
+        assert!(inputs[inputs.len() * 95 / 100] > 50, "{form}");
+        let most = if form == "tokens" { 9 } else { 18 };
+        let inputs: BTreeSet<u32> = code.iter().map(|(input, _)| *input).collect();
+        assert!(
+            inputs.iter().all(|input| (2..=most).contains(input)),
+            "{form}: {inputs:?}"
+        );
+        assert!(inputs.len() >= 8, "{form}: {inputs:?}");
+    }
+}
+
+#[test]
+fn lengths_do_not_depend_on_the_number_of_requests() {
+    let config =
+        r#"{"input-len": {"distribution": "uniform", "min": 2, "max": 90}, "as": "tokens"}"#;
+    let lengths = |count| -> Vec<Option<u32>> {
+        let mut dataset = open(config, 1, count, Named::default(), Pairs).expect("a dataset");
+        let samples = first(&mut dataset, 40, 40);
+        samples.iter().map(|sample| sample.input_tokens).collect()
+    };
+    assert_eq!(lengths(Some(40)), lengths(None));
+    assert_eq!(lengths(Some(40)), lengths(Some(41)));
+}
+
+/// Numbered words, and at the end one with letters that are not in the tokenizer.
+fn words() -> String {
+    let mut text = String::new();
+    for number in 0..400 {
+        text += &format!("word{number} and\n");
+    }
+    text + "the last."
+}
+
+fn of_text(config: &str, text: &str) -> Random {
+    let files = Named::default().with_bytes("text", text);
+    open(config, 3, Some(60), files, Pairs).expect("a dataset")
+}
+
+#[test]
+fn pieces_of_a_text_begin_at_words_and_have_the_length_asked_for() {
+    let whole = words();
+    // The tokenizer reads a line break as a question mark.
+    let twice = format!("{whole}{whole}").replace('\n', "?");
+    let config = r#"{"input-len": {"distribution": "uniform", "min": 5, "max": 700}}"#;
+    let mut dataset = of_text(config, &whole);
+    let spare = dataset.spare(5).expect("spare samples");
+    let samples = first(&mut dataset, 60, 7);
+    assert_eq!((samples.len(), spare.len()), (60, 5));
+    let mut starts = BTreeSet::new();
+    for sample in samples.iter().chain(&spare) {
+        let Prompt::Text(text) = &sample.prompt else {
+            panic!("expected text")
+        };
+        assert!(twice.contains(text.as_str()), "{text:?}");
+        assert!(text.starts_with("word") || text.starts_with("and") || text.starts_with("the"));
+        let counted = Pairs.count(std::slice::from_ref(text), true)[0];
+        assert_eq!(sample.input_tokens, Some(counted));
+        assert!((5..=701).contains(&counted), "{counted}");
+        starts.insert(text.chars().take(12).collect::<String>());
+    }
+    assert!(starts.len() > 50, "{starts:?}");
+    let mut again = of_text(config, &whole);
+    assert_eq!(first(&mut again, 60, 60), samples);
+    assert_eq!(again.remarks().len(), dataset.remarks().len());
+}
+
+#[test]
+fn a_short_text_repeats_and_says_so() {
+    let mut dataset = of_text(r#"{"input-len": 300}"#, "one two three");
+    let samples = first(&mut dataset, 60, 60);
+    for sample in &samples {
+        let Prompt::Text(text) = &sample.prompt else {
+            panic!("expected text")
+        };
+        assert!(text.contains("two threeone two"), "{text}");
+        assert_eq!(sample.input_tokens, Some(300));
+    }
+    let [remark] = &dataset.remarks()[..] else {
+        panic!("expected one remark, got {:?}", dataset.remarks());
+    };
+    assert_eq!(remark.what, Treatment::Repeated);
+    assert_eq!(remark.count, 60 - 13);
+}
+
+#[test]
+fn what_is_no_text_is_refused_or_repaired() {
+    let refused = |text: &[u8]| {
+        let files = Named::default().with_bytes("text", text);
+        let opened = open("{}", 1, Some(3), files, Pairs);
+        match opened.and_then(|mut dataset| dataset.next(3)) {
+            Err(Error::InvalidInput(message)) => message,
+            other => panic!("expected invalid input, got {other:?}"),
+        }
+    };
+    assert_eq!(
+        refused(b""),
+        "the file `text` is empty; expected a text to cut prompts from"
+    );
+    assert!(refused(b" \n ").contains("tokens: it does not seem to be a text"));
+    let files = Named::default().with_bytes("text", *b"one \xff\xfe two \xc3\xa9t\xc3\xa9 three");
+    let mut dataset = open(r#"{"input-len": 30}"#, 1, Some(3), files, Pairs).expect("a dataset");
+    assert_eq!(dataset.next(3).expect("samples").len(), 3);
+    let remarks = dataset.remarks();
+    let repaired = |remark: &&runner_plugin::Remark| remark.what == Treatment::Repaired;
+    assert_eq!(
+        remarks.iter().find(repaired).map(|remark| remark.count),
+        Some(3)
+    );
+}
+
+#[test]
+fn distributions_classes_and_texts_go_only_with_what_they_leave_open() {
+    let text = || Named::default().with_bytes("text", "a text");
+    for (config, files, expected) in [
+        (
+            r#"{"input-len": {"distribution": "uniform", "min": 1, "max": 2}, "range-ratio": 1}"#,
+            Named::default(),
+            "`range-ratio` does not go with a distribution of lengths or with `classes`",
+        ),
+        (
+            r#"{"output-len": {"distribution": "uniform", "min": 0, "max": 2}}"#,
+            Named::default(),
+            "`min` of `output-len` is 0; expected at least 1",
+        ),
+        (
+            r#"{"classes": [{"name": "a", "input-len": 0}]}"#,
+            Named::default(),
+            "`classes.a.input-len` is 0; expected at least 1",
+        ),
+        (
+            r#"{"classes": [{"name": "a"}, {"name": "a"}]}"#,
+            Named::default(),
+            "`classes` has two entries named `a`",
+        ),
+        (
+            r#"{"classes": [{"name": ""}]}"#,
+            Named::default(),
+            "`name` of entry 1 of `classes` is empty",
+        ),
+        (
+            r#"{"classes": [{"name": "a", "weight": 0}]}"#,
+            Named::default(),
+            "the weights of `classes` sum up to 0; expected at least one above 0",
+        ),
+        (
+            r#"{"like": "vllm"}"#,
+            text(),
+            "no tool cuts prompts from a text: leave `like` out, or the file `text`",
+        ),
+        (
+            "{}",
+            corpus().with_bytes("text", "a text"),
+            "from the file `data` or from the file `text`, not from both",
+        ),
+    ] {
+        match open(config, 1, None, files, Pairs).map(drop) {
+            Err(Error::InvalidConfig(message)) => {
+                assert!(message.contains(expected), "{config}: {message}");
             }
             other => panic!("{config}: expected invalid configuration, got {other:?}"),
         }

@@ -6,7 +6,7 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::Form;
 use crate::ids::descending;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Content, Drafts, Drawn, Source};
+use crate::source::{Asked, Content, Drafts, Drawn, Source};
 
 /// How often a prompt is adjusted before it is used as it is.
 const MENDINGS: u32 = 10;
@@ -56,19 +56,19 @@ impl Vllm {
         }
     }
 
-    fn drawn(&self, text: String, ids: Vec<u32>, output_tokens: u32) -> Drawn {
+    fn drawn(&self, text: String, ids: Vec<u32>, asked: Asked) -> Drawn {
         let length = ids.len() as u32;
         match self.form {
             // The ids are those of the text, so only what the model adds is missing.
             Form::Text => Drawn {
                 content: Content::Text(text),
                 input_tokens: length + self.added,
-                output_tokens,
+                asked,
             },
             Form::Tokens => Drawn {
                 content: Content::Tokens(ids),
                 input_tokens: length,
-                output_tokens,
+                asked,
             },
         }
     }
@@ -104,16 +104,16 @@ impl Source for Vllm {
             // The block is drawn before the prefix, and the prefix before the first adjustment.
             self.drafts.fill(&mut self.random);
             let prefix = self.prefix(tokenizer);
-            let Some(draft) = self.drafts.next(&mut self.random) else {
+            let Some((index, draft)) = self.drafts.next(&mut self.random) else {
                 break;
             };
-            let start = u64::from(draft.offset) + draft.index;
+            let start = u64::from(draft.offset) + index;
             let body =
                 (0..u64::from(draft.input)).map(|at| self.allowed[((start + at) % size) as usize]);
             let ids = prefix.into_iter().chain(body).collect();
             let length = self.prefix_len + draft.input;
             let (text, ids) = mended(tokenizer, &mut self.random, ids, length, self.vocabulary);
-            prompts.push(self.drawn(text, ids, draft.output));
+            prompts.push(self.drawn(text, ids, draft.asked));
         }
         Ok(prompts)
     }
@@ -137,7 +137,7 @@ impl Source for Vllm {
                 .map(|at| self.allowed[at as usize])
                 .collect();
             let (text, ids) = mended(tokenizer, &mut self.apart, ids, length, self.vocabulary);
-            prompts.push(self.drawn(text, ids, output));
+            prompts.push(self.drawn(text, ids, Asked::spare(output)));
         }
         Ok(prompts)
     }

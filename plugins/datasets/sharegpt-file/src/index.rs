@@ -1,25 +1,32 @@
-//! Finds the conversations of a file, and where the first two turns of each lie.
+//! Finds the conversations of a file, and where the first two turns of each lie, or all of them.
 
 use runner_plugin::File;
+use runner_plugin::report::Remarks;
 
 use crate::scan::{Fault, Scanner};
-use crate::{Like, Span};
+use crate::{Extent, Like, Span};
 
 /// What was seen of a list of turns.
 #[derive(Default)]
 struct Turns {
     count: u64,
-    /// From the first byte of the first turn to behind the last of the second.
+    /// From the first byte of the first turn to behind the last of the second, or of the last.
     start: u64,
     end: u64,
     /// Whether the first turn says nothing.
     empty: bool,
-    /// What is wrong with the first two turns; of no matter where there are not two.
+    /// What is wrong with the turns that count; of no matter where there are not two.
     fault: Option<Fault>,
 }
 
-/// Passes over the whole file.
-pub(crate) fn index(file: &dyn File, like: Like, keep_empty: bool) -> Result<Vec<Span>, Fault> {
+/// Passes over the whole file; counts in `remarks` the conversations that are left out.
+pub(crate) fn index(
+    file: &dyn File,
+    like: Like,
+    keep_empty: bool,
+    remarks: &mut Remarks,
+    extent: Extent,
+) -> Result<Vec<Span>, Fault> {
     let mut spans = Vec::new();
     let mut scanner = Scanner::new(file);
     let scanner = &mut scanner;
@@ -28,15 +35,23 @@ pub(crate) fn index(file: &dyn File, like: Like, keep_empty: bool) -> Result<Vec
     }
     scanner.array(|scanner, number| {
         scanner.conversation = number + 1;
-        if let Some(turns) = entry(scanner, like)?
-            && turns.count >= 2
-        {
-            if let Some(fault) = turns.fault {
-                return Err(fault);
+        let left_out = match entry(scanner, like, extent)? {
+            None => Some("entry without a conversation"),
+            Some(turns) if turns.count < 2 => Some("conversation of fewer than two turns"),
+            Some(turns) => {
+                if let Some(fault) = turns.fault {
+                    return Err(fault);
+                }
+                if keep_empty || !turns.empty {
+                    spans.push(span(scanner, &turns)?);
+                    None
+                } else {
+                    Some("conversation whose first turn is empty")
+                }
             }
-            if keep_empty || !turns.empty {
-                spans.push(span(scanner, &turns)?);
-            }
+        };
+        if let Some(reason) = left_out {
+            remarks.dropped(reason, || format!("conversation {}", number + 1));
         }
         scanner.conversation = 0;
         Ok(())
@@ -57,7 +72,7 @@ fn span(scanner: &Scanner<'_>, turns: &Turns) -> Result<Span, Fault> {
 }
 
 /// Passes over one entry; `None` where it has no turns and needs none.
-fn entry(scanner: &mut Scanner<'_>, like: Like) -> Result<Option<Turns>, Fault> {
+fn entry(scanner: &mut Scanner<'_>, like: Like, extent: Extent) -> Result<Option<Turns>, Fault> {
     let start = scanner.offset();
     match scanner.peek()? {
         Some(b'{') => {}
@@ -70,11 +85,11 @@ fn entry(scanner: &mut Scanner<'_>, like: Like) -> Result<Option<Turns>, Fault> 
     let mut singular = None;
     scanner.object(|scanner, key| match key {
         b"conversations" => {
-            plural = Some(turns(scanner)?);
+            plural = Some(turns(scanner, extent)?);
             Ok(())
         }
         b"conversation" if like == Like::Sglang => {
-            singular = Some(turns(scanner)?);
+            singular = Some(turns(scanner, extent)?);
             Ok(())
         }
         _ => scanner.value(),
@@ -88,7 +103,7 @@ fn entry(scanner: &mut Scanner<'_>, like: Like) -> Result<Option<Turns>, Fault> 
 }
 
 /// Passes over a list of turns.
-fn turns(scanner: &mut Scanner<'_>) -> Result<Turns, Fault> {
+fn turns(scanner: &mut Scanner<'_>, extent: Extent) -> Result<Turns, Fault> {
     let mut seen = Turns::default();
     if scanner.after_space()? != Some(b'[') {
         let start = scanner.offset();
@@ -97,7 +112,7 @@ fn turns(scanner: &mut Scanner<'_>) -> Result<Turns, Fault> {
     }
     scanner.array(|scanner, index| {
         seen.count = index + 1;
-        if index >= 2 {
+        if index >= 2 && extent == Extent::Pair {
             return scanner.value();
         }
         let start = scanner.offset();

@@ -12,9 +12,11 @@ mod scan;
 mod tests;
 
 use runner_plugin::random::Python;
+use runner_plugin::report::Remarks;
 use runner_plugin::{Error, File, Files};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 /// The tool whose reading of the file is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -38,7 +40,26 @@ pub struct Pair {
     pub completion: String,
 }
 
-/// Where the first two turns of a conversation lie in the file. Two halves of an offset, so that one takes
+/// A turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Said {
+    /// Who speaks, as the file calls them, such as `human`; absent if it does not say.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// What they say.
+    pub value: String,
+}
+
+/// How much of a conversation is of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// The first two turns.
+    Pair,
+    /// All turns.
+    Whole,
+}
+
+/// Where the first two turns of a conversation, or all of them, lie in the file. Two halves of an offset, so that one takes
 /// twelve bytes and not sixteen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
@@ -57,6 +78,7 @@ pub struct Conversations {
     name: String,
     file: Box<dyn File>,
     spans: Vec<Span>,
+    remarks: Remarks,
 }
 
 impl Conversations {
@@ -71,15 +93,37 @@ impl Conversations {
         like: Like,
         keep_empty: bool,
     ) -> Result<Option<Self>, Error> {
+        Self::open_extent(files, name, like, keep_empty, Extent::Pair)
+    }
+
+    /// Passes over the file that the scenario calls `name`, for the whole of its conversations, which
+    /// [`read_whole`](Self::read_whole) reads; `None` where it names no such file. Entries without `conversations` or
+    /// `conversation` are passed over.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_whole(files: &dyn Files, name: &str) -> Result<Option<Self>, Error> {
+        Self::open_extent(files, name, Like::Sglang, true, Extent::Whole)
+    }
+
+    fn open_extent(
+        files: &dyn Files,
+        name: &str,
+        like: Like,
+        keep_empty: bool,
+        extent: Extent,
+    ) -> Result<Option<Self>, Error> {
         let Some(file) = files.open(name) else {
             return Ok(None);
         };
-        let spans =
-            index::index(&*file, like, keep_empty).map_err(|fault| fault.explain(&*file, name))?;
+        let mut remarks = Remarks::default();
+        let spans = index::index(&*file, like, keep_empty, &mut remarks, extent)
+            .map_err(|fault| fault.explain(&*file, name))?;
         Ok(Some(Self {
             name: name.to_owned(),
             file,
             spans,
+            remarks,
         }))
     }
 
@@ -95,12 +139,26 @@ impl Conversations {
         self.spans.is_empty()
     }
 
+    /// What of the file was left out, and why.
+    #[must_use]
+    pub fn remarks(&self) -> &Remarks {
+        &self.remarks
+    }
+
+    /// Where in the file the one at `position` is, for people.
+    #[must_use]
+    pub fn place(&self, position: usize) -> String {
+        self.spans.get(position).map_or_else(String::new, |span| {
+            format!("the conversation at byte {}", span.offset())
+        })
+    }
+
     /// Puts them into another order.
     pub fn shuffle(&mut self, random: &mut Python) {
         random.shuffle(&mut self.spans);
     }
 
-    /// Reads the one at `position`; `None` past the last.
+    /// Reads the first two turns of the one at `position`; `None` past the last.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] where its text is not valid JSON or not valid UTF-8.
@@ -109,13 +167,30 @@ impl Conversations {
         struct Turn {
             value: String,
         }
+        let turns: Option<(Turn, Turn)> = self.turns(position)?;
+        Ok(turns.map(|(first, second)| Pair {
+            prompt: first.value,
+            completion: second.value,
+        }))
+    }
+
+    /// Reads all turns of the one at `position`; `None` past the last. For a file opened with
+    /// [`open_whole`](Self::open_whole).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_whole(&self, position: usize) -> Result<Option<Vec<Said>>, Error> {
+        self.turns(position)
+    }
+
+    fn turns<T: DeserializeOwned>(&self, position: usize) -> Result<Option<T>, Error> {
         let Some(span) = self.spans.get(position).copied() else {
             return Ok(None);
         };
         let turns = self.bytes(span)?;
-        // Brackets around make an array of the two turns and of the comma between them.
+        // Brackets around make an array of the turns and of the commas between them.
         let text = [b"[", &turns[..], b"]"].concat();
-        let (first, second): (Turn, Turn) = serde_json::from_slice(&text).map_err(|error| {
+        let turns = serde_json::from_slice(&text).map_err(|error| {
             let within = scan::offset_of(&text, error.line(), error.column()).saturating_sub(2);
             let cause = error.to_string();
             let cause = cause.split(" at line ").next().unwrap_or_default();
@@ -125,10 +200,7 @@ impl Conversations {
             )
             .explain(&*self.file, &self.name)
         })?;
-        Ok(Some(Pair {
-            prompt: first.value,
-            completion: second.value,
-        }))
+        Ok(Some(turns))
     }
 
     fn bytes(&self, span: Span) -> Result<Vec<u8>, Error> {

@@ -81,10 +81,34 @@ fn pieces_of_every_size_give_the_same_pairs() {
     }
 }
 
+/// What was left out: reason, number, and the first.
+fn left_out(conversations: &Conversations) -> Vec<(String, u64, Option<String>)> {
+    let remarks = conversations.remarks().list().into_iter();
+    remarks
+        .map(|remark| (remark.reason, remark.count, remark.first))
+        .collect()
+}
+
+fn left(reason: &str, count: u64, first: &str) -> (String, u64, Option<String>) {
+    (reason.to_owned(), count, Some(first.to_owned()))
+}
+
 #[test]
 fn empty_prompts_can_be_left_out() {
     let conversations = open(TWO, 5, Like::Lmdeploy, false).expect("a valid file");
     assert_eq!(conversations.len(), 1);
+    let short = "conversation of fewer than two turns";
+    let empty = "conversation whose first turn is empty";
+    assert_eq!(
+        left_out(&conversations),
+        [
+            left(empty, 1, "conversation 2"),
+            left(short, 2, "conversation 3")
+        ]
+    );
+    let kept = open(TWO, 5, Like::Lmdeploy, true).expect("a valid file");
+    assert_eq!(left_out(&kept), [left(short, 2, "conversation 3")]);
+    assert_eq!(kept.place(0), "the conversation at byte 42");
 }
 
 #[test]
@@ -128,6 +152,13 @@ fn an_entry_without_turns_is_as_the_tools_have_it() {
     let conversations = open(text, 9, Like::Sglang, true).expect("a valid file");
     assert_eq!(conversations.len(), 1);
     assert_eq!(conversations.read(0), Ok(Some(pair("a", "b"))));
+    assert_eq!(
+        left_out(&conversations),
+        [
+            left("entry without a conversation", 1, "conversation 1"),
+            left("conversation of fewer than two turns", 1, "conversation 3")
+        ]
+    );
 }
 
 #[test]
@@ -236,4 +267,37 @@ fn a_file_that_the_scenario_does_not_name_is_absent() {
         Conversations::open(&files, "other", Like::Lmdeploy, true),
         Ok(None)
     ));
+}
+
+#[test]
+fn whole_conversations_are_read_however_the_file_is_cut() {
+    let text = r#"[{"conversations": [{"from": "human", "value": "a"}, {"value": "b"} , {"from": "x", "value": "c"}]},
+        {"id": 1, "conversation": [{"value": "d"}, {"from": null, "value": "e"}]}, {"conversations": [{"value": "f"}]}]"#;
+    for size in [1, 7, 1000] {
+        let files = Crumbs {
+            bytes: text.as_bytes().to_vec(),
+            size,
+        };
+        let whole = Conversations::open_whole(&files, "data")
+            .expect("a valid file")
+            .expect("a file");
+        assert_eq!(whole.len(), 2);
+        let read = |position| {
+            let said = whole.read_whole(position).expect("readable");
+            said.map(|said| {
+                let turns = said.into_iter();
+                turns
+                    .map(|said| (said.from.unwrap_or_default(), said.value))
+                    .collect::<Vec<_>>()
+            })
+        };
+        let pairs = |list: &[(&str, &str)]| {
+            let owned = list.iter();
+            let owned = owned.map(|(from, value)| ((*from).to_owned(), (*value).to_owned()));
+            Some(owned.collect::<Vec<_>>())
+        };
+        assert_eq!(read(0), pairs(&[("human", "a"), ("", "b"), ("x", "c")]));
+        assert_eq!(read(1), pairs(&[("", "d"), ("", "e")]));
+        assert_eq!(read(2), None);
+    }
 }

@@ -58,15 +58,21 @@ impl Bounds {
         })
     }
 
-    /// Whether a conversation is within the bounds.
-    pub(crate) fn hold(&self, prompt: u32, answer: u32) -> bool {
+    /// Why a conversation is not within the bounds; none if it is.
+    pub(crate) fn broken(&self, prompt: u32, answer: u32) -> Option<String> {
         let together = u64::from(prompt) + u64::from(answer);
-        prompt >= self.least_prompt
-            && answer >= self.least_answer
-            && self.most_prompt.is_none_or(|most| prompt <= most)
-            && self
-                .most_together
-                .is_none_or(|most| together <= u64::from(most))
+        if prompt < self.least_prompt {
+            return Some(format!("prompt of fewer than {} tokens", self.least_prompt));
+        }
+        if answer < self.least_answer {
+            return Some(format!("answer of fewer than {} tokens", self.least_answer));
+        }
+        if let Some(most) = self.most_prompt.filter(|most| prompt > *most) {
+            return Some(format!("prompt of more than {most} tokens"));
+        }
+        let most = self.most_together;
+        most.filter(|most| together > u64::from(*most))
+            .map(|most| format!("prompt and answer of more than {most} tokens"))
     }
 }
 

@@ -12,7 +12,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use runner_plugin::random::Python;
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use runner_plugin::report::Remarks;
+use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Remark, Sample, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sharegpt_file::{Conversations, Like, Pair};
@@ -67,6 +68,15 @@ struct Kept {
     fingerprint: u64,
 }
 
+/// What was found among some conversations.
+#[derive(Default)]
+struct Examined {
+    /// Those within the bounds.
+    kept: Vec<Kept>,
+    /// Places in the shuffled file of the others, and why they are not.
+    dropped: Vec<(usize, String)>,
+}
+
 /// Conversations of a ShareGPT file.
 pub struct ShareGpt {
     conversations: Conversations,
@@ -86,6 +96,8 @@ pub struct ShareGpt {
     back: usize,
     /// Fingerprints of the spare samples.
     spares: Vec<u64>,
+    /// What the file had, and what is left out of it on the way to the measured samples.
+    remarks: Remarks,
 }
 
 runner_plugin::export_dataset!(ShareGpt);
@@ -93,7 +105,8 @@ runner_plugin::export_dataset!(ShareGpt);
 impl Dataset for ShareGpt {
     type Config = Config;
 
-    fn open(config: Config, seed: u64, count: Option<u64>, inputs: Inputs) -> Result<Self, Error> {
+    fn open(config: Config, seed: u64, amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        let count = amount.samples();
         let bounds = Bounds::of(&config)?;
         let opened = Conversations::open(&*inputs.files, FILE, config.like, true)?;
         let Some(mut conversations) = opened else {
@@ -108,6 +121,7 @@ impl Dataset for ShareGpt {
         let repeats = config.like == Like::Vllm && count.is_some();
         Ok(Self {
             back: conversations.len(),
+            remarks: conversations.remarks().clone(),
             conversations,
             tokenizer: inputs.tokenizer,
             bounds,
@@ -161,7 +175,7 @@ impl Dataset for ShareGpt {
         let mut samples = Vec::new();
         while samples.len() < limit as usize && self.back > front {
             self.back -= 1;
-            for candidate in self.examine(self.back..self.back + 1)? {
+            for candidate in self.examine(self.back..self.back + 1)?.kept {
                 let measured = self
                     .kept
                     .iter()
@@ -174,6 +188,10 @@ impl Dataset for ShareGpt {
             }
         }
         Ok(samples)
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.remarks.list()
     }
 }
 
@@ -189,19 +207,27 @@ impl ShareGpt {
             let end = self.conversations.len().min(self.examined + missing);
             let found = self.examine(self.examined..end)?;
             self.examined = end;
-            for kept in found {
+            for (position, reason) in found.dropped {
+                self.remarks
+                    .dropped(&reason, || self.conversations.place(position));
+            }
+            for kept in found.kept {
                 // Among those that the run measures nothing is left out: spare samples were chosen not to be there.
                 if self.kept.len() < measured || !self.spares.contains(&kept.fingerprint) {
                     self.kept.push(kept);
+                } else {
+                    self.remarks.dropped("prompt that was used for warmup", || {
+                        self.conversations.place(kept.position)
+                    });
                 }
             }
         }
         Ok(())
     }
 
-    /// Tokenizes conversations, and gives those within the bounds.
-    fn examine(&self, positions: Range<usize>) -> Result<Vec<Kept>, Error> {
-        let mut found = Vec::new();
+    /// Tokenizes conversations, and tells those within the bounds from the others.
+    fn examine(&self, positions: Range<usize>) -> Result<Examined, Error> {
+        let mut found = Examined::default();
         let mut batch = Vec::new();
         let mut bytes = 0;
         for position in positions {
@@ -218,7 +244,7 @@ impl ShareGpt {
         Ok(found)
     }
 
-    fn tokenize(&self, batch: Vec<(usize, Pair)>, found: &mut Vec<Kept>) {
+    fn tokenize(&self, batch: Vec<(usize, Pair)>, found: &mut Examined) {
         let mut positions = Vec::new();
         let (mut prompts, mut completions) = (Vec::new(), Vec::new());
         for (position, pair) in batch {
@@ -235,13 +261,14 @@ impl ShareGpt {
         for ((position, fingerprint), (input_tokens, output_tokens)) in
             positions.into_iter().zip(inputs.into_iter().zip(outputs))
         {
-            if self.bounds.hold(input_tokens, output_tokens) {
-                found.push(Kept {
+            match self.bounds.broken(input_tokens, output_tokens) {
+                Some(reason) => found.dropped.push((position, reason)),
+                None => found.kept.push(Kept {
                     position,
                     input_tokens,
                     output_tokens,
                     fingerprint,
-                });
+                }),
             }
         }
     }
@@ -252,7 +279,12 @@ impl ShareGpt {
         if self.count.is_none_or(|count| self.given as u64 >= count) {
             return None;
         }
-        random.choice(&self.kept).copied()
+        let kept = random.choice(&self.kept).copied()?;
+        self.remarks.repeated(
+            "conversation, because the run has more requests than the file has usable ones",
+            || self.conversations.place(kept.position),
+        );
+        Some(kept)
     }
 
     fn sample(&self, kept: Kept, id: String) -> Result<Sample, Error> {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample};
+use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Treatment};
 use runner_plugin_testing::files;
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::Pairs;
@@ -28,7 +28,7 @@ fn open(
         files: Box::new(files),
         tokenizer: Box::new(Pairs),
     };
-    ShareGpt::open(runner_plugin::parse(config)?, seed, count, inputs)
+    ShareGpt::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
 }
 
 fn sample_file() -> Named {
@@ -175,4 +175,40 @@ fn a_file_without_a_usable_conversation_is_refused() {
         ),
         other => panic!("expected invalid input, got {other:?}"),
     }
+}
+
+/// The file has sixty conversations.
+#[test]
+fn what_is_left_out_and_repeated_is_reported() {
+    let reported = |like: &str, count: u64, given: usize| -> Vec<(Treatment, String, u64)> {
+        let config = format!(r#"{{"like": "{like}"}}"#);
+        let mut dataset = open(&config, 1, Some(count), sample_file()).expect("a dataset");
+        let samples: usize = (0..count)
+            .map(|_| dataset.next(1).expect("samples").len())
+            .sum();
+        assert_eq!(samples, given, "{like}");
+        let remarks = dataset.remarks();
+        assert!(remarks.iter().all(|remark| remark.first.is_some()));
+        remarks
+            .into_iter()
+            .map(|remark| (remark.what, remark.reason, remark.count))
+            .collect()
+    };
+    let dropped = |reason: &str, count| (Treatment::Dropped, reason.to_owned(), count);
+    let short = dropped("conversation of fewer than two turns", 2);
+    let mut expected = vec![
+        short.clone(),
+        dropped("prompt and answer of more than 2048 tokens", 2),
+        dropped("prompt of fewer than 4 tokens", 3),
+        dropped("answer of fewer than 4 tokens", 2),
+        dropped("prompt of more than 1024 tokens", 1),
+    ];
+    assert_eq!(reported("lmdeploy", 60, 50), expected);
+    expected.push((
+        Treatment::Repeated,
+        "conversation, because the run has more requests than the file has usable ones".to_owned(),
+        10,
+    ));
+    assert_eq!(reported("vllm", 60, 60), expected);
+    assert_eq!(reported("sglang", 1, 1), [short]);
 }

@@ -1,0 +1,479 @@
+//! Spans of OpenTelemetry, as its exporters write them: times, and the attributes of the semantic conventions for
+//! generative AI (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>).
+
+use dialogue::messages;
+use dialogue::messages::object;
+use runner_plugin::{Message, Part, Role};
+use serde_json::{Map, Value, json};
+
+/// A request to a model, as recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Span {
+    /// When it began, in nanoseconds since 1970.
+    pub(crate) start: u64,
+    /// When it ended, if the record says.
+    pub(crate) end: Option<u64>,
+    /// Its prompt, if it was recorded.
+    pub(crate) input: Option<Vec<Message>>,
+    /// Its answer, if it was recorded.
+    pub(crate) output: Option<Message>,
+    pub(crate) input_tokens: Option<u32>,
+    pub(crate) output_tokens: Option<u32>,
+    /// Fields for its request.
+    pub(crate) parameters: Option<String>,
+}
+
+type Fields = Map<String, Value>;
+
+/// Operations that are no requests for an answer: those of a whole agent, of a tool, and others.
+const OTHERS: [&str; 6] = [
+    "create_agent",
+    "invoke_agent",
+    "invoke_workflow",
+    "execute_tool",
+    "embeddings",
+    "retrieval",
+];
+
+/// The trace that a span belongs to.
+pub(crate) fn trace_id(span: &Fields) -> Option<String> {
+    let context = span.get("context").and_then(Value::as_object);
+    ["trace_id", "traceId"].iter().find_map(|key| {
+        let id = span.get(*key).or_else(|| context?.get(*key))?;
+        match id {
+            Value::String(id) => Some(id.clone()),
+            Value::Number(id) => Some(id.to_string()),
+            _ => None,
+        }
+    })
+}
+
+/// Reads a span; `None` if it is no request to a model.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn span(mut fields: Fields) -> Result<Option<Span>, String> {
+    let attributes = attributes(fields.remove("attributes"))?;
+    let operation = attributes.get("gen_ai.operation.name");
+    let other = operation
+        .and_then(Value::as_str)
+        .is_some_and(|name| OTHERS.contains(&name));
+    let input = list(&attributes, "gen_ai.input.messages")?;
+    let input_tokens = tokens(&attributes, "gen_ai.usage.input_tokens")?;
+    if other || (input.is_none() && input_tokens.is_none()) {
+        return Ok(None);
+    }
+    let start = time(&fields, &["start_time", "startTimeUnixNano", "startTime"])?
+        .ok_or("`start_time` is missing")?;
+    let end = time(&fields, &["end_time", "endTimeUnixNano", "endTime"])?;
+    if end.is_some_and(|end| end < start) {
+        return Err("`end_time` is before `start_time`".to_owned());
+    }
+    let system = list(&attributes, "gen_ai.system_instructions")?;
+    let input = input
+        .map(|input| conversation(system, input))
+        .transpose()?
+        .filter(|input| !input.is_empty());
+    let output = list(&attributes, "gen_ai.output.messages")?;
+    let output = output.and_then(|output| output.into_iter().next());
+    let output = output.map(message).transpose();
+    let output = output.map_err(|what| format!("`gen_ai.output.messages[0]`: {what}"))?;
+    let mut parameters = Fields::new();
+    if let Some(tools) = list(&attributes, "gen_ai.tool.definitions")?
+        && !tools.is_empty()
+    {
+        parameters.insert("tools".to_owned(), Value::Array(tools));
+    }
+    Ok(Some(Span {
+        start,
+        end,
+        input,
+        // Several messages of one answer are its calls of tools beside its text; the first is the answer.
+        output: output.and_then(|all| all.into_iter().next()),
+        input_tokens,
+        output_tokens: tokens(&attributes, "gen_ai.usage.output_tokens")?,
+        parameters: object(parameters),
+    }))
+}
+
+/// The attributes: an object, or OTLP's list of keys and values.
+fn attributes(value: Option<Value>) -> Result<Fields, String> {
+    match value {
+        None | Some(Value::Null) => Ok(Fields::new()),
+        Some(Value::Object(attributes)) => Ok(attributes),
+        Some(Value::Array(pairs)) => Ok(pairs
+            .into_iter()
+            .filter_map(|pair| {
+                let Value::Object(mut pair) = pair else {
+                    return None;
+                };
+                let Some(Value::String(key)) = pair.remove("key") else {
+                    return None;
+                };
+                Some((key, plain(pair.remove("value")?)))
+            })
+            .collect()),
+        Some(_) => Err("`attributes`: expected an object, or a list of keys and values".to_owned()),
+    }
+}
+
+/// A value without OTLP's wrapping, `{"stringValue": "…"}`.
+fn plain(value: Value) -> Value {
+    let Value::Object(mut wrapped) = value else {
+        return value;
+    };
+    for key in ["stringValue", "doubleValue", "boolValue"] {
+        if let Some(value) = wrapped.remove(key) {
+            return value;
+        }
+    }
+    if let Some(value) = wrapped.remove("intValue") {
+        // 64-bit integers are strings in OTLP's JSON.
+        let number = value.as_str().and_then(|text| text.parse::<i64>().ok());
+        return number.map_or(value, Value::from);
+    }
+    if let Some(Value::Object(mut array)) = wrapped.remove("arrayValue") {
+        return match array.remove("values") {
+            Some(Value::Array(values)) => values.into_iter().map(plain).collect(),
+            _ => Value::Array(Vec::new()),
+        };
+    }
+    if let Some(Value::Object(mut list)) = wrapped.remove("kvlistValue") {
+        let pairs = list.remove("values");
+        return Value::Object(attributes(pairs).unwrap_or_default());
+    }
+    Value::Object(wrapped)
+}
+
+/// A list, which exporters write as one or as text with JSON.
+fn list(attributes: &Fields, key: &str) -> Result<Option<Vec<Value>>, String> {
+    match attributes.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(values)) => Ok(Some(values.clone())),
+        Some(Value::String(text)) => match serde_json::from_str(text) {
+            Ok(Value::Array(values)) => Ok(Some(values)),
+            Ok(_) => Err(format!("`{key}`: expected a list")),
+            // Instructions may be a plain text.
+            Err(_) if key == "gen_ai.system_instructions" => {
+                Ok(Some(vec![json!({"type": "text", "content": text})]))
+            }
+            Err(error) => Err(format!("`{key}`: expected a list as JSON: {error}")),
+        },
+        Some(_) => Err(format!("`{key}`: expected a list")),
+    }
+}
+
+fn tokens(attributes: &Fields, key: &str) -> Result<Option<u32>, String> {
+    let number = match attributes.get(key) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Number(number)) => number.as_f64(),
+        Some(Value::String(text)) => text.parse().ok(),
+        Some(_) => None,
+    };
+    match number {
+        Some(number) if (0.0..=f64::from(u32::MAX)).contains(&number) => {
+            Ok(Some(number as u32).filter(|tokens| *tokens > 0))
+        }
+        _ => Err(format!("`{key}`: expected a number of tokens")),
+    }
+}
+
+/// The messages of a prompt.
+fn conversation(system: Option<Vec<Value>>, input: Vec<Value>) -> Result<Vec<Message>, String> {
+    let mut all = Vec::new();
+    if let Some(parts) = system.filter(|parts| !parts.is_empty()) {
+        let instructions = message(json!({"role": "system", "parts": parts}));
+        all.extend(instructions.map_err(|what| format!("`gen_ai.system_instructions`: {what}"))?);
+    }
+    for (index, each) in input.into_iter().enumerate() {
+        let read = message(each);
+        all.extend(read.map_err(|what| format!("`gen_ai.input.messages[{index}]`: {what}"))?);
+    }
+    Ok(all)
+}
+
+/// A message: of the conventions, `{"role": "user", "parts": [{"type": "text", "content": "…"}]}`, or of the OpenAI
+/// API. The results of several tools in one message become as many messages.
+fn message(value: Value) -> Result<Vec<Message>, String> {
+    let Value::Object(mut fields) = value else {
+        return Err("expected an object".to_owned());
+    };
+    fields.remove("finish_reason");
+    let Some(parts) = fields.remove("parts") else {
+        return Ok(vec![messages::message(Value::Object(fields))?]);
+    };
+    let Value::Array(parts) = parts else {
+        return Err("`parts`: expected a list".to_owned());
+    };
+    let role = match fields.get("role") {
+        Some(Value::String(name)) => messages::role(name)?,
+        _ => return Err("`role` is missing".to_owned()),
+    };
+    let (mut texts, mut calls, mut results, mut reasoning) =
+        (Vec::new(), Vec::new(), Vec::new(), String::new());
+    for (index, part) in parts.into_iter().enumerate() {
+        let Value::Object(mut part) = part else {
+            return Err(format!("`parts[{index}]`: expected an object"));
+        };
+        let kind = part.remove("type");
+        let content = part.remove("content");
+        let text = || match &content {
+            Some(Value::String(text)) => Ok(text.clone()),
+            _ => Err(format!("`parts[{index}]`: expected a text as `content`")),
+        };
+        match kind.as_ref().and_then(Value::as_str) {
+            Some("text") => texts.push(Part::Text(text()?)),
+            Some("reasoning" | "thinking") => reasoning.push_str(&text()?),
+            Some("tool_call") => calls.push(call(part)),
+            Some("tool_call_response") => results.push(result(part, content)),
+            other => {
+                return Err(format!(
+                    "`parts[{index}]` is of type `{}`; expected `text`, `reasoning`, `tool_call` or \
+                     `tool_call_response`",
+                    messages::shortened(other.unwrap_or("none"))
+                ));
+            }
+        }
+    }
+    if !results.is_empty() && texts.is_empty() && calls.is_empty() {
+        return Ok(results);
+    }
+    let mut extra = Fields::new();
+    if !reasoning.is_empty() {
+        extra.insert("reasoning_content".to_owned(), Value::String(reasoning));
+    }
+    if !calls.is_empty() {
+        extra.insert("tool_calls".to_owned(), Value::Array(calls));
+    }
+    if texts.is_empty() {
+        texts.push(Part::Text(String::new()));
+    }
+    results.push(Message {
+        role,
+        parts: texts,
+        extra: object(extra),
+    });
+    Ok(results)
+}
+
+/// A call of a tool, as the OpenAI API has it.
+fn call(mut part: Fields) -> Value {
+    let arguments = match part.remove("arguments") {
+        None | Some(Value::Null) => "{}".to_owned(),
+        Some(Value::String(text)) => text,
+        Some(value) => value.to_string(),
+    };
+    json!({"id": part.remove("id"), "type": "function",
+        "function": {"name": part.remove("name"), "arguments": arguments}})
+}
+
+/// The result of a tool.
+fn result(mut part: Fields, content: Option<Value>) -> Message {
+    let said = ["response", "result"].iter();
+    let said = said.clone().find_map(|key| part.remove(*key)).or(content);
+    let text = match said {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text,
+        Some(value) => value.to_string(),
+    };
+    let mut extra = Fields::new();
+    if let Some(id) = part.remove("id").filter(|id| !id.is_null()) {
+        extra.insert("tool_call_id".to_owned(), id);
+    }
+    Message {
+        extra: object(extra),
+        ..Message::text(Role::Tool, text)
+    }
+}
+
+/// A time in nanoseconds since 1970: as text of RFC 3339, or as a number of seconds, milliseconds, microseconds or
+/// nanoseconds, told apart by their size.
+fn time(fields: &Fields, keys: &[&str]) -> Result<Option<u64>, String> {
+    for key in keys {
+        let wrong = || {
+            format!(
+                "`{key}`: expected a time such as `2026-01-31T12:00:00.5Z`, or nanoseconds since 1970"
+            )
+        };
+        let number = match fields.get(*key) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Number(number)) => match number.as_u64() {
+                // A double has not enough digits for nanoseconds.
+                Some(whole) if whole >= 100_000_000_000_000_000 => return Ok(Some(whole)),
+                _ => number.as_f64().ok_or_else(wrong)?,
+            },
+            Some(Value::String(text)) => match text.parse::<u64>() {
+                Ok(whole) if whole >= 100_000_000_000_000_000 => return Ok(Some(whole)),
+                Ok(whole) => whole as f64,
+                Err(_) => return rfc3339(text).map(Some).ok_or_else(wrong),
+            },
+            Some(_) => return Err(wrong()),
+        };
+        if !(0.0..1e19).contains(&number) {
+            return Err(wrong());
+        }
+        let scale = match number {
+            ..1e11 => 1e9,
+            ..1e14 => 1e6,
+            ..1e17 => 1e3,
+            _ => 1.0,
+        };
+        return Ok(Some((number * scale).round() as u64));
+    }
+    Ok(None)
+}
+
+/// Nanoseconds since 1970 of a time such as `2026-01-31T12:00:00.5+01:00`. A time without a zone is UTC.
+fn rfc3339(text: &str) -> Option<u64> {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
+    let separators = [(4, "-"), (7, "-"), (13, ":"), (16, ":")];
+    let fits = separators
+        .iter()
+        .all(|(at, mark)| text.get(*at..at + 1) == Some(mark));
+    if !fits || !matches!(text.get(10..11), Some("T" | "t" | " ")) {
+        return None;
+    }
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    let ranges = [
+        (month, 1, 12),
+        (day, 1, 31),
+        (hour, 0, 23),
+        (minute, 0, 59),
+        (second, 0, 60),
+    ];
+    if ranges
+        .iter()
+        .any(|(value, least, most)| !(least..=most).contains(&value))
+    {
+        return None;
+    }
+    let mut rest = text.get(19..)?;
+    let mut nanoseconds = 0;
+    if let Some(fraction) = rest.strip_prefix('.') {
+        let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+        let padded: String = fraction[..digits]
+            .chars()
+            .chain("000000000".chars())
+            .take(9)
+            .collect();
+        nanoseconds = padded.parse::<i64>().ok()?;
+        rest = &fraction[digits..];
+    }
+    let zone = match rest {
+        "" | "Z" | "z" => 0,
+        _ => {
+            let sign = match rest.get(..1)? {
+                "+" => 1,
+                "-" => -1,
+                _ => return None,
+            };
+            let hours = rest.get(1..3)?.parse::<i64>().ok()?;
+            let minutes = rest.get(3..)?.trim_start_matches(':');
+            // Two digits, so that nothing overflows.
+            let minutes = i64::from(minutes.parse::<u8>().ok()?);
+            sign * (hours * 3600 + minutes * 60)
+        }
+    };
+    // Days since 1970 of the civil calendar, with years that begin in March.
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let era = shifted.div_euclid(400);
+    let of_era = shifted.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - zone;
+    u64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nanoseconds(value: Value) -> Option<u64> {
+        let fields = Fields::from_iter([("start_time".to_owned(), value)]);
+        time(&fields, &["start_time"]).ok().flatten()
+    }
+
+    #[test]
+    fn times_are_read_in_every_unit() {
+        let noon = 1_769_860_800_500_000_000;
+        for value in [
+            json!("2026-01-31T12:00:00.5Z"),
+            json!("2026-01-31T13:00:00.500+01:00"),
+            json!("2026-01-31T06:30:00.5-0530"),
+            json!("2026-01-31 12:00:00.500000"),
+            json!(1_769_860_800.5),
+            json!(1_769_860_800_500_u64),
+            json!(1_769_860_800_500_000_u64),
+            json!(1_769_860_800_500_000_000_u64),
+            json!("1769860800500000000"),
+        ] {
+            assert_eq!(nanoseconds(value.clone()), Some(noon), "{value}");
+        }
+        assert_eq!(nanoseconds(json!("1970-01-01T00:00:00Z")), Some(0));
+        assert_eq!(
+            nanoseconds(json!("2000-02-29T00:00:00Z")),
+            Some(951_782_400_000_000_000)
+        );
+        for value in [
+            json!("yesterday"),
+            json!("2026-13-01T00:00:00Z"),
+            json!("2026-01-01T00:00:00+x"),
+            json!(-1),
+            json!(true),
+        ] {
+            assert_eq!(nanoseconds(value.clone()), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn messages_of_the_conventions_become_those_of_the_api() {
+        let read = |value| message(value).expect("a message");
+        assert_eq!(
+            read(json!({"role": "assistant", "finish_reason": "stop", "parts": [
+                {"type": "reasoning", "content": "hm"}, {"type": "text", "content": "a"},
+                {"type": "tool_call", "id": "1", "name": "ls", "arguments": {"path": "."}}]})),
+            [Message {
+                extra: Some(
+                    r#"{"reasoning_content":"hm","tool_calls":[{"id":"1","type":"function","function":{"name":"ls","arguments":"{\"path\":\".\"}"}}]}"#
+                        .to_owned()
+                ),
+                ..Message::text(Role::Assistant, "a")
+            }]
+        );
+        let results = read(json!({"role": "tool", "parts": [
+            {"type": "tool_call_response", "id": "1", "response": "a.txt"},
+            {"type": "tool_call_response", "id": "2", "result": {"ok": true}}]}));
+        assert_eq!(results.len(), 2);
+        assert_eq!(results[1].extra.as_deref(), Some(r#"{"tool_call_id":"2"}"#));
+        assert_eq!(results[1].parts, [Part::Text("{\"ok\":true}".to_owned())]);
+        assert_eq!(
+            read(json!({"role": "user", "content": "b"})),
+            [Message::text(Role::User, "b")]
+        );
+    }
+
+    #[test]
+    fn spans_of_otlp_are_unwrapped_and_others_left_out() {
+        let fields = |value: Value| match value {
+            Value::Object(fields) => fields,
+            _ => panic!("expected an object"),
+        };
+        let read = span(fields(json!({"traceId": "t", "startTimeUnixNano": "1769860800500000000",
+            "endTimeUnixNano": "1769860801500000000", "attributes": [
+                {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "12"}},
+                {"key": "gen_ai.input.messages", "value": {"stringValue": "[{\"role\":\"user\",\"content\":\"a\"}]"}}]})))
+        .expect("a span")
+        .expect("a request");
+        assert_eq!(read.input, Some(vec![Message::text(Role::User, "a")]));
+        assert_eq!(read.input_tokens, Some(12));
+        assert_eq!(read.end.map(|end| end - read.start), Some(1_000_000_000));
+        for attributes in [
+            json!({"gen_ai.operation.name": "invoke_agent", "gen_ai.usage.input_tokens": 5}),
+            json!({"http.method": "POST"}),
+        ] {
+            let other = span(fields(json!({"start_time": 0, "attributes": attributes})));
+            assert!(matches!(other, Ok(None)));
+        }
+    }
+}

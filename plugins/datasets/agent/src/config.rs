@@ -1,0 +1,272 @@
+//! The user's configuration, and which combinations are invalid.
+
+use dialogue::MOST_TURNS;
+use dialogue::setting::check_wait;
+use runner_plugin::Error;
+use runner_plugin::lengths::{Distribution, Lengths};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The longest text that is drawn, in tokens.
+pub(crate) const LONGEST: u32 = 1 << 20;
+
+/// The most sub-agents that are started at once.
+pub(crate) const WIDEST: u32 = 1000;
+
+/// How deep sub-agents may be nested.
+pub(crate) const DEEPEST: u32 = 16;
+
+/// The user's configuration.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// The format of the file `data`. If absent, it is recognised by the first line; without a file, agents are
+    /// `synthetic`.
+    pub format: Option<Format>,
+    /// When the file ends, begin again from its start, with new ids. Otherwise the run ends with the file.
+    pub repeat: bool,
+    /// The time from a reply to what depends on it, such as a tool takes: as `recorded` in the file, or `none`.
+    pub delays: Delays,
+    /// The longest delay of a file, in seconds; longer ones are shortened to it.
+    pub max_delay: Option<f64>,
+    /// What to do with a trace of OpenTelemetry in which the model called a tool with arguments that are not a JSON
+    /// object: `keep` it, or `drop` it, since some servers refuse such a history.
+    pub bad_tool_calls: BadToolCalls,
+    /// How many tools a synthetic agent calls, one after the other; 5 by default. It makes one request more.
+    pub tool_calls: Option<Distribution>,
+    /// Tokens of a synthetic agent's task; 512 by default.
+    pub prompt_len: Option<Distribution>,
+    /// Tokens of an answer that calls a tool; 64 by default.
+    pub output_len: Option<Distribution>,
+    /// Tokens of the last answer of an agent; 256 by default.
+    pub final_output_len: Option<Distribution>,
+    /// Tokens of a tool's result; 256 by default.
+    pub tool_result_len: Option<Distribution>,
+    /// Seconds that a tool takes; 0 by default.
+    pub tool_latency: Option<Distribution>,
+    /// The role in which a synthetic tool's result is sent. `user` works with the answers that the model really gives.
+    /// `tool` belongs to recorded histories, in which every answer calls the tool; many servers refuse it after an
+    /// answer that calls none.
+    pub tool_role: ToolRole,
+    /// Tokens of a system prompt before synthetic agents; there is none by default. Sub-agents have it too.
+    pub system_len: Option<Distribution>,
+    /// How many system prompts there are: 1, the default, is shared by all agents; with more, agent number N has number
+    /// N modulo this; with 0, each has its own.
+    pub system_groups: Option<u32>,
+    /// Sub-agents of synthetic agents; there are none by default.
+    pub sub_agents: Option<SubAgents>,
+    /// When synthetic agents replace their history by a summary; never by default.
+    pub compaction: Option<Compaction>,
+}
+
+/// Sub-agents: fresh conversations that start after an answer of an agent, all at once. The agent goes on when all of
+/// them have ended, with their last answers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct SubAgents {
+    /// In place of how many of its tool calls an agent starts sub-agents.
+    pub fan_outs: Distribution,
+    /// How many sub-agents start at once.
+    pub count: Distribution,
+    /// How many tools a sub-agent calls.
+    pub tool_calls: Distribution,
+    /// Tokens of a sub-agent's task.
+    pub prompt_len: Distribution,
+    /// Tokens of a sub-agent's last answer, which goes into the history of its agent.
+    pub final_output_len: Distribution,
+    /// How deep they are nested: with 2, sub-agents start sub-agents.
+    pub depth: u32,
+}
+
+impl Default for SubAgents {
+    fn default() -> Self {
+        Self {
+            fan_outs: Distribution::constant(1.0),
+            count: Distribution::constant(2.0),
+            tool_calls: Distribution::constant(3.0),
+            prompt_len: Distribution::constant(256.0),
+            final_output_len: Distribution::constant(128.0),
+            depth: 1,
+        }
+    }
+}
+
+/// When an agent replaces its history by a summary. It asks the model for one, and goes on in a fresh conversation that
+/// begins with it.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Compaction {
+    /// The planned tokens of prompt and next message, above which the history is replaced.
+    pub trigger_tokens: u32,
+    /// Tokens of the summary.
+    pub target_tokens: u32,
+}
+
+/// The format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Drawn from distributions.
+    Synthetic,
+    /// AIPerf's `dag_jsonl`: a conversation a line, with `forks` and `spawns`.
+    Dag,
+    /// Spans of OpenTelemetry with the attributes `gen_ai.…`: a trace or a span a line, or OTLP in JSON.
+    Otel,
+    /// An agent a line, by its lengths: `{"input_prompt_length": 32, "num_turns": 2, …}`.
+    Trie,
+}
+
+/// Whether recorded delays are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delays {
+    /// As recorded.
+    #[default]
+    Recorded,
+    /// None: what depends on a reply is due at its end.
+    None,
+}
+
+/// What to do with a trace that has a bad tool call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BadToolCalls {
+    /// Keep it.
+    #[default]
+    Keep,
+    /// Drop it.
+    Drop,
+}
+
+/// The role of a synthetic tool's result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolRole {
+    /// The user's.
+    #[default]
+    User,
+    /// A tool's.
+    Tool,
+}
+
+impl Config {
+    /// Checks what does not depend on the format.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] that names the key.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if let Some(seconds) = self.max_delay
+            && !(0.0..=dialogue::LONGEST_WAIT).contains(&seconds)
+        {
+            return Err(invalid(format!(
+                "`max-delay` is {seconds}; expected from 0 to {} seconds",
+                dialogue::LONGEST_WAIT
+            )));
+        }
+        if let Some(latency) = &self.tool_latency {
+            check_wait("tool-latency", latency)?;
+        }
+        if let Some(compaction) = &self.compaction
+            && !(1..compaction.trigger_tokens).contains(&compaction.target_tokens)
+        {
+            return Err(invalid(format!(
+                "`compaction`: `target-tokens` is {} and `trigger-tokens` is {}; expected a summary of at least 1 token \
+                 that is shorter than what triggers it",
+                compaction.target_tokens, compaction.trigger_tokens
+            )));
+        }
+        if let Some(agents) = &self.sub_agents
+            && !(1..=DEEPEST).contains(&agents.depth)
+        {
+            return Err(invalid(format!(
+                "`sub-agents.depth` is {}; expected from 1 to {DEEPEST}",
+                agents.depth
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that keys belong to the format.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] that names all keys that do not.
+    pub(crate) fn check_for(&self, format: Format) -> Result<(), Error> {
+        let synthetic = format == Format::Synthetic;
+        let drawn = [
+            ("tool-calls", self.tool_calls.is_some()),
+            ("prompt-len", self.prompt_len.is_some()),
+            ("output-len", self.output_len.is_some()),
+            ("final-output-len", self.final_output_len.is_some()),
+            ("tool-result-len", self.tool_result_len.is_some()),
+            ("tool-latency", self.tool_latency.is_some()),
+            ("tool-role", self.tool_role != ToolRole::User),
+            ("system-len", self.system_len.is_some()),
+            ("system-groups", self.system_groups.is_some()),
+            ("sub-agents", self.sub_agents.is_some()),
+            ("compaction", self.compaction.is_some()),
+        ];
+        let read = [
+            ("repeat", self.repeat),
+            ("delays", self.delays != Delays::Recorded),
+            ("max-delay", self.max_delay.is_some()),
+        ];
+        let drops = self.bad_tool_calls == BadToolCalls::Drop && format != Format::Otel;
+        let wrong: Vec<String> = drawn
+            .iter()
+            .filter(|(_, given)| *given && !synthetic)
+            .chain(read.iter().filter(|(_, given)| *given && synthetic))
+            .chain(drops.then_some(&("bad-tool-calls", true)))
+            .map(|(key, _)| format!("`{key}`"))
+            .collect();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let format = match format {
+            Format::Synthetic => "synthetic",
+            Format::Dag => "dag",
+            Format::Otel => "otel",
+            Format::Trie => "trie",
+        };
+        Err(invalid(format!(
+            "{} cannot be set for the format `{format}`: leave it out, or change `format`",
+            wrong.join(", ")
+        )))
+    }
+
+    /// The time of a recorded delay, in nanoseconds.
+    pub(crate) fn delay(&self, recorded: u64) -> u64 {
+        match self.delays {
+            Delays::None => 0,
+            Delays::Recorded => self
+                .max_delay
+                .map_or(recorded, |most| recorded.min((most * 1e9) as u64)),
+        }
+    }
+}
+
+/// The lengths of a key that is given, or a default.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] if a number is out of range.
+pub(crate) fn lengths(
+    key: &str,
+    given: Option<&Distribution>,
+    default: u32,
+) -> Result<Lengths, Error> {
+    match given {
+        Some(distribution) => distribution.lengths(key, 1..=LONGEST),
+        None => Ok(Lengths::constant(default)),
+    }
+}
+
+/// Numbers of tool calls.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] if a number is out of range.
+pub(crate) fn calls(key: &str, given: &Distribution) -> Result<Lengths, Error> {
+    given.lengths(key, 0..=MOST_TURNS as u32 - 1)
+}
+
+pub(crate) fn invalid(message: String) -> Error {
+    Error::InvalidConfig(message)
+}

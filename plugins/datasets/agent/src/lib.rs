@@ -1,0 +1,202 @@
+//! Agents. A session is what one agent does: a loop of tool calls, sub-agents that it starts and waits for, and what
+//! becomes of its history when it is too long. Its requests depend on each other: each follows the reply, or the
+//! replies, that it needs.
+//!
+//! This module runs through the sessions; a source reads or draws them, and `graph` makes samples of their requests. A
+//! sample's `input-tokens` are those of its new messages, without what a chat template adds, and without the answers of
+//! sub-agents, which the host puts in.
+#![deny(unsafe_code)]
+
+mod attributes;
+mod config;
+mod dag;
+mod graph;
+mod otel;
+mod source;
+mod synthetic;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod trace;
+mod trie;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use dialogue::FILE;
+use dialogue::words::Writer;
+use runner_plugin::report::Remarks;
+use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
+
+use source::Source;
+
+pub use config::{BadToolCalls, Compaction, Config, Delays, Format, SubAgents, ToolRole};
+
+/// How many spare sessions are looked at beyond those that are wanted.
+const MOST_SPARE: u32 = 1000;
+
+/// Agents.
+pub struct Agents {
+    source: Box<dyn Source>,
+    repeat: bool,
+    /// Samples of a session that were not yet returned.
+    ready: VecDeque<Sample>,
+    /// How often the file began.
+    pass: u64,
+    /// How many sessions are measured, in all and since the file began the last time.
+    used: u64,
+    used_since: u64,
+    spares: u64,
+    /// Fingerprints of the spare prompts.
+    spare_prompts: BTreeSet<u64>,
+    remarks: Remarks,
+}
+
+runner_plugin::export_dataset!(Agents);
+
+impl Dataset for Agents {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        config.check()?;
+        let format = source::recognise(&*inputs.files, config.format)?;
+        config.check_for(format)?;
+        let tokenizer: Rc<dyn Tokenizer> = Rc::from(inputs.tokenizer);
+        let repeat = config.repeat;
+        let config = Rc::new(config);
+        let source: Box<dyn Source> = match format {
+            Format::Synthetic => {
+                let writer = Writer::open(&*inputs.files)?;
+                Box::new(synthetic::Synthetic::new(&config, seed, tokenizer, writer)?)
+            }
+            Format::Dag => Box::new(dag::Dag::open(&*inputs.files, config, tokenizer)?),
+            Format::Otel => Box::new(otel::Otel::open(inputs.files, config, seed, tokenizer)?),
+            Format::Trie => Box::new(trie::Trie::open(inputs.files, config, seed, tokenizer)?),
+        };
+        Ok(Self {
+            source,
+            repeat,
+            ready: VecDeque::new(),
+            pass: 1,
+            used: 0,
+            used_since: 0,
+            spares: 0,
+            spare_prompts: BTreeSet::new(),
+            remarks: Remarks::default(),
+        })
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let mut samples = Vec::new();
+        while samples.len() < limit as usize && self.fill()? {
+            let missing = limit as usize - samples.len();
+            samples.extend(self.ready.drain(..missing.min(self.ready.len())));
+        }
+        Ok(samples)
+    }
+
+    /// First requests of sessions of which nothing is measured.
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let mut samples = Vec::new();
+        for _ in 0..limit.saturating_add(MOST_SPARE) {
+            if samples.len() == limit as usize {
+                break;
+            }
+            let Some(root) = self.source.spare()? else {
+                break;
+            };
+            if self.spare_prompts.insert(fingerprint(&root)) {
+                self.spares += 1;
+                samples.push(Sample {
+                    id: format!("agent-spare-{:06}", self.spares),
+                    recorded_answer: None,
+                    turn: None,
+                    arrival: None,
+                    ..root
+                });
+            }
+        }
+        Ok(samples)
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.remarks.list()
+    }
+}
+
+impl Agents {
+    /// Reads on until there is a sample to return; `false` at the end.
+    fn fill(&mut self) -> Result<bool, Error> {
+        while self.ready.is_empty() {
+            // What was left out or changed the first time was counted then.
+            let mut again = Remarks::default();
+            let remarks = match self.pass {
+                1 => &mut self.remarks,
+                _ => &mut again,
+            };
+            let Some(samples) = self.source.next(self.pass, remarks)? else {
+                if self.used == 0 {
+                    return Err(self.nothing());
+                }
+                if !self.repeat || self.used_since == 0 {
+                    return Ok(false);
+                }
+                self.source.rewind()?;
+                self.pass += 1;
+                self.used_since = 0;
+                continue;
+            };
+            let Some(root) = samples.first() else {
+                continue;
+            };
+            if self.spare_prompts.contains(&fingerprint(root)) {
+                remarks.dropped("a prompt that was used for warmup", || root.id.clone());
+                continue;
+            }
+            if self.pass > 1 {
+                let reason = "fewer sessions in the file than the run measures";
+                self.remarks.repeated(reason, || root.id.clone());
+            }
+            self.used += 1;
+            self.used_since += 1;
+            self.ready.extend(samples);
+        }
+        Ok(true)
+    }
+
+    /// The error if nothing of a file can be used.
+    fn nothing(&self) -> Error {
+        let reasons: Vec<String> = self
+            .remarks
+            .list()
+            .into_iter()
+            .map(|remark| format!("{}: {}", remark.reason, remark.count))
+            .collect();
+        Error::InvalidInput(if reasons.is_empty() && self.spares > 0 {
+            format!(
+                "all {} sessions of the file `{FILE}` were used for warmup: warm up with fewer requests, or use a larger \
+                 file",
+                self.spares
+            )
+        } else if reasons.is_empty() {
+            format!("the file `{FILE}` has no sessions")
+        } else {
+            format!(
+                "no session of the file `{FILE}` can be used ({}): use another file",
+                reasons.join("; ")
+            )
+        })
+    }
+}
+
+/// Equal prompts have equal fingerprints.
+fn fingerprint(sample: &Sample) -> u64 {
+    hash(&format!("{:?}", sample.prompt))
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

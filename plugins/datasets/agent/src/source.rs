@@ -1,0 +1,90 @@
+//! Where sessions come from, and how a file's format is recognised.
+
+use dialogue::FILE;
+use dialogue::messages::shortened;
+use dialogue::rows::{Rows, parse, wrong};
+use runner_plugin::report::Remarks;
+use runner_plugin::{Error, Files, Sample};
+use serde_json::{Map, Value};
+
+use crate::config::{Format, invalid};
+
+/// A source of sessions.
+pub(crate) trait Source {
+    /// The samples of the next session to measure, the root first; `None` at the end. `pass` says how often the file
+    /// began, and is part of names from 2 on.
+    fn next(&mut self, pass: u64, remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error>;
+
+    /// The root of a session that [`next`](Self::next) does not return.
+    fn spare(&mut self) -> Result<Option<Sample>, Error>;
+
+    /// Begins again, without those that were [spare](Self::spare).
+    fn rewind(&mut self) -> Result<(), Error>;
+}
+
+/// The name of a session in a pass.
+pub(crate) fn named(name: &str, pass: u64) -> String {
+    match pass {
+        0 | 1 => name.to_owned(),
+        _ => format!("{name}#{pass}"),
+    }
+}
+
+/// The lines of the file `data`, which is there.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] if it is not.
+pub(crate) fn rows(files: &dyn Files) -> Result<Rows, Error> {
+    Rows::open(files).ok_or_else(|| {
+        invalid(format!(
+            "no file of agents: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under [dataset.files], or \
+             `format = \"synthetic\"`"
+        ))
+    })
+}
+
+/// The format of the file `data`, by its first line; `synthetic` if there is none.
+///
+/// # Errors
+/// [`Error::InvalidInput`] if the file is of none, with what was expected.
+pub(crate) fn recognise(files: &dyn Files, format: Option<Format>) -> Result<Format, Error> {
+    match (format, files.open(FILE).is_some()) {
+        (None | Some(Format::Synthetic), false) => return Ok(Format::Synthetic),
+        (Some(Format::Synthetic), true) => {
+            return Err(invalid(format!(
+                "`format = \"synthetic\"` reads no file: leave `{FILE}` out, or name it `text` for agents that speak \
+                 its words"
+            )));
+        }
+        (Some(format), _) => {
+            rows(files)?;
+            return Ok(format);
+        }
+        (None, true) => {}
+    }
+    let Some((number, line)) = rows(files)?.line()? else {
+        return Err(Error::InvalidInput(format!("the file `{FILE}` is empty")));
+    };
+    let fields: Map<String, Value> = parse(&line).map_err(|what| wrong(number, &what))?;
+    let has = |key: &str| fields.contains_key(key);
+    if has("input_prompt_length") {
+        Ok(Format::Trie)
+    } else if has("spans") || has("resourceSpans") || has("attributes") {
+        Ok(Format::Otel)
+    } else if has("session_id") {
+        Ok(Format::Dag)
+    } else {
+        let keys: Vec<String> = fields.keys().take(6).map(|key| shortened(key)).collect();
+        Err(wrong(
+            number,
+            &format!(
+                "expected a line with `session_id` and `turns`, with `spans`, `attributes` or `resourceSpans`, or with \
+                 `input_prompt_length`; found {}",
+                match keys.is_empty() {
+                    true => "no key".to_owned(),
+                    false => format!("`{}`", keys.join("`, `")),
+                }
+            ),
+        ))
+    }
+}

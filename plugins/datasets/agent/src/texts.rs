@@ -1,0 +1,58 @@
+//! Texts of a session that is drawn. The session is gone through twice: once to learn which texts it takes, and, when
+//! all of them are written at once, again to put them in their places.
+
+use std::rc::Rc;
+
+use dialogue::draw::generator;
+use dialogue::words::{Wanted, Writer, Written};
+use runner_plugin::{Error, Tokenizer};
+
+/// Parts of a session from here on are texts; those below draw lengths and waits.
+const TEXTS: u64 = 1 << 32;
+
+/// The texts of a session.
+pub(crate) struct Texts {
+    seed: u64,
+    session: u64,
+    wanted: Vec<Wanted>,
+    written: std::vec::IntoIter<Written>,
+    learning: bool,
+}
+
+impl Texts {
+    /// A text of this many tokens. While the session is gone through for the first time, it is empty.
+    pub(crate) fn text(&mut self, tokens: u32) -> String {
+        if self.learning {
+            let part = TEXTS + self.wanted.len() as u64;
+            self.wanted.push(Wanted {
+                random: generator(self.seed, self.session, part),
+                tokens,
+            });
+            return String::new();
+        }
+        self.written.next().unwrap_or_default().0
+    }
+}
+
+/// Goes through a session twice with `build`, which must ask for the same texts both times.
+pub(crate) fn with_texts<T>(
+    seed: u64,
+    session: u64,
+    writer: &Writer,
+    tokenizer: &Rc<dyn Tokenizer>,
+    mut build: impl FnMut(&mut Texts) -> Result<T, String>,
+) -> Result<Result<T, String>, Error> {
+    let mut texts = Texts {
+        seed,
+        session,
+        wanted: Vec::new(),
+        written: Vec::new().into_iter(),
+        learning: true,
+    };
+    if let Err(what) = build(&mut texts) {
+        return Ok(Err(what));
+    }
+    texts.written = writer.write(&**tokenizer, &texts.wanted)?.into_iter();
+    texts.learning = false;
+    Ok(build(&mut texts))
+}

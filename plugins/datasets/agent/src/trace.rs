@@ -1,0 +1,211 @@
+//! From the requests of a trace to a graph. Traces do not say which request continues which, so this goes by the
+//! messages: a request whose prompt begins with another's prompt and answer continues it.
+//!
+//! A request that continues another waits for it, and for conversations that ran wholly between the two, such as those
+//! of sub-agents. A request that begins a conversation waits for the one that ended last before it. The time between
+//! the last of what it waits for and itself, such as a tool took, becomes its delay.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use runner_plugin::report::Remarks;
+use runner_plugin::{Message, Point, Role};
+
+use crate::attributes::Span;
+use crate::config::Config;
+use crate::graph::{After, Graph, Request};
+
+/// What a request continues.
+#[derive(Clone, Copy, Debug)]
+struct Parent {
+    span: usize,
+    /// How many messages of the prompt are the parent's, with its answer.
+    messages: usize,
+}
+
+/// A conversation: requests of which each continues the one before.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    start: u64,
+    end: u64,
+    /// Its last request.
+    last: usize,
+    /// Whether a request already waits for it.
+    joined: bool,
+}
+
+/// Builds the graph of a trace, whose spans are in the order of their beginnings.
+///
+/// # Errors
+/// If there are too many requests.
+pub(crate) fn graph(
+    name: &str,
+    mut spans: Vec<Span>,
+    arrival: Option<u64>,
+    config: &Config,
+    remarks: &mut Remarks,
+) -> Result<Graph, String> {
+    let parents = parents(&mut spans);
+    let (of_span, mut chains) = chains(&spans, &parents);
+    let mut graph = Graph::default();
+    let ends: Vec<u64> = spans.iter().map(ended).collect();
+    // After a request without an end, nobody knows how long the next one waited.
+    let known: Vec<bool> = spans.iter().map(|span| span.end.is_some()).collect();
+    for (index, span) in spans.into_iter().enumerate() {
+        let chain = of_span[index];
+        let mut before = Vec::new();
+        if let Some(parent) = parents[index] {
+            before.push(parent.span);
+            let between = ends[parent.span]..=span.start;
+            for (other, each) in chains.iter_mut().enumerate() {
+                let within = between.contains(&each.start) && between.contains(&each.end);
+                if other != chain && within && !each.joined && each.last < index {
+                    each.joined = true;
+                    before.push(each.last);
+                }
+            }
+        } else {
+            let ended = (0..index).filter(|other| ends[*other] <= span.start);
+            before.extend(ended.max_by_key(|other| (ends[*other], *other)));
+        }
+        let last = before.iter().copied().max_by_key(|other| ends[*other]);
+        let mut after: Vec<After> = before
+            .iter()
+            .map(|other| {
+                let waited = if Some(*other) == last && known[*other] {
+                    span.start - ends[*other]
+                } else {
+                    0
+                };
+                After::end(*other, config.delay(waited))
+            })
+            .collect();
+        if after.is_empty() && index > 0 {
+            after.push(After {
+                request: 0,
+                point: Point::FirstOutput,
+                delay: 0,
+            });
+            let reason = "a request that began before any other of its trace had ended, which now starts with the \
+                          first output of the first one";
+            remarks.repaired(reason, || format!("request {} of `{name}`", index + 1));
+        }
+        let mut messages = span.input.unwrap_or_default();
+        if let Some(parent) = parents[index] {
+            messages.drain(..parent.messages);
+        }
+        graph.push(Request {
+            conversation: match chain {
+                0 => name.to_owned(),
+                _ => format!("{name}:{chain}"),
+            },
+            parent: parents[index].map(|parent| parent.span),
+            messages,
+            after,
+            answer: span.output,
+            output_tokens: span.output_tokens,
+            class: if chain == 0 { "main" } else { "sub-agent" },
+            parameters: span.parameters,
+            arrival: arrival.filter(|_| index == 0),
+        })?;
+    }
+    Ok(graph)
+}
+
+/// When a request ended; without a record, when it began.
+fn ended(span: &Span) -> u64 {
+    span.end.unwrap_or(span.start)
+}
+
+/// What each request continues. An answer that was not recorded is taken from the prompt that continues it.
+fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
+    // Requests by the fingerprint of what a prompt that continues them begins with.
+    let mut answered: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut unanswered: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut parents = Vec::with_capacity(spans.len());
+    for index in 0..spans.len() {
+        let start = spans[index].start;
+        let input = spans[index].input.clone().unwrap_or_default();
+        let mut prefixes = vec![0];
+        for message in &input {
+            prefixes.push(fingerprint(prefixes[prefixes.len() - 1], message));
+        }
+        let asks = |at: usize| {
+            let rest = input.get(at..).unwrap_or_default();
+            rest.last()
+                .is_some_and(|last| matches!(last.role, Role::User | Role::Tool))
+        };
+        let earlier = |known: &BTreeMap<u64, Vec<usize>>, key: u64| {
+            let known = known.get(&key).into_iter().flatten().copied();
+            known
+                .filter(|other| ended(&spans[*other]) <= start)
+                .max_by_key(|other| (ended(&spans[*other]), *other))
+        };
+        let found = (1..input.len())
+            .rev()
+            .filter(|at| asks(*at))
+            .find_map(|at| {
+                let span = earlier(&answered, prefixes[at]);
+                let guessed = || {
+                    let answer = input[at - 1].role == Role::Assistant;
+                    answer.then(|| earlier(&unanswered, prefixes[at - 1]))?
+                };
+                span.or_else(guessed)
+                    .map(|span| Parent { span, messages: at })
+            });
+        if let Some(parent) = found {
+            let answer = &mut spans[parent.span].output;
+            if answer.is_none() {
+                *answer = Some(input[parent.messages - 1].clone());
+            }
+        }
+        parents.push(found);
+        if !input.is_empty() {
+            let whole = prefixes[input.len()];
+            match &spans[index].output {
+                Some(answer) => answered.entry(fingerprint(whole, answer)),
+                None => unanswered.entry(whole),
+            }
+            .or_default()
+            .push(index);
+        }
+    }
+    parents
+}
+
+/// The conversation of each request, and all conversations in the order of their beginnings. Of several requests that
+/// continue the same one, the first goes on with its conversation, and the others are forks.
+fn chains(spans: &[Span], parents: &[Option<Parent>]) -> (Vec<usize>, Vec<Chain>) {
+    let mut chains: Vec<Chain> = Vec::new();
+    let mut of_span: Vec<usize> = Vec::with_capacity(spans.len());
+    for (index, (span, parent)) in spans.iter().zip(parents).enumerate() {
+        let continued = parent.map(|parent| of_span[parent.span]);
+        let continued = continued.filter(|chain| {
+            let last = chains[*chain].last;
+            parent.is_some_and(|parent| parent.span == last)
+        });
+        let chain = continued.unwrap_or(chains.len());
+        match continued {
+            Some(chain) => {
+                chains[chain].end = ended(span);
+                chains[chain].last = index;
+            }
+            None => chains.push(Chain {
+                start: span.start,
+                end: ended(span),
+                last: index,
+                joined: false,
+            }),
+        }
+        of_span.push(chain);
+    }
+    (of_span, chains)
+}
+
+/// The fingerprint of messages and one more.
+fn fingerprint(before: u64, message: &Message) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    before.hash(&mut hasher);
+    format!("{message:?}").hash(&mut hasher);
+    hasher.finish()
+}

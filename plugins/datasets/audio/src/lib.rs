@@ -1,0 +1,164 @@
+//! Prompts with audio: real WAV files of given lengths and a given sample rate, drawn by the seed, each with a text of a
+//! given length.
+//!
+//! `sound` makes the sound and the file.
+#![deny(unsafe_code)]
+
+mod sound;
+#[cfg(test)]
+mod tests;
+
+use runner_plugin::lengths::{Distribution, Lengths};
+use runner_plugin::words::{Words, stream};
+use runner_plugin::{
+    Amount, Dataset, Error, Inputs, Media, Message, Part, Prompt, Role, Sample, Tokenizer,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The most pieces of audio of a request.
+const MOST_CLIPS: u32 = 64;
+
+/// The longest piece, in milliseconds: an hour.
+const LONGEST: u32 = 3_600_000;
+
+/// Requests whose texts are made together.
+const BATCH: usize = 16;
+
+/// The user's configuration.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// Tokens of the text of a prompt, without its audio: a number or a distribution.
+    pub input_len: Distribution,
+    /// Output tokens to request: a number or a distribution.
+    pub output_len: Distribution,
+    /// The length of a piece of audio in milliseconds: a number or a distribution.
+    pub milliseconds: Distribution,
+    /// Pieces of audio of a request: a number or a distribution.
+    pub clips: Distribution,
+    /// Samples a second of the audio.
+    pub sample_rate: u32,
+    /// How much of the audio is noise, from 0 to 1; the rest are tones that rise and fall in syllables.
+    pub noise: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            input_len: Distribution::constant(32.0),
+            output_len: Distribution::constant(128.0),
+            milliseconds: Distribution::constant(10_000.0),
+            clips: Distribution::constant(1.0),
+            sample_rate: 16_000,
+            noise: 0.2,
+        }
+    }
+}
+
+/// Prompts with audio.
+pub struct Audio {
+    input: Lengths,
+    output: Lengths,
+    milliseconds: Lengths,
+    clips: Lengths,
+    rate: u32,
+    noise: f64,
+    seed: u64,
+    words: Words,
+    tokenizer: Box<dyn Tokenizer>,
+    given: u64,
+    spared: u64,
+}
+
+runner_plugin::export_dataset!(Audio);
+
+impl Dataset for Audio {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        if !(0.0..=1.0).contains(&config.noise) {
+            return Err(Error::InvalidConfig(format!(
+                "`noise` is {}; expected a share from 0 to 1",
+                config.noise
+            )));
+        }
+        if !(4_000..=192_000).contains(&config.sample_rate) {
+            return Err(Error::InvalidConfig(format!(
+                "`sample-rate` is {}; expected 4000 to 192000 samples a second, such as 16000",
+                config.sample_rate
+            )));
+        }
+        Ok(Self {
+            input: config.input_len.lengths("input-len", 1..=1 << 20)?,
+            output: config.output_len.lengths("output-len", 1..=1 << 20)?,
+            milliseconds: config.milliseconds.lengths("milliseconds", 1..=LONGEST)?,
+            clips: config.clips.lengths("clips", 0..=MOST_CLIPS)?,
+            rate: config.sample_rate,
+            noise: config.noise,
+            seed,
+            words: Words::common(),
+            tokenizer: inputs.tokenizer,
+            given: 0,
+            spared: 0,
+        })
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let from = self.given;
+        self.given += u64::from(limit);
+        Ok(self.samples("audio", 0, from, limit))
+    }
+
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let from = self.spared;
+        self.spared += u64::from(limit);
+        Ok(self.samples("audio-spare", 1, from, limit))
+    }
+}
+
+impl Audio {
+    /// Samples of a kind, each from generators of its own.
+    fn samples(&self, name: &str, kind: u64, from: u64, limit: u32) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        let all: Vec<u64> = (from..from + u64::from(limit)).collect();
+        for some in all.chunks(BATCH) {
+            let mut drawn = Vec::new();
+            let mut wanted = Vec::new();
+            for index in some {
+                let mut random = stream(self.seed, kind, *index);
+                let input = self.input.draw(&mut random);
+                let output = self.output.draw(&mut random);
+                let clips = self.clips.draw(&mut random);
+                wanted.push((random, input));
+                // What the text draws must not come again in the audio.
+                drawn.push((*index, output, clips, stream(self.seed, kind + 2, *index)));
+            }
+            let texts = self.words.texts(&*self.tokenizer, wanted);
+            for ((index, output, clips, mut random), text) in drawn.into_iter().zip(texts) {
+                let mut parts = vec![Part::Text(text.text)];
+                for _ in 0..clips {
+                    let length = u64::from(self.milliseconds.draw(&mut random));
+                    let length = (length * u64::from(self.rate)).div_ceil(1000) as usize;
+                    parts.push(Part::Audio(Media {
+                        media_type: "audio/wav".to_owned(),
+                        bytes: sound::wav(&mut random, self.rate, length, self.noise),
+                    }));
+                }
+                let message = Message {
+                    role: Role::User,
+                    parts,
+                    extra: None,
+                };
+                samples.push(Sample {
+                    output_tokens: Some(output),
+                    ..Sample::new(
+                        format!("{name}-{:06}", index + 1),
+                        Prompt::Messages(vec![message]),
+                    )
+                });
+            }
+        }
+        samples
+    }
+}

@@ -1,0 +1,111 @@
+//! The files are valid, have the lengths that were asked for, and depend on the seed alone.
+
+use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Sample};
+use runner_plugin_testing::files::Named;
+use runner_plugin_testing::tokenizer::StandIn;
+
+use super::Audio;
+
+fn open(config: &str, seed: u64) -> Result<Audio, Error> {
+    let inputs = Inputs {
+        files: Box::new(Named::default()),
+        tokenizer: Box::new(StandIn),
+    };
+    Audio::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+}
+
+/// Text, and rate and samples of each piece.
+fn heard(sample: &Sample) -> (String, Vec<(u32, Vec<i16>)>) {
+    let Prompt::Messages(messages) = &sample.prompt else {
+        panic!("expected messages, got {:?}", sample.prompt)
+    };
+    let [Part::Text(text), clips @ ..] = &messages[0].parts[..] else {
+        panic!("expected a text, got {:?}", messages[0].parts)
+    };
+    let clips = clips.iter().map(|part| {
+        let Part::Audio(media) = part else {
+            panic!("expected audio, got {part:?}")
+        };
+        assert_eq!(media.media_type, "audio/wav");
+        let reader = hound::WavReader::new(media.bytes.as_slice()).expect("a WAV file");
+        let format = reader.spec();
+        assert_eq!((format.channels, format.bits_per_sample), (1, 16));
+        let samples = reader.into_samples().collect::<Result<_, _>>();
+        (format.sample_rate, samples.expect("samples"))
+    });
+    (text.clone(), clips.collect())
+}
+
+#[test]
+fn files_have_the_length_that_was_asked_for() {
+    let config = r#"{"milliseconds": {"distribution": "uniform", "min": 100, "max": 900}, "clips": 2,
+        "sample-rate": 8000, "input-len": 20}"#;
+    let mut lengths = Vec::new();
+    for sample in open(config, 3).unwrap().next(12).unwrap() {
+        let (text, clips) = heard(&sample);
+        assert_eq!((text.len(), clips.len()), (20, 2));
+        for (rate, samples) in clips {
+            assert_eq!(rate, 8000);
+            assert!((800..=7200).contains(&samples.len()));
+            lengths.push(samples.len());
+            // It is no silence, and nothing is cut off.
+            let loud = samples.iter().map(|value| value.unsigned_abs()).max();
+            assert!((2000..30_000).contains(&loud.unwrap()), "{loud:?}");
+        }
+    }
+    lengths.dedup();
+    assert!(lengths.len() > 10);
+    let config = r#"{"milliseconds": 1500}"#;
+    let samples = open(config, 3).unwrap().next(1).unwrap();
+    assert_eq!(heard(&samples[0]).1[0].1.len(), 24_000);
+}
+
+#[test]
+fn noise_decides_how_rough_it_is() {
+    let rough = |noise: &str| {
+        let config = format!(r#"{{"noise": {noise}, "milliseconds": 500}}"#);
+        let samples = open(&config, 3).unwrap().next(1).unwrap();
+        let (_, clips) = heard(&samples[0]);
+        let steps = clips[0].1.windows(2);
+        steps
+            .map(|pair| u64::from(pair[0].abs_diff(pair[1])))
+            .sum::<u64>()
+    };
+    let roughness = ["0", "0.2", "1"].map(rough);
+    assert!(roughness[0] < roughness[1] && roughness[1] < roughness[2]);
+}
+
+#[test]
+fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
+    let config =
+        r#"{"milliseconds": 50, "clips": {"distribution": "uniform", "min": 0, "max": 2}}"#;
+    let whole = open(config, 1).unwrap().next(21).unwrap();
+    let mut dataset = open(config, 1).unwrap();
+    let mut parts = Vec::new();
+    for limit in [1, 7, 13] {
+        parts.extend(dataset.next(limit).unwrap());
+    }
+    assert_eq!(parts, whole);
+    assert_ne!(open(config, 2).unwrap().next(21).unwrap(), whole);
+    let mut spared = open(config, 1).unwrap();
+    let spares = spared.spare(5).unwrap();
+    assert_eq!(spared.next(21).unwrap(), whole);
+    for spare in spares {
+        assert!(whole.iter().all(|sample| sample.prompt != spare.prompt));
+    }
+}
+
+#[test]
+fn mistakes_name_the_key() {
+    for (config, expected) in [
+        (r#"{"noise": -1}"#, "`noise` is -1"),
+        (r#"{"sample-rate": 16}"#, "`sample-rate` is 16"),
+        (r#"{"milliseconds": 0}"#, "`milliseconds` is 0"),
+    ] {
+        match open(config, 0) {
+            Err(Error::InvalidConfig(what)) => assert!(what.contains(expected), "{what}"),
+            Err(other) => panic!("{config}: {other:?}"),
+            Ok(_) => panic!("{config} was taken"),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Conversations of several turns. Each is a session: the first turn is its root, and each further one follows the
+//! answer to the one before, after the user's think time. A turn carries only its new messages; the host puts the
+//! history before them, with the answers that were given or the recorded ones.
+//!
+//! This module runs through the conversations and names them; a source reads or draws them, and `plan` makes samples of
+//! them. A sample's `input-tokens` are those of its new messages, without what a chat template adds.
+#![deny(unsafe_code)]
+
+mod config;
+mod lines;
+mod plan;
+mod sharegpt;
+mod source;
+mod synthetic;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use dialogue::words::Writer;
+use runner_plugin::report::Remarks;
+use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
+
+use config::invalid;
+use plan::Plan;
+use source::Source;
+
+pub use config::{Config, Format, Length, Outside, Think};
+
+/// How many drawn conversations may be outside of the bounds one after the other.
+const MOST_OUTSIDE: u64 = 10_000;
+
+/// How many spare conversations are looked at beyond those that are wanted.
+const MOST_SPARE: u32 = 1000;
+
+/// Conversations.
+pub struct Conversations {
+    source: Box<dyn Source>,
+    plan: Plan,
+    repeat: bool,
+    /// Whether the source never ends.
+    endless: bool,
+    /// Samples of a conversation that were not yet returned.
+    ready: VecDeque<Sample>,
+    /// How many conversations were read, in all and since the file began the last time.
+    read: u64,
+    read_since: u64,
+    /// How often the file began.
+    pass: u64,
+    /// How many conversations are measured so far.
+    used: u64,
+    /// How many were used since the file began the last time.
+    used_since: u64,
+    spares: u64,
+    /// Fingerprints of the conversations' names, and of the spare prompts.
+    names: BTreeSet<u64>,
+    spare_prompts: BTreeSet<u64>,
+    /// When the first conversation arrived by the file, the arrival of the last one, counted from it, and the arrival
+    /// from which those of the file count when it began again.
+    began: Option<u64>,
+    arrival: u64,
+    base: u64,
+    remarks: Remarks,
+}
+
+runner_plugin::export_dataset!(Conversations);
+
+impl Dataset for Conversations {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        config.check()?;
+        let (format, lines) = source::recognise(&*inputs.files, config.format)?;
+        config.check_for(format)?;
+        let tokenizer: Rc<dyn Tokenizer> = Rc::from(inputs.tokenizer);
+        let plan = Plan::new(&config, format, seed, tokenizer.clone())?;
+        if lines && config.shuffle == Some(true) {
+            return Err(invalid(
+                "`shuffle` works only with a ShareGPT file that is one JSON array; shuffle the lines of this file \
+                 beforehand, such as with `shuf`, or leave the key out"
+                    .to_owned(),
+            ));
+        }
+        let mut remarks = Remarks::default();
+        let source: Box<dyn Source> = match format {
+            Format::Synthetic => {
+                let writer = Writer::open(&*inputs.files)?;
+                Box::new(synthetic::Synthetic::new(&config, seed, tokenizer, writer)?)
+            }
+            Format::Sharegpt if !lines => {
+                let shuffle = config.shuffle.unwrap_or(true);
+                let opened = sharegpt::ShareGpt::open(&*inputs.files, shuffle, seed)?;
+                let opened = opened.ok_or_else(|| invalid("there is no file".to_owned()))?;
+                remarks = opened.remarks().clone();
+                Box::new(opened)
+            }
+            _ => Box::new(lines::Lines::open(inputs.files, format)?),
+        };
+        Ok(Self {
+            source,
+            plan,
+            repeat: config.repeat,
+            endless: format == Format::Synthetic,
+            ready: VecDeque::new(),
+            read: 0,
+            read_since: 0,
+            pass: 1,
+            used: 0,
+            used_since: 0,
+            spares: 0,
+            names: BTreeSet::new(),
+            spare_prompts: BTreeSet::new(),
+            began: None,
+            arrival: 0,
+            base: 0,
+            remarks,
+        })
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let mut samples = Vec::new();
+        while samples.len() < limit as usize && self.fill()? {
+            let missing = limit as usize - samples.len();
+            samples.extend(self.ready.drain(..missing.min(self.ready.len())));
+        }
+        Ok(samples)
+    }
+
+    /// First turns of conversations of which nothing is measured.
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let mut samples = Vec::new();
+        for _ in 0..limit.saturating_add(MOST_SPARE) {
+            if samples.len() == limit as usize {
+                break;
+            }
+            let Some(conversation) = self.source.spare()? else {
+                break;
+            };
+            let mut kept = Remarks::default();
+            let planned = self.plan.samples("spare", 0, conversation, &mut kept);
+            let Some(first) = planned.and_then(|planned| planned.into_iter().next()) else {
+                continue;
+            };
+            if self.spare_prompts.insert(fingerprint(&first)) {
+                self.spares += 1;
+                samples.push(Sample {
+                    id: format!("conversation-spare-{:06}", self.spares),
+                    recorded_answer: None,
+                    turn: None,
+                    ..first
+                });
+            }
+        }
+        Ok(samples)
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.remarks.list()
+    }
+}
+
+impl Conversations {
+    /// Reads on until there is a sample to return; `false` at the end.
+    fn fill(&mut self) -> Result<bool, Error> {
+        let before = self.read;
+        while self.ready.is_empty() {
+            // A file ends; what is drawn does not.
+            let outside = self.endless && self.read - before == MOST_OUTSIDE;
+            if outside {
+                return Err(plan::nothing(MOST_OUTSIDE, 0, &self.remarks));
+            }
+            let Some(conversation) = self.source.next()? else {
+                if self.used == 0 {
+                    return Err(plan::nothing(self.read, self.spares, &self.remarks));
+                }
+                if !self.repeat || self.used_since == 0 {
+                    return Ok(false);
+                }
+                self.source.rewind()?;
+                self.pass += 1;
+                self.read_since = 0;
+                self.began = None;
+                self.base = self.arrival;
+                self.used_since = 0;
+                continue;
+            };
+            let number = self.read;
+            self.read += 1;
+            self.read_since += 1;
+            let mut session = match &conversation.name {
+                Some(name) => name.clone(),
+                None => format!("conversation-{:06}", self.read_since),
+            };
+            if self.pass > 1 {
+                session = format!("{session}#{}", self.pass);
+            } else if conversation.name.is_some() && !self.names.insert(hash(&session)) {
+                return Err(Error::InvalidInput(format!(
+                    "file `{}`, {}: there is a conversation `{session}` before this one; put all lines of a \
+                     conversation together, and give each another name",
+                    dialogue::FILE,
+                    conversation.place
+                )));
+            }
+            // What was dropped the first time was counted then.
+            let mut again = Remarks::default();
+            let remarks = if self.pass > 1 {
+                &mut again
+            } else {
+                &mut self.remarks
+            };
+            let arrival = conversation.arrival;
+            let Some(mut samples) = self.plan.samples(&session, number, conversation, remarks)
+            else {
+                continue;
+            };
+            let first = samples.first();
+            if first.is_some_and(|first| self.spare_prompts.contains(&fingerprint(first))) {
+                remarks.dropped("a prompt that was used for warmup", || session.clone());
+                continue;
+            }
+            if self.pass > 1 {
+                let reason = "fewer conversations in the file than the run measures";
+                self.remarks.repeated(reason, || session.clone());
+            }
+            if let (Some(at), Some(root)) = (arrival, samples.first_mut()) {
+                root.arrival = Some(self.arrive(at, &session));
+            }
+            self.used += 1;
+            self.used_since += 1;
+            self.ready.extend(samples);
+        }
+        Ok(true)
+    }
+}
+
+impl Conversations {
+    /// The arrival of a conversation, never before the one before it.
+    fn arrive(&mut self, at: u64, session: &str) -> u64 {
+        let began = *self.began.get_or_insert(at);
+        let arrival = self.base.saturating_add(at.saturating_sub(began));
+        if (arrival < self.arrival || at < began) && self.pass == 1 {
+            let reason = "a conversation with an earlier timestamp than the one before it, which now arrives with that one";
+            self.remarks.repaired(reason, || session.to_owned());
+        }
+        self.arrival = self.arrival.max(arrival);
+        self.arrival
+    }
+}
+
+/// Equal prompts have equal fingerprints.
+fn fingerprint(sample: &Sample) -> u64 {
+    hash(&format!("{:?}", sample.prompt))
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,426 @@
+//! Conversations of files with a conversation, a turn or a message a line.
+
+use dialogue::messages::{self, content, object, picture, role};
+use dialogue::rows::{Rows, nanoseconds, parse, wrong};
+use dialogue::turns::Splitter;
+use dialogue::{FILE, MOST_TURNS};
+use runner_plugin::{Error, Files, Message, Part, Role};
+use serde_json::{Map, Value};
+use sharegpt_file::Said;
+
+use crate::config::Format;
+use crate::sharegpt;
+use crate::source::{Conversation, Source};
+
+/// Conversations in the order of the file.
+pub(crate) struct Lines {
+    files: Box<dyn Files>,
+    format: Format,
+    rows: Rows,
+    /// Spare conversations, the first of the file.
+    left_out: u64,
+    read: u64,
+}
+
+/// The fields of a line.
+type Fields = Map<String, Value>;
+
+impl Lines {
+    /// Reads from the beginning of the file.
+    pub(crate) fn open(files: Box<dyn Files>, format: Format) -> Result<Self, Error> {
+        Ok(Self {
+            rows: rows(&*files)?,
+            files,
+            format,
+            left_out: 0,
+            read: 0,
+        })
+    }
+
+    fn read(&mut self) -> Result<Option<Conversation>, Error> {
+        let Some((number, line)) = self.rows.line()? else {
+            return Ok(None);
+        };
+        self.read += 1;
+        let fields: Fields = parse(&line).map_err(|what| wrong(number, &what))?;
+        let read = match self.format {
+            Format::Sharegpt => of_sharegpt(fields),
+            Format::Mlperf => return self.grouped("conversation_id", number, fields, mlperf),
+            Format::Aiperf if !fields.contains_key("turns") => {
+                return self.grouped("session_id", number, fields, aiperf_row);
+            }
+            Format::Aiperf => aiperf(fields),
+            Format::Messages | Format::Synthetic => of_messages(fields),
+        };
+        let mut conversation = read.map_err(|what| wrong(number, &what))?;
+        conversation.place = format!("line {number}");
+        Ok(Some(conversation))
+    }
+
+    /// A conversation of several lines, which are together and have the same `key`.
+    fn grouped(
+        &mut self,
+        key: &str,
+        first: u64,
+        fields: Fields,
+        read: fn(&mut Group, Fields) -> Result<(), String>,
+    ) -> Result<Option<Conversation>, Error> {
+        let mut group = Group::default();
+        let (mut number, mut fields) = (first, fields);
+        let name = named(&fields, key);
+        loop {
+            if name.is_none() && number == first && self.format == Format::Mlperf {
+                return Err(wrong(number, &format!("`{key}` is missing")));
+            }
+            read(&mut group, fields).map_err(|what| wrong(number, &what))?;
+            if group.splitter.len() > MOST_TURNS {
+                return Err(wrong(
+                    number,
+                    &format!(
+                        "the conversation has more than {MOST_TURNS} turns: cut it into several"
+                    ),
+                ));
+            }
+            // A turn without a name is a conversation of its own.
+            if name.is_none() {
+                break;
+            }
+            let Some((next, line)) = self.rows.line()? else {
+                break;
+            };
+            let following: Fields = parse(&line).map_err(|what| wrong(next, &what))?;
+            if named(&following, key) != name || following.contains_key("turns") {
+                self.rows.put_back(next, line);
+                break;
+            }
+            (number, fields) = (next, following);
+        }
+        Ok(Some(Conversation {
+            name,
+            place: format!("line {first}"),
+            ..group.finish()
+        }))
+    }
+}
+
+fn rows(files: &dyn Files) -> Result<Rows, Error> {
+    Rows::open(files).ok_or_else(|| Error::InvalidConfig(format!("there is no file `{FILE}`")))
+}
+
+impl Source for Lines {
+    fn next(&mut self) -> Result<Option<Conversation>, Error> {
+        self.read()
+    }
+
+    /// The first of the file.
+    fn spare(&mut self) -> Result<Option<Conversation>, Error> {
+        let spare = self.read()?;
+        self.left_out = self.read;
+        Ok(spare)
+    }
+
+    fn rewind(&mut self) -> Result<(), Error> {
+        self.rows = rows(&*self.files)?;
+        self.read = 0;
+        while self.read < self.left_out && self.read()?.is_some() {}
+        Ok(())
+    }
+}
+
+/// What is collected of a conversation.
+#[derive(Default)]
+struct Group {
+    splitter: Splitter,
+    parameters: Fields,
+    class: Option<String>,
+    /// When the first turn arrives, in nanoseconds.
+    arrival: Option<u64>,
+    /// The number of the message before.
+    turn: Option<f64>,
+}
+
+impl Group {
+    fn finish(self) -> Conversation {
+        Conversation {
+            class: self.class,
+            arrival: self.arrival,
+            parameters: object(self.parameters),
+            turns: self.splitter.finish(),
+            ..Conversation::default()
+        }
+    }
+
+    /// Takes the fields that are sent with each request.
+    fn take_parameters(&mut self, fields: &mut Fields) -> Result<(), String> {
+        match fields.remove("tools") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(tools)) if tools.is_empty() => {}
+            Some(tools @ Value::Array(_)) => {
+                self.parameters.insert("tools".to_owned(), tools);
+            }
+            Some(_) => return Err("`tools`: expected a list of tools".to_owned()),
+        }
+        for key in ["tool_choice", "parallel_tool_calls"] {
+            if let Some(value) = fields.remove(key).filter(|value| !value.is_null()) {
+                self.parameters.insert(key.to_owned(), value);
+            }
+        }
+        for key in ["class", "category"] {
+            if let Some(Value::String(class)) = fields.remove(key) {
+                self.class.get_or_insert(class);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a conversation, which may be a text or a number.
+fn named(fields: &Fields, key: &str) -> Option<String> {
+    match fields.get(key)? {
+        Value::String(name) => Some(name.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn list(fields: &mut Fields, key: &str) -> Result<Option<Vec<Value>>, String> {
+    match fields.remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(values)) => Ok(Some(values)),
+        Some(_) => Err(format!("`{key}`: expected a list")),
+    }
+}
+
+fn number(fields: &mut Fields, key: &str) -> Result<Option<f64>, String> {
+    match fields.remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Number(number)) => Ok(number.as_f64()),
+        Some(_) => Err(format!("`{key}`: expected a number")),
+    }
+}
+
+fn text(fields: &mut Fields, key: &str) -> Result<Option<String>, String> {
+    match fields.remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("`{key}`: expected a text")),
+    }
+}
+
+/// A line of the ShareGPT format.
+fn of_sharegpt(mut fields: Fields) -> Result<Conversation, String> {
+    let said = fields
+        .remove("conversations")
+        .or_else(|| fields.remove("conversation"))
+        .ok_or("`conversations` is missing")?;
+    let said: Vec<Said> =
+        serde_json::from_value(said).map_err(|error| format!("`conversations`: {error}"))?;
+    let (turns, fault) = sharegpt::turns(said);
+    Ok(Conversation {
+        turns,
+        fault,
+        ..Conversation::default()
+    })
+}
+
+/// A line with the messages of a conversation.
+fn of_messages(mut fields: Fields) -> Result<Conversation, String> {
+    let names = ["id", "conversation_id", "session_id"];
+    let name = names.iter().find_map(|key| named(&fields, key));
+    let mut group = Group::default();
+    let said = list(&mut fields, "messages")?.ok_or(
+        "`messages` is missing; expected {\"messages\": [{\"role\": \"user\", \"content\": \"…\"}]}",
+    )?;
+    for message in messages::messages(said)? {
+        group.splitter.push(message);
+    }
+    group.take_parameters(&mut fields)?;
+    if group.splitter.len() > MOST_TURNS {
+        return Err(format!(
+            "the conversation has more than {MOST_TURNS} turns: cut it into several"
+        ));
+    }
+    Ok(Conversation {
+        name,
+        ..group.finish()
+    })
+}
+
+/// A message of MLPerf's agentic conversations.
+fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
+    let turn = number(&mut fields, "turn")?.ok_or("`turn` is missing; expected a number")?;
+    if let Some(before) = group.turn.filter(|before| turn <= *before) {
+        return Err(format!(
+            "`turn` is {turn} after {before}; expected the messages of a conversation in order"
+        ));
+    }
+    group.turn = Some(turn);
+    let author = role(&text(&mut fields, "role")?.ok_or("`role` is missing")?)?;
+    let instructions = text(&mut fields, "system")?.filter(|text| !text.is_empty());
+    if let Some(system) = instructions.filter(|_| group.splitter.is_empty()) {
+        group.splitter.push(Message::text(Role::System, system));
+    }
+    if let Some(seconds) = number(&mut fields, "delay_seconds")?
+        && author != Role::Assistant
+    {
+        group.splitter.wait(nanoseconds("delay_seconds", seconds)?);
+    }
+    group.take_parameters(&mut fields)?;
+    if let Some(results) = list(&mut fields, "tool_results")?.filter(|_| author == Role::Tool) {
+        for (index, result) in results.into_iter().enumerate() {
+            let message =
+                tool_result(result).map_err(|what| format!("`tool_results[{index}]`: {what}"))?;
+            group.splitter.push(message);
+        }
+        return Ok(());
+    }
+    let mut extra = Fields::new();
+    for key in ["tool_calls", "tool_call_id", "reasoning_content", "name"] {
+        if let Some(value) = fields.remove(key).filter(|value| !value.is_null()) {
+            extra.insert(key.to_owned(), value);
+        }
+    }
+    group.splitter.push(Message {
+        role: author,
+        parts: content(fields.remove("content"))?,
+        extra: object(extra),
+    });
+    Ok(())
+}
+
+/// A result of a tool: a text, or an object with `content` and `tool_call_id`.
+fn tool_result(result: Value) -> Result<Message, String> {
+    let mut fields = match result {
+        Value::String(text) => return Ok(Message::text(Role::Tool, text)),
+        Value::Object(fields) => fields,
+        _ => return Err("expected {\"tool_call_id\": \"…\", \"content\": \"…\"}".to_owned()),
+    };
+    let said = ["content", "output", "result"]
+        .iter()
+        .find_map(|key| fields.remove(*key));
+    let parts = match said {
+        Some(value @ (Value::Object(_) | Value::Number(_) | Value::Bool(_))) => {
+            vec![Part::Text(value.to_string())]
+        }
+        value => content(value)?,
+    };
+    if let Some(id) = fields.remove("id") {
+        fields.entry("tool_call_id").or_insert(id);
+    }
+    fields.retain(|key, value| matches!(key.as_str(), "tool_call_id" | "name") && !value.is_null());
+    Ok(Message {
+        role: Role::Tool,
+        parts,
+        extra: object(fields),
+    })
+}
+
+/// A line of AIPerf's with all turns of a conversation.
+fn aiperf(mut fields: Fields) -> Result<Conversation, String> {
+    let name = named(&fields, "session_id");
+    let turns = list(&mut fields, "turns")?.unwrap_or_default();
+    if turns.len() > MOST_TURNS {
+        return Err(format!(
+            "the conversation has more than {MOST_TURNS} turns: cut it into several"
+        ));
+    }
+    let mut group = Group::default();
+    group.take_parameters(&mut fields)?;
+    for (index, turn) in turns.into_iter().enumerate() {
+        let Value::Object(turn) = turn else {
+            return Err(format!("`turns[{index}]`: expected an object"));
+        };
+        aiperf_row(&mut group, turn).map_err(|what| format!("`turns[{index}]`: {what}"))?;
+    }
+    Ok(Conversation {
+        name,
+        ..group.finish()
+    })
+}
+
+/// A turn of AIPerf's: what is new in it.
+fn aiperf_row(group: &mut Group, mut fields: Fields) -> Result<(), String> {
+    if let Some(milliseconds) = number(&mut fields, "delay")? {
+        group
+            .splitter
+            .wait(nanoseconds("delay", milliseconds / 1e3)?);
+    }
+    if let Some(milliseconds) = number(&mut fields, "timestamp")?
+        && group.splitter.is_empty()
+    {
+        if !(0.0..1e16).contains(&milliseconds) {
+            return Err(format!(
+                "`timestamp` is {milliseconds}; expected milliseconds, 0 or more"
+            ));
+        }
+        // Kept exact to the microsecond, also in milliseconds since 1970.
+        group.arrival = Some((milliseconds * 1e3).round() as u64 * 1000);
+    }
+    group.take_parameters(&mut fields)?;
+    if let Some(said) = list(&mut fields, "messages")? {
+        for message in messages::messages(said)? {
+            group.splitter.push(message);
+        }
+    } else {
+        group.splitter.push(aiperf_message(&mut fields)?);
+    }
+    group.splitter.ask();
+    let mut limit = None;
+    for key in ["max_tokens", "output_length"] {
+        let Some(tokens) = number(&mut fields, key)? else {
+            continue;
+        };
+        if !(1.0..=f64::from(u32::MAX)).contains(&tokens) {
+            return Err(format!("`{key}` is {tokens}; expected at least 1"));
+        }
+        limit = Some(tokens as u32);
+    }
+    group.splitter.limit(limit);
+    Ok(())
+}
+
+/// The message of a turn that has texts and pictures of its own.
+fn aiperf_message(fields: &mut Fields) -> Result<Message, String> {
+    let author = match text(fields, "role")? {
+        Some(name) => role(&name)?,
+        None => Role::User,
+    };
+    let mut parts = Vec::new();
+    for key in ["text", "text_input"] {
+        parts.extend(text(fields, key)?.map(Part::Text));
+    }
+    for each in list(fields, "texts")?.unwrap_or_default() {
+        match each {
+            Value::String(text) => parts.push(Part::Text(text)),
+            Value::Object(mut named) => {
+                for content in list(&mut named, "contents")?.unwrap_or_default() {
+                    let Value::String(text) = content else {
+                        return Err("`texts`: expected texts in `contents`".to_owned());
+                    };
+                    parts.push(Part::Text(text));
+                }
+            }
+            _ => return Err("`texts`: expected texts".to_owned()),
+        }
+    }
+    let mut pictures = list(fields, "images")?.unwrap_or_default();
+    pictures.extend(fields.remove("image").filter(|image| !image.is_null()));
+    for each in pictures {
+        let Value::String(url) = each else {
+            return Err("`images`: expected data URLs".to_owned());
+        };
+        parts.push(picture(&url).map_err(|what| format!("`images`: {what}"))?);
+    }
+    if parts.is_empty() {
+        return Err(if fields.contains_key("input_length") {
+            "`input_length` without a text is a row of a trace: use the trace dataset".to_owned()
+        } else {
+            "expected `text`, `texts` or `messages`".to_owned()
+        });
+    }
+    Ok(Message {
+        role: author,
+        parts,
+        extra: None,
+    })
+}

@@ -1,0 +1,270 @@
+//! From conversations to samples: which turns are within the bounds, how long their answers are to be, and when they
+//! are due.
+
+use std::rc::Rc;
+
+use dialogue::draw::generator;
+use dialogue::messages::count;
+use dialogue::setting::{Setting, wait};
+use dialogue::turns::Turn;
+use dialogue::{FILE, MOST_TURNS};
+use runner_plugin::lengths::{Distribution, Lengths};
+use runner_plugin::report::Remarks;
+use runner_plugin::{Error, Prompt, Sample, Tokenizer};
+
+use crate::config::{Config, Format, Length, Outside, Think};
+use crate::source::Conversation;
+
+/// What the generator of a session draws.
+const OUTPUTS: u64 = 2;
+const WAITS: u64 = 1;
+
+/// Makes samples.
+pub(crate) struct Plan {
+    tokenizer: Rc<dyn Tokenizer>,
+    seed: u64,
+    least_turns: usize,
+    most_turns: usize,
+    bounds: Bounds,
+    outside: Outside,
+    outputs: Outputs,
+    think: Waits,
+}
+
+/// Numbers of tokens that a turn must keep to.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    input: (u32, u32),
+    output: (u32, u32),
+    context: u64,
+}
+
+enum Outputs {
+    Recorded,
+    Run,
+    Drawn(Lengths),
+}
+
+enum Waits {
+    Recorded,
+    None,
+    Drawn(Distribution),
+}
+
+/// The tokens of a turn, where they are known.
+#[derive(Clone, Copy, Debug)]
+struct Tokens {
+    input: Option<u32>,
+    output: Option<u32>,
+}
+
+impl Plan {
+    /// Plans as the configuration says for a format.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] if a number of it is out of range.
+    pub(crate) fn new(
+        config: &Config,
+        format: Format,
+        seed: u64,
+        tokenizer: Rc<dyn Tokenizer>,
+    ) -> Result<Self, Error> {
+        let sharegpt = format == Format::Sharegpt;
+        let bound = |given: Option<u32>, usual: u32, otherwise: u32| {
+            given.unwrap_or(if sharegpt { usual } else { otherwise })
+        };
+        let outputs = match (&config.output_len, format) {
+            // These are drawn with the conversation.
+            (_, Format::Synthetic) | (None | Some(Setting::Word(Length::Recorded)), _) => {
+                Outputs::Recorded
+            }
+            (Some(Setting::Word(Length::Run)), _) => Outputs::Run,
+            (Some(Setting::Drawn(distribution)), _) => {
+                Outputs::Drawn(distribution.lengths("output-len", 1..=1 << 20)?)
+            }
+        };
+        let think = match (&config.think_time, format) {
+            (_, Format::Synthetic) | (None | Some(Setting::Word(Think::Recorded)), _) => {
+                Waits::Recorded
+            }
+            (Some(Setting::Word(Think::None)), _) => Waits::None,
+            (Some(Setting::Drawn(distribution)), _) => Waits::Drawn(distribution.clone()),
+        };
+        Ok(Self {
+            tokenizer,
+            seed,
+            least_turns: config.min_turns as usize,
+            most_turns: config.max_turns.map_or(MOST_TURNS, |turns| turns as usize),
+            bounds: Bounds {
+                input: (
+                    bound(config.min_input_tokens, 4, 0),
+                    bound(config.max_input_tokens, 1024, u32::MAX),
+                ),
+                output: (
+                    bound(config.min_output_tokens, 4, 0),
+                    config.max_output_tokens.unwrap_or(u32::MAX),
+                ),
+                context: config.max_context_tokens.map_or(u64::MAX, u64::from),
+            },
+            outside: config.outside,
+            outputs,
+            think,
+        })
+    }
+
+    /// The samples of a conversation, the root first; `None` if it is dropped, which is then counted in `remarks`.
+    /// `number` is that of the conversation among all of the run.
+    pub(crate) fn samples(
+        &self,
+        session: &str,
+        number: u64,
+        conversation: Conversation,
+        remarks: &mut Remarks,
+    ) -> Option<Vec<Sample>> {
+        let place = || format!("{session} ({})", conversation.place);
+        if let Some(fault) = conversation.fault {
+            remarks.dropped(fault, place);
+            return None;
+        }
+        let mut turns = conversation.turns;
+        if turns.is_empty() {
+            remarks.dropped("nothing that the model could answer", place);
+            return None;
+        }
+        let recorded = turns.len();
+        turns.truncate(self.most_turns);
+        let tokens = self.count(&turns);
+        let fitting = if conversation.exempt {
+            None
+        } else {
+            self.fitting(&tokens)
+        };
+        if let Some((kept, reason)) = fitting {
+            if self.outside == Outside::Drop || kept == 0 {
+                remarks.dropped(reason, place);
+                return None;
+            }
+            turns.truncate(kept);
+        }
+        if turns.len() < self.least_turns && !conversation.exempt {
+            remarks.dropped(&format!("fewer than {} turns", self.least_turns), place);
+            return None;
+        }
+        match fitting {
+            Some((_, reason)) => remarks.truncated(reason, place),
+            None if turns.len() < recorded => {
+                remarks.truncated(&format!("more than {} turns", self.most_turns), place);
+            }
+            None => {}
+        }
+        let mut waits = generator(self.seed, number, WAITS);
+        let mut outputs = generator(self.seed, number, OUTPUTS);
+        let mut samples: Vec<Sample> = Vec::with_capacity(turns.len());
+        for (index, (turn, tokens)) in turns.into_iter().zip(tokens).enumerate() {
+            let delay = match &self.think {
+                Waits::Recorded => turn.delay,
+                Waits::None => 0,
+                Waits::Drawn(distribution) => wait(distribution, &mut waits),
+            };
+            let output = match &self.outputs {
+                Outputs::Recorded => turn.output_tokens.or(tokens.output),
+                Outputs::Run => None,
+                Outputs::Drawn(lengths) => Some(lengths.draw(&mut outputs)),
+            };
+            let id = format!("{session}/{index}");
+            let begun = match samples.last() {
+                None => Sample::new(id, Prompt::Messages(turn.messages)),
+                Some(parent) => Sample::following(id, &parent.id, delay, turn.messages),
+            };
+            samples.push(Sample {
+                recorded_answer: turn.answer,
+                input_tokens: tokens.input,
+                output_tokens: output,
+                turn: Some(runner_plugin::Turn {
+                    session: session.to_owned(),
+                    index: index as u32,
+                }),
+                class: conversation.class.clone(),
+                parameters: conversation.parameters.clone(),
+                ..begun
+            });
+        }
+        Some(samples)
+    }
+
+    /// Tokens of each turn: of its new messages, the first with those that the model adds around a text; and of its
+    /// recorded answer, if there is one and it has any.
+    fn count(&self, turns: &[Turn]) -> Vec<Tokens> {
+        let groups: Vec<_> = turns
+            .iter()
+            .flat_map(|turn| [&turn.messages[..], turn.answer.as_slice()])
+            .collect();
+        let counted = count(&*self.tokenizer, &groups);
+        let added = self.tokenizer.describe().added_tokens;
+        let pairs = counted.chunks_exact(2).enumerate();
+        pairs
+            .map(|(index, pair)| Tokens {
+                input: pair[0].map(|tokens| if index == 0 { tokens + added } else { tokens }),
+                output: pair[1].filter(|tokens| *tokens > 0),
+            })
+            .collect()
+    }
+
+    /// How many turns from the first on are within the bounds, if not all are, and what the next one is outside of.
+    fn fitting(&self, tokens: &[Tokens]) -> Option<(usize, &'static str)> {
+        let within = |tokens: Option<u32>, bounds: (u32, u32)| {
+            tokens.map_or(Ok(()), |tokens| {
+                if tokens < bounds.0 {
+                    Err(true)
+                } else if tokens > bounds.1 {
+                    Err(false)
+                } else {
+                    Ok(())
+                }
+            })
+        };
+        let mut context = 0;
+        for (index, tokens) in tokens.iter().enumerate() {
+            context += u64::from(tokens.input.unwrap_or(0)) + u64::from(tokens.output.unwrap_or(0));
+            let reason = if let Err(short) = within(tokens.input, self.bounds.input) {
+                if short {
+                    "a turn with fewer tokens than `min-input-tokens`"
+                } else {
+                    "a turn with more tokens than `max-input-tokens`"
+                }
+            } else if let Err(short) = within(tokens.output, self.bounds.output) {
+                if short {
+                    "an answer with fewer tokens than `min-output-tokens`"
+                } else {
+                    "an answer with more tokens than `max-output-tokens`"
+                }
+            } else if context > self.bounds.context {
+                "a conversation with more tokens than `max-context-tokens`"
+            } else {
+                continue;
+            };
+            return Some((index, reason));
+        }
+        None
+    }
+}
+
+/// The error if nothing can be measured, of so many conversations that were read and so many that were spare.
+pub(crate) fn nothing(read: u64, spares: u64, remarks: &Remarks) -> Error {
+    let reasons: Vec<String> = remarks
+        .list()
+        .into_iter()
+        .map(|remark| format!("{}: {}", remark.reason, remark.count))
+        .collect();
+    Error::InvalidInput(match (read, spares) {
+        (0, 0) => format!("the file `{FILE}` has no conversation of two messages or more"),
+        (0, _) => format!(
+            "all {spares} conversations of the file `{FILE}` were used for warmup: warm up with fewer requests, or use \
+             a larger file"
+        ),
+        _ => format!(
+            "none of {read} conversations can be used ({}): change the bounds, or use another file",
+            reasons.join("; ")
+        ),
+    })
+}

@@ -1,0 +1,113 @@
+//! Where conversations come from, and how a file's format is recognised.
+
+use dialogue::FILE;
+use dialogue::messages::shortened;
+use dialogue::rows::{Rows, parse, wrong};
+use dialogue::turns::Turn;
+use runner_plugin::{Error, Files};
+use serde_json::{Map, Value};
+
+use crate::config::{Format, invalid};
+
+/// A conversation as recorded or drawn.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Conversation {
+    /// Its name, if it has one of its own.
+    pub(crate) name: Option<String>,
+    /// Where it is from: `line 3`.
+    pub(crate) place: String,
+    /// Its kind.
+    pub(crate) class: Option<String>,
+    /// Fields for each of its requests, a JSON object.
+    pub(crate) parameters: Option<String>,
+    /// When it arrives, in nanoseconds from some beginning.
+    pub(crate) arrival: Option<u64>,
+    pub(crate) turns: Vec<Turn>,
+    /// Whether the bounds do not matter.
+    pub(crate) exempt: bool,
+    /// Why it cannot be used.
+    pub(crate) fault: Option<&'static str>,
+}
+
+/// A source of conversations.
+pub(crate) trait Source {
+    /// The next conversation to measure; `None` at the end.
+    fn next(&mut self) -> Result<Option<Conversation>, Error>;
+
+    /// A conversation that [`next`](Self::next) does not return.
+    fn spare(&mut self) -> Result<Option<Conversation>, Error>;
+
+    /// Begins again, without those that were [spare](Self::spare).
+    fn rewind(&mut self) -> Result<(), Error>;
+}
+
+/// The format of the file `data`, by its first line, and whether it has one conversation or message a line.
+///
+/// # Errors
+/// [`Error::InvalidInput`] if the file is of none, with what was expected.
+pub(crate) fn recognise(
+    files: &dyn Files,
+    format: Option<Format>,
+) -> Result<(Format, bool), Error> {
+    let Some(file) = files.open(FILE) else {
+        return match format {
+            None | Some(Format::Synthetic) => Ok((Format::Synthetic, false)),
+            Some(_) => Err(invalid(format!(
+                "no conversation file: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under [dataset.files], or \
+                 `format = \"synthetic\"`"
+            ))),
+        };
+    };
+    if format == Some(Format::Synthetic) {
+        return Err(invalid(format!(
+            "`format = \"synthetic\"` reads no file: leave `{FILE}` out, or name it `text` for conversations of its \
+             words"
+        )));
+    }
+    let beginning = file.read(0, 4096).map_err(Error::InvalidInput)?;
+    let array = beginning.trim_ascii_start().first() == Some(&b'[');
+    if let Some(format) = format {
+        if array && format != Format::Sharegpt {
+            return Err(Error::InvalidInput(format!(
+                "the file `{FILE}` is one JSON array; this format has an object a line: convert it, such as with \
+                 `jq -c '.[]'`"
+            )));
+        }
+        return Ok((format, !array));
+    }
+    if array {
+        return Ok((Format::Sharegpt, false));
+    }
+    let Some((number, line)) = Rows::open(files)
+        .and_then(|mut rows| rows.line().transpose())
+        .transpose()?
+    else {
+        return Err(Error::InvalidInput(format!("the file `{FILE}` is empty")));
+    };
+    let fields: Map<String, Value> = parse(&line).map_err(|what| wrong(number, &what))?;
+    let has = |key: &str| fields.contains_key(key);
+    let format = if has("conversations") || has("conversation") {
+        Format::Sharegpt
+    } else if has("conversation_id") && has("role") {
+        Format::Mlperf
+    } else if has("turns") || has("session_id") {
+        Format::Aiperf
+    } else if has("messages") {
+        Format::Messages
+    } else {
+        let keys: Vec<String> = fields.keys().take(6).map(|key| shortened(key)).collect();
+        return Err(wrong(
+            number,
+            &format!(
+                "expected a line with `messages`, with `session_id` and `turns`, with `conversation_id` and `role`, or \
+                 with `conversations`; found {}",
+                if keys.is_empty() {
+                    "no key".to_owned()
+                } else {
+                    format!("`{}`", keys.join("`, `"))
+                }
+            ),
+        ));
+    };
+    Ok((format, true))
+}

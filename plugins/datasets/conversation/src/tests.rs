@@ -1,0 +1,408 @@
+//! What each format becomes, and what is left out and said about it.
+
+mod mistakes;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use runner_plugin::{Dataset, Error, Inputs, Message, Part, Prompt, Sample, Tokenizer, Treatment};
+use runner_plugin_testing::files::Named;
+use runner_plugin_testing::tokenizer::{Pairs, StandIn};
+
+use super::Conversations;
+
+fn case(name: &str) -> Named {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"));
+    let file = match name {
+        "sharegpt" => "conversations.json",
+        _ => "conversations.jsonl",
+    };
+    Named::default().with_path("data", folder.join(name).join(file))
+}
+
+fn open(
+    config: &str,
+    seed: u64,
+    files: Named,
+    tokenizer: impl Tokenizer + 'static,
+) -> Result<Conversations, Error> {
+    let inputs = Inputs {
+        files: Box::new(files),
+        tokenizer: Box::new(tokenizer),
+    };
+    Conversations::open(runner_plugin::parse(config)?, seed, None.into(), inputs)
+}
+
+fn all(dataset: &mut Conversations, most: usize, limit: u32) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    while samples.len() < most {
+        let more = dataset.next(limit).expect("samples");
+        if more.is_empty() {
+            break;
+        }
+        samples.extend(more);
+    }
+    samples.truncate(most);
+    samples
+}
+
+fn said(message: &Message) -> String {
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text(text) => text.clone(),
+        Part::Image(media) => format!("[{}]", media.media_type),
+        other => format!("{other:?}"),
+    });
+    let extra = message.extra.as_deref().unwrap_or_default();
+    let role = format!("{:?}", message.role);
+    format!(
+        "{}: {}{extra}",
+        role.trim_start_matches("Role::"),
+        parts.collect::<Vec<_>>().join(" + ")
+    )
+}
+
+/// A sample in a line: what must come first, what is said, the recorded answer, and tokens in and out.
+fn shown(sample: &Sample) -> String {
+    let (parent, messages) = match &sample.prompt {
+        Prompt::Messages(messages) => (String::new(), messages),
+        Prompt::Continuation(next) => (format!(" < {}", next.parent), &next.messages),
+        other => panic!("expected messages, got {}", other.kind()),
+    };
+    let after = sample.after.iter().map(|after| {
+        assert_eq!(parent, format!(" < {}", after.sample));
+        format!(" +{}ms", after.delay / 1_000_000)
+    });
+    let after: String = after.collect();
+    let messages: Vec<String> = messages.iter().map(said).collect();
+    let answer = sample.recorded_answer.as_ref().map(said);
+    let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
+    format!(
+        "{}{parent}{after} | {} | {} | {}>{}",
+        sample.id,
+        messages.join(" | "),
+        answer.unwrap_or_default(),
+        count(sample.input_tokens),
+        count(sample.output_tokens)
+    )
+}
+
+fn shows(config: &str, files: Named, expected: &[&str]) {
+    for limit in [1, 2, 100] {
+        let mut dataset = open(config, 42, files.clone(), Pairs).expect("a dataset");
+        let samples: Vec<String> = all(&mut dataset, 100, limit).iter().map(shown).collect();
+        assert_eq!(samples, expected, "{config}, {limit} at a time");
+    }
+}
+
+#[test]
+fn sharegpt_gives_all_turns_in_the_order_of_python() {
+    // random.seed(42); x = list(range(7)); random.shuffle(x) gives 1, 3, 4, 2, 6, 0, 5.
+    shows(
+        "{}",
+        case("sharegpt"),
+        &[
+            "conversation-000002/0 | User: Write a haiku about the sea. | Assistant: Waves fold into foam,\nthe tide forgets its own name,\nsalt on every stone. | 15>37",
+            "conversation-000003/0 | Assistant: Continue? | User: Yes, tell me how the story ended. | Assistant: They lived happily ever after. | 23>15",
+            "conversation-000004/0 | System: Answer in one sentence. | User: Why is the sky blue, please? | Assistant: Air scatters blue light more than red light. | 27>22",
+            "conversation-000004/1 < conversation-000004/0 +0ms | User: And at dusk? | Assistant: The light travels further, so that only the red is left. | 6>28",
+            "conversation-000005/0 | User: How many legs has a spider? | Assistant: A spider has eight legs. | 15>12",
+            "conversation-000006/0 | User: What is the tallest mountain on earth? | Assistant: Mount Everest, at 8,849 metres above sea level. | 20>24",
+            "conversation-000006/1 < conversation-000006/0 +0ms | User: And the second one? | Assistant: K2, at 8,611 metres above sea level. | 10>18",
+            "conversation-000006/2 < conversation-000006/1 +0ms | User: Thanks, that is all. | Assistant: You are welcome! | 10>8",
+        ],
+    );
+    let mut dataset = open("{}", 42, case("sharegpt"), Pairs).expect("a dataset");
+    all(&mut dataset, 100, 9);
+    let remarks: Vec<_> = dataset
+        .remarks()
+        .into_iter()
+        .map(|remark| (remark.what, remark.reason, remark.count, remark.first))
+        .collect();
+    let short = "a turn with fewer tokens than `min-input-tokens`";
+    let expected = [
+        (
+            Treatment::Dropped,
+            short,
+            "conversation-000001 (the conversation at byte 518)",
+        ),
+        (
+            Treatment::Truncated,
+            short,
+            "conversation-000002 (the conversation at byte 1108)",
+        ),
+        (
+            Treatment::Dropped,
+            "a speaker who is neither the user, the model, the system nor a tool",
+            "conversation-000007 (the conversation at byte 1713)",
+        ),
+    ]
+    .map(|(what, reason, first)| (what, reason.to_owned(), 1, Some(first.to_owned())));
+    assert_eq!(remarks, expected);
+}
+
+#[test]
+fn bounds_drop_and_truncate() {
+    let outline = |config: &str| {
+        let mut dataset = open(config, 42, case("sharegpt-lines"), Pairs).expect("a dataset");
+        let ids: Vec<String> = all(&mut dataset, 100, 9)
+            .iter()
+            .map(|sample| {
+                sample
+                    .id
+                    .trim_start_matches("conversation-00000")
+                    .to_owned()
+            })
+            .collect();
+        ids.join(" ")
+    };
+    assert_eq!(outline("{}"), "1/0 1/1 1/2 3/0 3/1 4/0");
+    assert_eq!(
+        outline(r#"{"min-input-tokens": 1}"#),
+        "1/0 1/1 1/2 2/0 3/0 3/1 4/0 4/1"
+    );
+    assert_eq!(
+        outline(r#"{"min-turns": 2, "max-turns": 2}"#),
+        "1/0 1/1 3/0 3/1"
+    );
+    assert_eq!(outline(r#"{"outside": "drop"}"#), "1/0 1/1 1/2 3/0 3/1");
+    assert_eq!(outline(r#"{"max-context-tokens": 60}"#), "1/0 3/0 4/0");
+    assert_eq!(outline(r#"{"max-output-tokens": 24}"#), "1/0 1/1 1/2 3/0");
+}
+
+#[test]
+fn messages_keep_tool_calls_tools_and_pictures() {
+    shows(
+        "{}",
+        case("messages"),
+        &[
+            "files/0 | System: You are an assistant. | User: Which files are here? | Assistant: {\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"ls\",\"arguments\":\"{\\\"path\\\": \\\".\\\"}\"}}]} | 23>8",
+            "files/1 < files/0 +0ms | Tool: a.txt b.txt{\"tool_call_id\":\"c1\"} | Assistant: There are two files: a.txt and b.txt. | 6>19",
+            "files/2 < files/1 +0ms | User: Delete the first one. |  | 11>?",
+            "conversation-000002/0 | User: What is this? + [image/png] | Assistant: A picture. | ?>5",
+            "conversation-000002/1 < conversation-000002/0 +0ms | User: Of what? |  | 4>?",
+        ],
+    );
+    let mut dataset = open("{}", 1, case("messages"), Pairs).expect("a dataset");
+    let samples = all(&mut dataset, 100, 2);
+    for (index, sample) in samples.iter().take(3).enumerate() {
+        let tools = sample.parameters.as_deref().unwrap_or_default();
+        assert!(
+            tools.starts_with(r#"{"tools":[{"type":"function""#),
+            "{tools}"
+        );
+        assert_eq!(sample.class.as_deref(), Some("tools"));
+        let turn = sample.turn.as_ref().expect("a turn");
+        assert_eq!((turn.session.as_str(), turn.index), ("files", index as u32));
+    }
+    assert_eq!(samples[3].parameters, None);
+    let remarks = dataset.remarks();
+    assert_eq!(remarks.len(), 1);
+    assert_eq!(
+        remarks[0].first.as_deref(),
+        Some("conversation-000003 (line 3)")
+    );
+}
+
+#[test]
+fn mlperf_rows_make_a_conversation() {
+    shows(
+        "{}",
+        case("mlperf"),
+        &[
+            "c1/0 | System: You fix bugs. | User: Fix the test. | Assistant: {\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}},{\"id\":\"c2\",\"type\":\"function\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}}],\"reasoning_content\":\"I look first.\"} | 15>11",
+            "c1/1 < c1/0 +1200ms | Tool: test.py{\"tool_call_id\":\"c1\"} | Tool: main.py{\"tool_call_id\":\"c2\"} | Assistant: The test is fixed. | 8>9",
+            "c2/0 | User: Thank you. | Assistant: You are welcome. | 6>8",
+        ],
+    );
+}
+
+#[test]
+fn aiperf_conversations_have_delays_in_milliseconds() {
+    shows(
+        "{}",
+        case("aiperf"),
+        &[
+            "a/0 | User: Tell me a joke. |  | 9>?",
+            "a/1 < a/0 +1500ms | User: Another one. |  | 6>12",
+            "a/2 < a/1 +250ms | User: A last one. |  | 6>?",
+            "conversation-000002/0 | User: One. + Two. |  | 5>?",
+        ],
+    );
+    shows(
+        r#"{"think-time": "none", "output-len": "run"}"#,
+        case("aiperf-rows"),
+        &[
+            "a/0 | User: Tell me a joke. |  | 9>?",
+            "a/1 < a/0 +0ms | User: Another one. |  | 6>?",
+            "b/0 | System: Be brief. | User: Hello. |  | 9>?",
+        ],
+    );
+    shows(
+        "{}",
+        case("aiperf-rows"),
+        &[
+            "a/0 | User: Tell me a joke. |  | 9>20",
+            "a/1 < a/0 +1500ms | User: Another one. |  | 6>10",
+            "b/0 | System: Be brief. | User: Hello. |  | 9>5",
+        ],
+    );
+}
+
+#[test]
+fn what_is_drawn_replaces_what_is_recorded() {
+    let config =
+        r#"{"think-time": 3, "output-len": {"distribution": "uniform", "min": 100, "max": 900}}"#;
+    let mut dataset = open(config, 5, case("aiperf"), Pairs).expect("a dataset");
+    let samples = all(&mut dataset, 100, 2);
+    let delays: Vec<u64> = samples
+        .iter()
+        .flat_map(|sample| &sample.after)
+        .map(|after| after.delay)
+        .collect();
+    assert_eq!(delays, [3_000_000_000; 2]);
+    let outputs: BTreeSet<_> = samples.iter().map(|sample| sample.output_tokens).collect();
+    assert_eq!(outputs.len(), 4);
+    assert!(
+        outputs
+            .iter()
+            .all(|tokens| tokens.is_some_and(|tokens| (100..=900).contains(&tokens)))
+    );
+}
+
+#[test]
+fn a_file_begins_again_with_new_ids_if_asked() {
+    let expected = [
+        "conversation-000001/0",
+        "conversation-000001/1",
+        "conversation-000001#2/0",
+        "conversation-000001#2/1",
+        "conversation-000001#3/0",
+    ];
+    let mut dataset = open(r#"{"repeat": true}"#, 1, case("repeat"), Pairs).expect("a dataset");
+    let spare = dataset.spare(1).expect("spare samples");
+    assert_eq!(said_first(&spare[0]), "User: One.");
+    assert_eq!(spare[0].turn, None);
+    let samples = all(&mut dataset, 5, 2);
+    let ids: Vec<&str> = samples.iter().map(|sample| sample.id.as_str()).collect();
+    assert_eq!(ids, expected);
+    assert!(
+        samples
+            .iter()
+            .all(|sample| said_first(sample) != "User: One.")
+    );
+    let remarks = dataset.remarks();
+    assert_eq!(
+        (remarks[0].what, remarks[0].count),
+        (Treatment::Repeated, 2)
+    );
+    // Otherwise the run ends with the file.
+    let mut dataset = open("{}", 1, case("repeat"), Pairs).expect("a dataset");
+    assert_eq!(all(&mut dataset, 100, 2).len(), 3);
+}
+
+fn said_first(sample: &Sample) -> String {
+    match &sample.prompt {
+        Prompt::Messages(messages) => said(&messages[0]),
+        Prompt::Continuation(next) => said(&next.messages[0]),
+        other => panic!("expected messages, got {}", other.kind()),
+    }
+}
+
+const DRAWN: &str = r#"{"turns": {"distribution": "uniform", "min": 1, "max": 5}, "first-input-len": 30,
+    "input-len": {"distribution": "uniform", "min": 4, "max": 20},
+    "output-len": {"distribution": "uniform", "min": 1, "max": 9},
+    "think-time": {"distribution": "lognormal", "median": 2, "sigma": 1}, "system-len": 12, "system-groups": 3}"#;
+
+#[test]
+fn synthetic_conversations_have_the_lengths_that_were_asked_for() {
+    let mut dataset = open(DRAWN, 3, Named::default(), Pairs).expect("a dataset");
+    let samples = all(&mut dataset, 400, 50);
+    let (mut roots, mut systems, mut sizes) = (0, BTreeSet::new(), BTreeSet::new());
+    for sample in &samples {
+        let tokens = sample.input_tokens.expect("a count");
+        let turn = sample.turn.as_ref().expect("a turn");
+        sizes.insert(turn.index);
+        match &sample.prompt {
+            Prompt::Messages(messages) => {
+                roots += 1;
+                assert!(sample.after.is_empty() && messages.len() == 2);
+                systems.insert(said(&messages[0]));
+                // The two texts, and the token that the model puts before them.
+                assert_eq!(tokens, 30 + 12 + 1, "{}", shown(sample));
+            }
+            _ => assert!((4..=20).contains(&tokens), "{}", shown(sample)),
+        }
+        let answer = sample
+            .recorded_answer
+            .as_ref()
+            .map(said)
+            .expect("an answer");
+        let answer = answer.trim_start_matches("Assistant: ").to_owned();
+        assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
+    }
+    assert!(roots > 80, "{roots}");
+    assert_eq!(systems.len(), 3);
+    assert_eq!(sizes, (0..5).collect());
+}
+
+#[test]
+fn a_synthetic_conversation_depends_on_the_seed_and_its_number_alone() {
+    for (files, config) in [(Named::default(), DRAWN), (Named::default(), "{}")] {
+        let sequence = |limit| {
+            let mut dataset = open(config, 9, files.clone(), StandIn).expect("a dataset");
+            all(&mut dataset, 60, limit)
+        };
+        let whole = sequence(100);
+        assert_eq!(sequence(1), whole);
+        assert_eq!(sequence(7), whole);
+        let mut other = open(config, 10, files, StandIn).expect("a dataset");
+        assert!(all(&mut other, 60, 9) != whole);
+    }
+}
+
+#[test]
+fn spare_samples_leave_those_that_are_measured_as_they_are() {
+    for (config, files) in [
+        (DRAWN, Named::default()),
+        (r#"{"turns": 2, "input-len": 1}"#, Named::default()),
+        (r#"{"min-input-tokens": 1}"#, case("sharegpt")),
+    ] {
+        let mut plain = open(config, 42, files.clone(), Pairs).expect("a dataset");
+        let plain = all(&mut plain, 40, 16);
+        let mut dataset = open(config, 42, files, Pairs).expect("a dataset");
+        let spare = dataset.spare(2).expect("spare samples");
+        assert!(!spare.is_empty(), "{config}");
+        let samples = all(&mut dataset, 40, 16);
+        assert_eq!(samples[..], plain[..samples.len()], "{config}");
+        for each in &spare {
+            assert!(each.after.is_empty() && each.turn.is_none());
+            assert!(samples.iter().all(|sample| sample.prompt != each.prompt));
+        }
+    }
+}
+
+#[test]
+fn timestamps_of_first_turns_become_arrivals() {
+    let rows = [(5000.0, 0), (5250.5, 1), (4000.0, 2), (7000.0, 3)].map(|(at, number)| {
+        format!(
+            r#"{{"session_id": "s{number}", "turns": [{{"text": "a", "timestamp": {at}}}, {{"text": "b"}}]}}"#
+        )
+    });
+    let files = Named::default().with_bytes("data", rows.join("\n"));
+    let mut dataset = open(r#"{"repeat": true}"#, 1, files, Pairs).expect("a dataset");
+    let arrivals: Vec<_> = all(&mut dataset, 12, 5)
+        .iter()
+        .filter_map(|sample| sample.arrival)
+        .map(|nanoseconds| nanoseconds / 1000)
+        .collect();
+    assert_eq!(
+        arrivals,
+        [0, 250_500, 250_500, 2_000_000, 2_000_000, 2_250_500]
+    );
+    let remarks = dataset.remarks();
+    assert_eq!(remarks[0].what, Treatment::Repaired);
+    assert_eq!(
+        (remarks[0].count, remarks[0].first.as_deref()),
+        (1, Some("s2"))
+    );
+}

@@ -1,0 +1,213 @@
+//! The columns of a row: which has what, by the names that were configured or by usual ones, and the values in them.
+
+use serde_json::Value;
+
+use crate::config::{Columns, Config};
+use crate::source::Row;
+
+/// Usual names of columns.
+pub const PROMPT: &[&str] = &[
+    "prompt",
+    "instruction",
+    "question",
+    "input",
+    "context",
+    "text",
+    "query",
+    "turn",
+];
+pub const MESSAGES: &[&str] = &["messages", "conversations", "conversation", "turns"];
+pub const SYSTEM: &[&str] = &["system", "system_prompt"];
+pub const REFERENCE: &[&str] = &["reference", "answer", "completion", "response", "output"];
+pub const OUTPUT_TOKENS: &[&str] = &[
+    "output_tokens",
+    "output_tokens_count",
+    "output_len",
+    "output_length",
+    "completion_tokens",
+    "completion_tokens_count",
+    "max_completion_tokens",
+    "max_tokens",
+];
+pub const CLASS: &[&str] = &["class", "category"];
+pub const ID: &[&str] = &["id", "question_id", "custom_id", "request_id"];
+pub const ADAPTER: &[&str] = &["adapter", "lora", "lora_name"];
+pub const IMAGES: &[&str] = &["images", "image", "image_files"];
+pub const AUDIO: &[&str] = &["audio"];
+pub const TOOLS: &[&str] = &["tools"];
+pub const PARAMETERS: &[&str] = &["parameters", "extra_body"];
+pub const ARRIVAL: &[&str] = &["arrival", "timestamp"];
+pub const SESSION: &[&str] = &["session", "session_id"];
+
+/// Fields of a recorded request that the runner sets itself.
+pub const OWN: &[&str] = &[
+    "model",
+    "messages",
+    "prompt",
+    "input",
+    "max_tokens",
+    "max_completion_tokens",
+    "stream",
+    "stream_options",
+];
+
+/// Fields of requests that a row with `messages` may have beside them.
+pub const PASSED: &[&str] = &[
+    "tool_choice",
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "stop",
+    "seed",
+    "response_format",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+    "reasoning_effort",
+    "chat_template_kwargs",
+];
+
+/// Whether the names of a first line look like columns' names.
+pub fn is_header(config: &Config, names: &[String]) -> bool {
+    let known = |name: &String| {
+        let name = name.as_str();
+        let of = &config.columns;
+        let configured = [&of.prompt, &of.messages, &of.reference, &of.images];
+        let configured = configured.iter().any(|own| own.as_deref() == Some(name));
+        let in_template = config.template.as_deref();
+        let in_template =
+            in_template.is_some_and(|template| template.contains(&format!("{{{name}}}")));
+        configured || in_template || PROMPT.contains(&name) || MESSAGES.contains(&name)
+    };
+    names.iter().any(known)
+}
+
+/// The class of a row; for rows that are chosen by it before they are read in full.
+pub fn class(columns: &Columns, row: &Row) -> Option<String> {
+    find(row, columns.class.as_deref(), CLASS).map(text)
+}
+
+/// Whether a row is of the classes that the user asks for.
+pub fn is_of(config: &Config, row: &Row) -> bool {
+    let classes = &config.classes;
+    classes.is_empty() || class(&config.columns, row).is_some_and(|class| classes.contains(&class))
+}
+
+/// The turns of a ShareGPT conversation, if a row has one.
+fn shared<'r>(columns: &Columns, row: &'r Row) -> Option<&'r Vec<Value>> {
+    const USUAL: &[&str] = &["conversations", "conversation"];
+    let named = columns.messages.as_deref();
+    if columns.prompt.is_some() || named.is_some_and(|name| !USUAL.contains(&name)) {
+        return None;
+    }
+    if named.is_none() && row.contains_key("messages") {
+        return None;
+    }
+    find(row, named, USUAL)?.as_array()
+}
+
+/// Whether a row is a ShareGPT conversation.
+pub fn is_pair(columns: &Columns, row: &Row) -> bool {
+    shared(columns, row).is_some()
+}
+
+/// Whether a row is a ShareGPT conversation of fewer than two turns, which no client takes.
+pub fn is_short_pair(columns: &Columns, row: &Row) -> bool {
+    shared(columns, row).is_some_and(|turns| turns.len() < 2)
+}
+
+/// A column by its configured or by a usual name, unless it is empty.
+pub fn find<'r>(row: &'r Row, configured: Option<&str>, usual: &[&str]) -> Option<&'r Value> {
+    let there = |value: &&Value| !value.is_null() && value.as_str() != Some("");
+    match configured {
+        Some(name) => path(row, name).filter(there),
+        None => usual.iter().filter_map(|name| row.get(*name)).find(there),
+    }
+}
+
+/// A column, or a field in one.
+pub fn path<'r>(row: &'r Row, name: &str) -> Option<&'r Value> {
+    if let Some(value) = row.get(name) {
+        return Some(value);
+    }
+    let (first, rest) = name.split_once('.')?;
+    rest.split('.')
+        .try_fold(row.get(first)?, |value, key| value.get(key))
+}
+
+/// A value as text.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A list or object, also as JSON in a text, as CSV files have it.
+pub fn structured(value: &Value) -> Value {
+    let parsed = value
+        .as_str()
+        .filter(|text| text.trim_start().starts_with(['[', '{']))
+        .and_then(|text| serde_json::from_str(text).ok());
+    parsed.unwrap_or_else(|| value.clone())
+}
+
+pub fn number(name: &str, value: &Value) -> Result<f64, String> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number
+        .filter(|number| number.is_finite())
+        .ok_or_else(|| format!("{name}: expected a number, found `{value}`"))
+}
+
+pub fn list(row: &Row) -> String {
+    let names: Vec<_> = row
+        .keys()
+        .take(20)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match names.len() {
+        0 => "it has none".to_owned(),
+        _ => format!("it has {}", names.join(", ")),
+    }
+}
+
+/// A template with a row's columns in it.
+pub fn filled(template: &str, row: &Row) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = template;
+    while let Some(at) = rest.find(['{', '}']) {
+        filled.push_str(&rest[..at]);
+        let mark = &rest[at..=at];
+        let after = &rest[at + 1..];
+        if after.starts_with(mark) {
+            filled.push_str(mark);
+            rest = &after[1..];
+        } else if let (true, Some((name, after))) = (mark == "{", after.split_once('}')) {
+            let value = path(row, name).ok_or_else(|| {
+                format!(
+                    "there is no column `{name}`, which `template` names; {}",
+                    list(row)
+                )
+            })?;
+            if !value.is_null() {
+                filled.push_str(&text(value));
+            }
+            rest = after;
+        } else {
+            return Err(format!(
+                "`template`: expected `{{column}}`, or `{mark}{mark}` for a brace"
+            ));
+        }
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}

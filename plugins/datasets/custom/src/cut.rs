@@ -1,0 +1,328 @@
+//! Cuts a stream of bytes into records: lines, paragraphs, records of a CSV file, items of a JSON array. It finds where
+//! they begin and end; what is in them is for others.
+
+use std::io::Read;
+
+/// Bytes to read at once where a file is read from its beginning to its end.
+pub const PIECE: usize = 1 << 20;
+
+/// The longest record, in bytes: one that is longer is a mistake, such as a quotation mark that is never closed.
+const LONGEST: usize = 64 << 20;
+
+/// What separates records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Lines; those that are blank do not count.
+    Lines,
+    /// Lines, except that one may end within quotation marks.
+    Quoted,
+    /// Blank lines.
+    Paragraphs,
+    /// Commas of the one array that the file is.
+    Items,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its number in the file, from 1, if the file was read from its beginning.
+    pub number: u64,
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Its bytes, without what separates it from the next one.
+    pub bytes: Vec<u8>,
+}
+
+/// The records of a stream.
+pub struct Records {
+    stream: Box<dyn Read>,
+    cut: Cut,
+    piece: usize,
+    /// Bytes that were read, and how many of them were consumed.
+    kept: Vec<u8>,
+    given: usize,
+    /// Where the bytes not consumed begin.
+    offset: u64,
+    number: u64,
+    stage: Stage,
+}
+
+/// Where in an array the stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Before its bracket.
+    Before,
+    /// Before an item.
+    Item,
+    /// After an item.
+    After,
+    /// After its end.
+    Closed,
+}
+
+/// What a search for the end of a record has seen.
+#[derive(Default)]
+struct Seen {
+    quoted: bool,
+    escaped: bool,
+    depth: u32,
+    /// The line so far has only white space.
+    blank: bool,
+    /// A line before it has more.
+    text: bool,
+}
+
+impl Records {
+    /// The records of a stream from its beginning; a byte order mark is skipped.
+    pub fn new(stream: Box<dyn Read>, cut: Cut) -> Self {
+        Self {
+            stream,
+            cut,
+            piece: PIECE,
+            kept: Vec::new(),
+            given: 0,
+            offset: 0,
+            number: 0,
+            stage: Stage::Before,
+        }
+    }
+
+    /// The records of a stream that begins with one that is `offset` bytes from the file's beginning. It reads little,
+    /// for few records.
+    pub fn from(stream: Box<dyn Read>, cut: Cut, offset: u64) -> Self {
+        Self {
+            piece: 16 << 10,
+            offset,
+            number: 1,
+            stage: Stage::Item,
+            ..Self::new(stream, cut)
+        }
+    }
+
+    /// How many records there were so far.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next record that is not blank; `None` at the end.
+    ///
+    /// # Errors
+    /// What is wrong: the stream cannot be read, is not an array, or has a record that is too long.
+    pub fn next(&mut self) -> Result<Option<Record>, String> {
+        if self.number == 0 && self.offset == 0 {
+            while self.rest().len() < 3 && self.more()? {}
+            if self.rest().starts_with(b"\xef\xbb\xbf") {
+                self.consume(3);
+            }
+        }
+        if self.cut == Cut::Items {
+            return self.item();
+        }
+        loop {
+            let Some((end, separator)) = self.end()? else {
+                return Ok(None);
+            };
+            let record = self.record(end);
+            self.consume(separator);
+            if !record.bytes.trim_ascii().is_empty() {
+                self.number += 1;
+                return Ok(Some(Record {
+                    number: self.number,
+                    ..record
+                }));
+            }
+        }
+    }
+
+    fn item(&mut self) -> Result<Option<Record>, String> {
+        if self.stage == Stage::Before {
+            self.expect(b'[', "the file is not an array: expected `[`")?;
+            self.stage = Stage::Item;
+            if self.peek()? == Some(b']') {
+                self.stage = Stage::Closed;
+            }
+        }
+        if self.stage == Stage::After {
+            match self.peek()? {
+                Some(b',') => self.consume(1),
+                Some(b']') => self.stage = Stage::Closed,
+                _ => return Err("expected `,` or `]` after the item before".to_owned()),
+            }
+        }
+        if self.stage == Stage::Closed {
+            return Ok(None);
+        }
+        self.peek()?;
+        let Some((end, _)) = self.end()? else {
+            return Err("the array has no end: expected `]`".to_owned());
+        };
+        self.stage = Stage::After;
+        self.number += 1;
+        Ok(Some(self.record(end)))
+    }
+
+    /// The bytes to `end`, consumed.
+    fn record(&mut self, end: usize) -> Record {
+        let record = Record {
+            number: self.number,
+            offset: self.offset,
+            bytes: self.rest()[..end].to_vec(),
+        };
+        self.consume(end);
+        record
+    }
+
+    /// Where the next record ends, and how many bytes separate it from the one after it; `None` if there is none.
+    fn end(&mut self) -> Result<Option<(usize, usize)>, String> {
+        let mut seen = Seen {
+            blank: true,
+            ..Seen::default()
+        };
+        let mut searched = 0;
+        loop {
+            let rest = self.rest();
+            if let Some(end) = seen.end(self.cut, &rest[searched..]) {
+                let separator = usize::from(self.cut != Cut::Items);
+                return Ok(Some((searched + end, separator)));
+            }
+            searched = rest.len();
+            if searched > LONGEST {
+                return Err(format!(
+                    "it is longer than {} MiB; look for a quotation mark or bracket that is not closed, or set `format`",
+                    LONGEST >> 20
+                ));
+            }
+            if !self.more()? {
+                let whole = searched > 0 && self.cut != Cut::Items;
+                return Ok(whole.then_some((searched, 0)));
+            }
+        }
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.kept[self.given..]
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.given += bytes;
+        self.offset += bytes as u64;
+    }
+
+    /// Peeks at the next byte that is not white space.
+    fn peek(&mut self) -> Result<Option<u8>, String> {
+        loop {
+            let rest = self.rest();
+            let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
+            let blank = blank.count();
+            let next = rest.get(blank).copied();
+            self.consume(blank);
+            if next.is_some() || !self.more()? {
+                return Ok(next);
+            }
+        }
+    }
+
+    fn expect(&mut self, byte: u8, otherwise: &str) -> Result<(), String> {
+        if self.peek()? != Some(byte) {
+            return Err(otherwise.to_owned());
+        }
+        self.consume(1);
+        Ok(())
+    }
+
+    /// Reads on; `false` at the end of the stream.
+    fn more(&mut self) -> Result<bool, String> {
+        self.kept.drain(..self.given);
+        self.given = 0;
+        let before = self.kept.len();
+        self.kept.resize(before + self.piece, 0);
+        let read = self.stream.read(&mut self.kept[before..]);
+        let read = read.map_err(|error| error.to_string());
+        self.kept
+            .truncate(before + read.as_ref().copied().unwrap_or(0));
+        // A long record is not worth many small steps.
+        self.piece = PIECE.min(self.piece * 2);
+        Ok(read? > 0)
+    }
+}
+
+impl Seen {
+    /// Where a record ends in the bytes that follow those seen before.
+    fn end(&mut self, cut: Cut, bytes: &[u8]) -> Option<usize> {
+        match cut {
+            Cut::Lines => memchr::memchr(b'\n', bytes),
+            Cut::Quoted => memchr::memchr2_iter(b'\n', b'"', bytes).find(|at| {
+                let quote = bytes[*at] == b'"';
+                self.quoted ^= quote;
+                !quote && !self.quoted
+            }),
+            Cut::Paragraphs => bytes.iter().position(|byte| {
+                if *byte != b'\n' {
+                    self.blank &= byte.is_ascii_whitespace();
+                    return false;
+                }
+                let end = self.blank && self.text;
+                self.text |= !self.blank;
+                self.blank = true;
+                end
+            }),
+            Cut::Items => bytes.iter().position(|byte| {
+                match byte {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' if self.quoted => self.escaped = true,
+                    b'"' => self.quoted = !self.quoted,
+                    _ if self.quoted => {}
+                    b'[' | b'{' => self.depth += 1,
+                    b',' | b']' if self.depth == 0 => return true,
+                    b']' | b'}' => self.depth = self.depth.saturating_sub(1),
+                    _ => {}
+                }
+                false
+            }),
+        }
+    }
+}
+
+/// The cells of a record of a CSV file, as RFC 4180 has them.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn cells(record: &[u8], separator: u8) -> Result<Vec<String>, String> {
+    let record = record.strip_suffix(b"\r").unwrap_or(record);
+    let mut cells = Vec::new();
+    let mut cell = Vec::new();
+    let mut quoted = false;
+    let mut at = 0;
+    while let Some(byte) = record.get(at) {
+        at += 1;
+        match byte {
+            b'"' if quoted && record.get(at) == Some(&b'"') => {
+                cell.push(b'"');
+                at += 1;
+            }
+            b'"' if quoted => {
+                quoted = false;
+                if record.get(at).is_some_and(|next| *next != separator) {
+                    return Err(format!(
+                        "column {}: expected a separator after the closing quotation mark",
+                        cells.len() + 1
+                    ));
+                }
+            }
+            b'"' if cell.is_empty() => quoted = true,
+            byte if *byte == separator && !quoted => cells.push(std::mem::take(&mut cell)),
+            byte => cell.push(*byte),
+        }
+    }
+    if quoted {
+        return Err(format!(
+            "column {}: a quotation mark is not closed",
+            cells.len() + 1
+        ));
+    }
+    cells.push(cell);
+    let text = |(at, cell): (usize, Vec<u8>)| {
+        String::from_utf8(cell).map_err(|_| format!("column {}: expected UTF-8", at + 1))
+    };
+    cells.into_iter().enumerate().map(text).collect()
+}

@@ -1,0 +1,135 @@
+//! How a file is compressed and what format it has, as its content tells: a plugin does not see the name of a file.
+
+use std::io::{self, BufReader, Read};
+use std::rc::Rc;
+
+use flate2::read::MultiGzDecoder;
+use runner_plugin::File;
+use serde_json::Value;
+
+use crate::config::Format;
+use crate::cut::{Cut, Records, cells};
+use crate::source::Row;
+use crate::zstd::Frames;
+
+/// Says whether a text looks like the names of columns.
+pub type IsHeader<'a> = &'a dyn Fn(&[String]) -> bool;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packed {
+    /// Not at all.
+    Not,
+    Gzip,
+    Zstd,
+}
+
+/// A file as a stream.
+pub struct Bytes {
+    pub file: Rc<dyn File>,
+    pub offset: u64,
+}
+
+impl Read for Bytes {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX).min(4 << 20);
+        let bytes = self
+            .file
+            .read(self.offset, length)
+            .map_err(io::Error::other)?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+}
+
+/// The content of a file, decompressed.
+pub fn stream(file: &Rc<dyn File>, packed: Packed) -> Box<dyn Read> {
+    let bytes = Bytes {
+        file: Rc::clone(file),
+        offset: 0,
+    };
+    match packed {
+        Packed::Not => Box::new(bytes),
+        Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
+            1 << 20,
+            bytes,
+        ))),
+        Packed::Zstd => Box::new(Frames::new(BufReader::with_capacity(1 << 20, bytes))),
+    }
+}
+
+impl Packed {
+    /// How a file that begins with these bytes is compressed.
+    pub fn told(start: &[u8]) -> Self {
+        match start {
+            [0x1f, 0x8b, ..] => Packed::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packed::Zstd,
+            _ => Packed::Not,
+        }
+    }
+}
+
+/// The format that follows from how a file begins.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn told(stream: Box<dyn Read>, is_header: IsHeader<'_>) -> Result<Format, String> {
+    let mut records = Records::new(stream, Cut::Lines);
+    let Some(first) = records.next()? else {
+        return Err("it is empty".to_owned());
+    };
+    let line = first.bytes.trim_ascii();
+    Ok(match line.first() {
+        Some(b'{') if object(line).is_ok() => Format::Jsonl,
+        Some(b'{') => {
+            return Err(
+                "it begins with `{`, but its first line is not an object; expected an object a line, or one array \
+                 of objects"
+                    .to_owned(),
+            );
+        }
+        // A list of messages a line, or an array over many lines.
+        Some(b'[') if object(line).is_ok() => match records.next()? {
+            None if serde_json::from_slice::<Vec<Value>>(line)
+                .is_ok_and(|items| !items.iter().all(|item| item.get("role").is_some())) =>
+            {
+                Format::Json
+            }
+            _ => Format::Jsonl,
+        },
+        Some(b'[') => Format::Json,
+        Some(b'"') if serde_json::from_slice::<String>(line).is_ok() => Format::Jsonl,
+        _ => [(b',', Format::Csv), (b'\t', Format::Tsv)]
+            .into_iter()
+            .find(|(separator, _)| {
+                cells(line, *separator).is_ok_and(|names| {
+                    let names: Vec<_> = names.iter().map(|name| name.trim().to_owned()).collect();
+                    is_header(&names)
+                })
+            })
+            .map_or(Format::Text, |(_, format)| format),
+    })
+}
+
+/// A row of JSON: an object, a text as a prompt, or a list as a conversation.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn object(text: &[u8]) -> Result<Row, String> {
+    let value = serde_json::from_slice(text).map_err(|error| {
+        let said = error.to_string();
+        let said = said
+            .rsplit_once(" at line ")
+            .map_or(&*said, |(said, _)| said);
+        format!("{said} (at byte {})", error.column())
+    })?;
+    match value {
+        Value::Object(row) => Ok(row),
+        Value::String(text) => Ok(Row::from_iter([("prompt".to_owned(), text.into())])),
+        Value::Array(items) if items.iter().all(Value::is_object) => {
+            Ok(Row::from_iter([("messages".to_owned(), items.into())]))
+        }
+        _ => Err("expected an object, a text, or a list of messages".to_owned()),
+    }
+}

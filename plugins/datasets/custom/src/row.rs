@@ -1,0 +1,431 @@
+//! From a row to what is asked, and in which form. `columns` finds the columns, `conversation` reads conversations.
+
+use runner_plugin::{Candidates, Message, Part, Prompt, Role};
+use serde_json::{Map, Value};
+
+use crate::arrivals::Time;
+use crate::columns::{
+    ADAPTER, ARRIVAL, AUDIO, ID, IMAGES, MESSAGES, OUTPUT_TOKENS, OWN, PARAMETERS, PASSED, PROMPT,
+    REFERENCE, SESSION, SYSTEM, TOOLS, class, filled, find, list, number, path, structured, text,
+};
+use crate::config::{Config, Form, Turns};
+use crate::conversation::{self, Origin, Turn};
+use crate::media::{Finder, Kind};
+use crate::source::Row;
+
+/// What a row asks.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Its name.
+    pub id: Option<String>,
+    /// The first prompt.
+    pub prompt: Prompt,
+    /// The answer to it on record.
+    pub answer: Option<Message>,
+    /// The turns that follow.
+    pub following: Vec<Turn>,
+    /// Whether it is a pair of ShareGPT, for which SGLang's bounds hold.
+    pub pair: bool,
+    /// Whether it is one session of turns.
+    pub session: bool,
+    /// The session that it names.
+    pub of_session: Option<String>,
+    /// What the last answer is compared with.
+    pub reference: Option<Value>,
+    pub output_tokens: Option<u32>,
+    pub class: Option<String>,
+    pub adapter: Option<String>,
+    pub tools: Option<Value>,
+    pub parameters: Map<String, Value>,
+    /// When it arrives.
+    pub arrival: Option<Time>,
+    /// Whether it is a recorded request, whose time is in seconds.
+    pub recorded: bool,
+}
+
+/// What a row asks, in one of the forms that a prompt has.
+enum Asked {
+    Prompt(Prompt),
+    Pair(String, String),
+    Turns(Origin, Vec<Turn>),
+}
+
+/// Reads rows.
+pub struct Reader {
+    pub config: Config,
+    pub finder: Finder,
+    /// Whether every row has every column, so that one that is missing is a mistake.
+    pub strict: bool,
+}
+
+impl Reader {
+    /// What a row asks.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn draft(&self, row: &Row) -> Result<Draft, String> {
+        let of = &self.config.columns;
+        self.check(row)?;
+        let body = match row.get("body").map(structured) {
+            Some(Value::Object(body)) if of.prompt.is_none() && of.messages.is_none() => Some(body),
+            _ => None,
+        };
+        let request = body.as_ref().unwrap_or(row);
+        let asked = self.asked(request, body.is_some().then_some(row))?;
+        let whole = |name: &str, value: &Value| {
+            let number = number(name, value)?;
+            if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
+                Ok(number as u32)
+            } else {
+                Err(format!("{name}: expected a whole number, found `{value}`"))
+            }
+        };
+        let output_tokens = find(row, of.output_tokens.as_deref(), OUTPUT_TOKENS)
+            .or_else(|| find(request, None, OUTPUT_TOKENS))
+            .map(|value| whole("the output tokens", value));
+        // vLLM's files have -1 where there is no limit.
+        let output_tokens = match find(row, of.output_tokens.as_deref(), OUTPUT_TOKENS) {
+            Some(value) if value.as_f64() == Some(-1.0) => None,
+            _ => output_tokens.transpose()?.filter(|tokens| *tokens > 0),
+        };
+        let reference = find(row, of.reference.as_deref(), REFERENCE);
+        let tools = find(request, of.tools.as_deref(), TOOLS).map(structured);
+        let arrival = find(row, of.arrival.as_deref(), ARRIVAL);
+        let mut draft = Draft {
+            id: find(row, of.id.as_deref(), ID).map(text),
+            prompt: Prompt::Text(String::new()),
+            answer: None,
+            following: Vec::new(),
+            pair: false,
+            session: false,
+            of_session: find(row, of.session.as_deref(), SESSION).map(text),
+            reference: reference.cloned(),
+            output_tokens,
+            class: class(of, row),
+            adapter: find(row, of.adapter.as_deref(), ADAPTER).map(text),
+            parameters: self.parameters(row, request, body.is_some(), tools.as_ref())?,
+            tools,
+            arrival: arrival.map(Time::read).transpose()?,
+            recorded: body.is_some(),
+        };
+        let system = find(row, of.system.as_deref(), SYSTEM).map(text);
+        let system = system.or_else(|| self.config.system.clone());
+        let media = self.media(request)?;
+        self.shape(&mut draft, asked, system, media)?;
+        if draft.answer.is_none()
+            && draft.following.is_empty()
+            && let Some(Value::String(answer)) = reference
+        {
+            draft.answer = Some(Message::text(Role::Assistant, answer.clone()));
+        }
+        Ok(draft)
+    }
+
+    /// Configured columns must be in rows that have all columns.
+    fn check(&self, row: &Row) -> Result<(), String> {
+        let of = &self.config.columns;
+        let optional = [
+            &of.system,
+            &of.reference,
+            &of.output_tokens,
+            &of.class,
+            &of.id,
+            &of.adapter,
+            &of.images,
+            &of.audio,
+            &of.tools,
+            &of.parameters,
+            &of.arrival,
+            &of.session,
+        ];
+        let needed = [&of.prompt, &of.messages].into_iter().flatten();
+        let optional = optional.into_iter().flatten().filter(|_| self.strict);
+        for name in needed.chain(optional) {
+            if path(row, name).is_none() {
+                return Err(format!("there is no column `{name}`; {}", list(row)));
+            }
+        }
+        Ok(())
+    }
+
+    fn asked(&self, request: &Row, recorded: Option<&Row>) -> Result<Asked, String> {
+        let of = &self.config.columns;
+        let prompt = |text: String| Asked::Prompt(Prompt::Text(text));
+        if let Some(template) = &self.config.template {
+            return filled(template, request).map(prompt);
+        }
+        if let Some(name) = &of.prompt {
+            return path(request, name).map_or_else(
+                || Ok(prompt(String::new())),
+                |value| self.prompt(name, value),
+            );
+        }
+        if let Some(name) = &of.messages {
+            let value = structured(path(request, name).unwrap_or(&Value::Null));
+            return self.conversation(name, &value);
+        }
+        for name in MESSAGES {
+            if let Some(value) = find(request, Some(name), &[]) {
+                return self.conversation(name, &structured(value));
+            }
+        }
+        let content = request.get("content").map(structured);
+        if let Some(content @ Value::Array(_)) = &content {
+            let parts = conversation::content(Some(content), &self.finder)
+                .map_err(|what| format!("`content`: {what}"))?;
+            let message = Message {
+                role: Role::User,
+                parts,
+                extra: None,
+            };
+            let turn = Turn {
+                messages: vec![message],
+                answer: None,
+            };
+            return Ok(Asked::Turns(Origin::Messages, vec![turn]));
+        }
+        let documents = ["documents", "passages", "texts"];
+        let documents = documents.iter().find_map(|name| request.get(*name));
+        if let (Some(query), Some(documents)) = (request.get("query"), documents)
+            && let (Value::String(query), Value::Array(documents)) = (query, structured(documents))
+        {
+            let documents = documents.iter().map(|document| {
+                let text = document.get("text").unwrap_or(document);
+                text.as_str().map(str::to_owned)
+            });
+            let documents: Option<Vec<_>> = documents.collect();
+            return Ok(Asked::Prompt(Prompt::Ranking(Candidates {
+                query: query.clone(),
+                documents: documents.ok_or("`documents`: expected a list of texts")?,
+            })));
+        }
+        let embeds = recorded
+            .and_then(|row| row.get("url")?.as_str())
+            .is_some_and(|url| url.ends_with("/embeddings"));
+        if embeds && let Some(input) = request.get("input") {
+            let texts = match input {
+                Value::String(text) => Some(vec![text.clone()]),
+                Value::Array(texts) => {
+                    let texts = texts.iter().map(|text| text.as_str().map(str::to_owned));
+                    texts.collect()
+                }
+                _ => None,
+            };
+            let texts = texts.ok_or("`input`: expected a text or a list of texts")?;
+            return Ok(Asked::Prompt(Prompt::Embedding(texts)));
+        }
+        let mut usual = PROMPT
+            .iter()
+            .filter(|name| find(request, Some(name), &[]).is_some());
+        if let Some(name) = usual.next() {
+            return self.prompt(name, &request[*name]);
+        }
+        if let Some(Value::String(text)) = content {
+            return Ok(prompt(text));
+        }
+        Err(format!(
+            "no prompt was found; name its column under `columns`, such as `columns = {{ prompt = \"question\" }}`; {}",
+            list(request)
+        ))
+    }
+
+    /// A prompt's column: a text, token ids, or a conversation.
+    fn prompt(&self, name: &str, value: &Value) -> Result<Asked, String> {
+        if let Value::Array(items) = value {
+            let ids = items
+                .iter()
+                .map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()));
+            return match ids.collect::<Option<Vec<_>>>() {
+                Some(ids) if !ids.is_empty() => Ok(Asked::Prompt(Prompt::Tokens(ids))),
+                _ => self.conversation(name, value),
+            };
+        }
+        Ok(Asked::Prompt(Prompt::Text(text(value))))
+    }
+
+    fn conversation(&self, name: &str, value: &Value) -> Result<Asked, String> {
+        if let Value::String(text) = value {
+            return Ok(Asked::Prompt(Prompt::Text(text.clone())));
+        }
+        let first = matches!(self.config.turns, None | Some(Turns::First));
+        if first
+            && name.starts_with("conversation")
+            && let Some((prompt, answer)) = conversation::first_pair(value)
+        {
+            return Ok(Asked::Pair(prompt, answer));
+        }
+        let (origin, turns) = conversation::read(name, value, &self.finder)?;
+        Ok(Asked::Turns(origin, turns))
+    }
+
+    fn media(&self, row: &Row) -> Result<Vec<Part>, String> {
+        let of = &self.config.columns;
+        let mut parts = Vec::new();
+        if let Some(value) = find(row, of.images.as_deref(), IMAGES) {
+            let images = self.finder.all(&structured(value), Kind::Image);
+            let images = images.map_err(|what| format!("the images: {what}"))?;
+            parts.extend(images.into_iter().map(Part::Image));
+        }
+        if let Some(value) = find(row, of.audio.as_deref(), AUDIO) {
+            let audio = self.finder.all(&structured(value), Kind::Audio);
+            let audio = audio.map_err(|what| format!("the audio: {what}"))?;
+            parts.extend(audio.into_iter().map(Part::Audio));
+        }
+        Ok(parts)
+    }
+
+    fn parameters(
+        &self,
+        row: &Row,
+        request: &Row,
+        recorded: bool,
+        tools: Option<&Value>,
+    ) -> Result<Map<String, Value>, String> {
+        let mut parameters = Map::new();
+        let passes = |key: &str| match recorded {
+            true => !OWN.contains(&key),
+            false => PASSED.contains(&key) && request.contains_key("messages"),
+        };
+        for (key, value) in request.iter().filter(|(key, _)| passes(key)) {
+            if recorded || !value.is_null() {
+                parameters.insert(key.clone(), value.clone());
+            }
+        }
+        if let Some(tools) = tools {
+            parameters.insert("tools".to_owned(), tools.clone());
+        }
+        let own = self.config.columns.parameters.as_deref();
+        match find(row, own, PARAMETERS).map(structured) {
+            None => {}
+            Some(Value::Object(own)) => parameters.extend(own),
+            Some(other) => {
+                return Err(format!(
+                    "the parameters: expected an object, found `{other}`"
+                ));
+            }
+        }
+        Ok(parameters)
+    }
+
+    /// Gives what is asked its form.
+    fn shape(
+        &self,
+        draft: &mut Draft,
+        asked: Asked,
+        system: Option<String>,
+        media: Vec<Part>,
+    ) -> Result<(), String> {
+        let form = self.config.form;
+        let wants_chat = form == Form::Chat
+            || (form == Form::Auto
+                && (system.is_some() || !media.is_empty() || draft.tools.is_some()));
+        let mut only_user = false;
+        let mut turns = match asked {
+            Asked::Prompt(Prompt::Text(text)) if form == Form::Embedding => {
+                draft.prompt = Prompt::Embedding(vec![text]);
+                return Ok(());
+            }
+            Asked::Prompt(Prompt::Text(text)) if wants_chat => vec![turn(text, None)],
+            Asked::Pair(text, answer) if wants_chat => vec![turn(text, Some(answer))],
+            Asked::Prompt(prompt) => {
+                draft.prompt = prompt;
+                return Ok(());
+            }
+            Asked::Pair(text, answer) => {
+                draft.prompt = Prompt::Text(text);
+                draft.answer = Some(Message::text(Role::Assistant, answer));
+                draft.pair = true;
+                return Ok(());
+            }
+            Asked::Turns(origin, turns) => {
+                only_user = origin == Origin::User;
+                let which = self.config.turns.unwrap_or(match origin {
+                    Origin::Messages => Turns::Last,
+                    Origin::User | Origin::ShareGpt => Turns::First,
+                });
+                match which {
+                    Turns::First => turns.into_iter().take(1).collect(),
+                    Turns::Last => vec![joined(turns)],
+                    Turns::All => {
+                        draft.session = true;
+                        turns
+                    }
+                }
+            }
+        };
+        let mut first = turns.remove(0);
+        if let Some(system) = system
+            && !first
+                .messages
+                .iter()
+                .any(|message| matches!(message.role, Role::System | Role::Developer))
+        {
+            first
+                .messages
+                .insert(0, Message::text(Role::System, system));
+        }
+        let mut user = first.messages.iter_mut();
+        match user.find(|message| message.role == Role::User) {
+            Some(user) => user.parts.extend(media),
+            None if media.is_empty() => {}
+            None => {
+                return Err("there are media, and no user's message to put them into".to_owned());
+            }
+        }
+        draft.answer = first.answer;
+        draft.following = turns;
+        let plain = match form {
+            Form::Auto => only_user && !wants_chat && !draft.session,
+            Form::Text => !draft.session,
+            Form::Chat | Form::Embedding => false,
+        };
+        draft.prompt = match only_text(&first.messages) {
+            Some(text) if plain => Prompt::Text(text.to_owned()),
+            Some(text) if form == Form::Embedding => Prompt::Embedding(vec![text.to_owned()]),
+            _ if matches!(form, Form::Text | Form::Embedding) => {
+                return Err(
+                    "`form` asks for text, and this is a conversation; leave `form` out, or name a column of text"
+                        .to_owned(),
+                );
+            }
+            _ => Prompt::Messages(first.messages),
+        };
+        Ok(())
+    }
+}
+
+fn turn(text: String, answer: Option<String>) -> Turn {
+    Turn {
+        messages: vec![Message::text(Role::User, text)],
+        answer: answer.map(|answer| Message::text(Role::Assistant, answer)),
+    }
+}
+
+/// The text of a conversation that is one text of a user.
+fn only_text(messages: &[Message]) -> Option<&str> {
+    match messages {
+        [
+            Message {
+                role: Role::User,
+                parts,
+                extra: None,
+            },
+        ] => match parts.as_slice() {
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The last turn, with everything before it.
+fn joined(turns: Vec<Turn>) -> Turn {
+    let mut messages = Vec::new();
+    let mut answer: Option<Message> = None;
+    for turn in turns {
+        messages.extend(answer.take());
+        messages.extend(turn.messages);
+        answer = turn.answer;
+    }
+    Turn { messages, answer }
+}

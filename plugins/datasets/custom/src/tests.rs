@@ -1,0 +1,486 @@
+//! What is read from each format, and what must not change what is measured.
+
+mod mistakes;
+mod streams;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use runner_plugin::random::Python;
+use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Role, Sample, Treatment};
+use runner_plugin_testing::files::Named;
+use runner_plugin_testing::tokenizer::{Pairs, StandIn};
+
+use super::Custom;
+
+fn folder(path: &str) -> std::path::PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases")).join(path)
+}
+
+fn open_with(config: &str, seed: u64, amount: Amount, files: Named) -> Result<Custom, Error> {
+    let inputs = Inputs {
+        files: Box::new(files),
+        tokenizer: Box::new(StandIn),
+    };
+    Custom::open(runner_plugin::parse(config)?, seed, amount, inputs)
+}
+
+fn open(config: &str, files: Named) -> Custom {
+    open_with(config, 7, Amount::Unknown, files).expect("a dataset")
+}
+
+fn case(path: &str) -> Named {
+    Named::default().with_path("data", folder(path))
+}
+
+fn lines(rows: &[&str]) -> Named {
+    Named::default().with_bytes("data", rows.join("\n"))
+}
+
+fn all(dataset: &mut Custom, limit: u32) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    loop {
+        let more = dataset.next(limit).expect("samples");
+        if more.is_empty() {
+            return samples;
+        }
+        assert!(more.len() <= limit as usize);
+        samples.extend(more);
+    }
+}
+
+fn read(config: &str, path: &str) -> Vec<Sample> {
+    all(&mut open(config, case(path)), 10)
+}
+
+fn text(sample: &Sample) -> &str {
+    match &sample.prompt {
+        Prompt::Text(text) => text,
+        other => panic!("expected text, got {other:?}"),
+    }
+}
+
+fn said(sample: &Sample) -> Vec<(Role, String)> {
+    let messages = match &sample.prompt {
+        Prompt::Messages(messages) => messages,
+        Prompt::Continuation(next) => &next.messages,
+        other => panic!("expected messages, got {other:?}"),
+    };
+    let shown = messages.iter();
+    shown
+        .map(|message| (message.role, super::conversation::text(message)))
+        .collect()
+}
+
+fn mistake(config: &str, files: Named) -> String {
+    let opened = open_with(config, 0, Amount::Unknown, files);
+    match opened.and_then(|mut dataset| dataset.next(10)) {
+        Err(Error::InvalidInput(what) | Error::InvalidConfig(what)) => what,
+        other => panic!("expected an error, got {other:?}"),
+    }
+}
+
+#[test]
+fn custom_formats_of_other_tools_need_no_configuration() {
+    let vllm = read("{}", "vllm-custom/rows.jsonl");
+    assert_eq!(text(&vllm[0]), "What is the capital of India?");
+    let lengths: Vec<_> = vllm.iter().map(|sample| sample.output_tokens).collect();
+    assert_eq!(lengths, [Some(10), Some(1520), None]);
+
+    let openai = read("{}", "sglang-openai/rows.jsonl");
+    assert_eq!(said(&openai[0]), [(Role::User, "Hi".to_owned())]);
+    assert_eq!(openai[0].output_tokens, Some(12));
+    assert_eq!(
+        openai[0].parameters.as_deref(),
+        Some(r#"{"temperature":0.5,"tools":[{"type":"function","function":{"name":"f"}}]}"#)
+    );
+
+    let evalscope = read("{}", "evalscope/rows.jsonl");
+    let texts: Vec<_> = evalscope.iter().map(text).collect();
+    assert_eq!(
+        texts,
+        [
+            "Why is the sky blue?",
+            "Summarise the book.",
+            "A prompt of a line"
+        ]
+    );
+
+    let recorded = read("{}", "recorded-requests/rows.jsonl");
+    let shown: Vec<_> = recorded
+        .iter()
+        .map(|sample| (sample.id.as_str(), sample.output_tokens, sample.arrival))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("custom-000001", Some(3), Some(0)),
+            ("r2", None, Some(500_000_000))
+        ]
+    );
+    assert_eq!(recorded[0].parameters.as_deref(), Some(r#"{"top_p":0.9}"#));
+    assert_eq!(text(&recorded[1]), "b");
+
+    let batch = read("{}", "batch/rows.jsonl");
+    assert_eq!(
+        (batch[0].id.as_str(), batch[0].output_tokens),
+        ("request-1", Some(1000))
+    );
+    assert_eq!(said(&batch[0]).len(), 2);
+    let embedding = Prompt::Embedding(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(batch[1].prompt, embedding);
+
+    let guidellm = lines(&[
+        "prompt,prompt_tokens_count,output_tokens_count",
+        "Hello,1,9",
+    ]);
+    let guidellm = all(&mut open("{}", guidellm), 5);
+    assert_eq!(
+        (text(&guidellm[0]), guidellm[0].output_tokens),
+        ("Hello", Some(9))
+    );
+
+    let ranking = read("{}", "rerank/rows.jsonl");
+    assert!(matches!(&ranking[0].prompt, Prompt::Ranking(all) if all.documents.len() == 2));
+}
+
+#[test]
+fn shared_conversations_are_pairs_within_sglangs_bounds() {
+    let inputs = Inputs {
+        files: Box::new(case("sglang-custom/rows.jsonl")),
+        tokenizer: Box::new(Pairs),
+    };
+    let config = runner_plugin::parse("{}").unwrap();
+    let mut dataset = Custom::open(config, 0, Amount::Unknown, inputs).unwrap();
+    let samples = all(&mut dataset, 3);
+    let shown: Vec<_> = samples
+        .iter()
+        .map(|sample| (text(sample), sample.input_tokens, sample.output_tokens))
+        .collect();
+    // With the token that goes before every text.
+    assert_eq!(
+        shown,
+        [
+            ("Tell me of rivers.", Some(10), Some(12)),
+            ("And of hills?", Some(8), Some(7)),
+            ("x", Some(2), Some(13))
+        ]
+    );
+    assert_eq!(
+        samples[0].reference.as_deref(),
+        Some("\"They flow to the sea.\"")
+    );
+    let remarks = dataset.remarks();
+    assert_eq!(remarks.len(), 1);
+    assert_eq!(
+        (remarks[0].reason.as_str(), remarks[0].first.as_deref()),
+        (super::SHORT, Some("row 3"))
+    );
+}
+
+#[test]
+fn sets_for_speculative_decoding_have_classes_and_turns() {
+    let first = read("{}", "spec-bench/rows.jsonl");
+    let shown: Vec<_> = first
+        .iter()
+        .map(|sample| (sample.id.as_str(), text(sample), sample.class.as_deref()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("81", "Compose a blog post.", Some("writing")),
+            ("111", "2 + 2?", Some("math"))
+        ]
+    );
+    let config = r#"{"turns": "all", "classes": ["math"], "output-len": 32}"#;
+    let turns = read(config, "spec-bench/rows.jsonl");
+    assert_eq!(turns.len(), 2);
+    assert_eq!(said(&turns[0]), [(Role::User, "2 + 2?".to_owned())]);
+    assert_eq!(said(&turns[1]), [(Role::User, "And 3 + 3?".to_owned())]);
+    assert_eq!((turns[0].id.as_str(), turns[0].after.len()), ("111/0", 0));
+    assert_eq!(turns[1].after[0].sample, "111/0");
+    assert!(turns.iter().all(|sample| sample.output_tokens == Some(32)));
+    let speed = read("{}", "speed-bench/rows.jsonl");
+    assert_eq!(
+        (text(&speed[0]), speed[0].class.as_deref()),
+        ("Write it.", Some("coding"))
+    );
+}
+
+#[test]
+fn the_turns_of_a_conversation_follow_one_another_with_the_recorded_answers() {
+    let samples = read(r#"{"turns": "all"}"#, "turns/conversations.jsonl");
+    let first = &samples[0];
+    assert_eq!(first.id, "greeting/0");
+    assert_eq!(first.reference.as_deref(), Some("\"Hello.\""));
+    assert_eq!(first.output_tokens, Some("Hello.".len() as u32));
+    let answer = first.recorded_answer.as_ref().expect("an answer");
+    assert_eq!(super::conversation::text(answer), "Hello.");
+    let second = &samples[1];
+    assert_eq!(said(second), [(Role::User, "And in French?".to_owned())]);
+    assert_eq!(second.reference.as_deref(), Some("\"Bonjour.\""));
+    assert_eq!(second.after[0].sample, "greeting/0");
+    assert_eq!(second.turn.as_ref().expect("a turn").index, 1);
+    // The call of a tool is an answer without text, and its result asks again.
+    let call = samples[2].recorded_answer.as_ref().expect("a call");
+    assert!(call.extra.as_ref().expect("a call").contains("call-1"));
+    assert_eq!(samples[2].output_tokens, None);
+    assert_eq!(said(&samples[3]), [(Role::Tool, "-3".to_owned())]);
+    assert_eq!(samples[3].adapter.as_deref(), Some("tools-v2"));
+
+    let last = read(r#"{"turns": "last"}"#, "turns/conversations.jsonl");
+    assert_eq!(said(&last[0]).len(), 4);
+    assert!(last[0].after.is_empty() && last[0].turn.is_none());
+}
+
+#[test]
+fn media_are_in_the_row_or_in_files_that_the_scenario_names() {
+    let png = b"\x89PNG\r\n\x1a\nrest".to_vec();
+    let rows = [
+        r#"{"prompt":"a","image_files":["dir/b.png"]}"#,
+        r#"{"prompt":"a","images":"data:image/png;base64,iVBORw0KGgpyZXN0"}"#,
+        r#"{"prompt":"a","image":{"bytes":"iVBORw0KGgpyZXN0","path":"x.png"}}"#,
+        r#"{"content":[{"type":"text","text":"a"},{"type":"image","image":"b.png"}]}"#,
+    ];
+    let files = lines(&rows).with_bytes("b.png", png.clone());
+    let samples = all(&mut open("{}", files), 10);
+    assert_eq!(samples.len(), 4);
+    for sample in samples {
+        let Prompt::Messages(messages) = &sample.prompt else {
+            panic!("expected messages, got {:?}", sample.prompt)
+        };
+        let [Part::Text(text), Part::Image(image)] = &messages[0].parts[..] else {
+            panic!("expected a text and an image, got {:?}", messages[0].parts)
+        };
+        assert_eq!(
+            (text.as_str(), image.media_type.as_str()),
+            ("a", "image/png")
+        );
+        assert_eq!(image.bytes, png);
+    }
+    let pictures = read("{}", "pictures/conversations.jsonl");
+    assert!(!pictures.is_empty());
+    // As data sets on model hubs have them.
+    let table = read("{}", "table-of-media/rows.parquet");
+    let types: Vec<_> = table
+        .iter()
+        .map(|sample| match &sample.prompt {
+            Prompt::Messages(messages) => match &messages[0].parts[..] {
+                [Part::Text(_), Part::Image(media) | Part::Audio(media)] => {
+                    (media.media_type.as_str(), media.bytes.len())
+                }
+                other => panic!("expected a text and media, got {other:?}"),
+            },
+            other => panic!("expected messages, got {other:?}"),
+        })
+        .collect();
+    assert_eq!(types, [("image/png", 67), ("audio/wav", 48)]);
+}
+
+#[test]
+fn every_format_and_compression_gives_the_same_samples() {
+    let seen = |name: &str, config: &str| {
+        let samples = read(config, &format!("packed/rows.{name}"));
+        assert_eq!(samples.len(), 30, "{name}");
+        samples
+    };
+    for config in ["{}", r#"{"shuffle": true}"#] {
+        let plain = seen("jsonl", config);
+        for name in ["jsonl.gz", "jsonl.zst", "parquet", "json", "csv", "tsv"] {
+            assert_eq!(seen(name, config), plain, "{name}");
+        }
+    }
+}
+
+#[test]
+fn texts_are_lines_or_paragraphs() {
+    let texts = |config: &str, text: &str| -> Vec<String> {
+        let files = Named::default().with_bytes("data", text);
+        let samples = all(&mut open(config, files), 10);
+        samples
+            .iter()
+            .map(|sample| super::tests::text(sample).to_owned())
+            .collect()
+    };
+    assert_eq!(
+        texts("{}", "\u{feff}One, two\r\n\r\n three\nfour"),
+        ["One, two", " three", "four"]
+    );
+    let paragraphs = r#"{"format": "paragraphs"}"#;
+    assert_eq!(texts(paragraphs, "\n\na\nb\n \n\n\nc\n"), ["a\nb", "c"]);
+}
+
+#[test]
+fn cells_may_have_separators_and_lines_and_a_template_takes_columns() {
+    let config = r#"{"template": "{context;ignored}\n\n{question} {{}}",
+        "columns": {"output-tokens": "len", "class": "kind"}}"#;
+    let samples = read(config, "columns/rows.csv");
+    let shown: Vec<_> = samples
+        .iter()
+        .map(|sample| {
+            (
+                text(sample),
+                sample.output_tokens,
+                sample.class.as_deref().unwrap_or(""),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("x\n\nWhat,\nthen? {}", Some(5), "a"),
+            ("y \"z\"\n\nWho? {}", None, "b")
+        ]
+    );
+}
+
+#[test]
+fn the_size_of_a_call_changes_nothing() {
+    for config in [
+        "{}",
+        r#"{"shuffle": true, "max-input-tokens": 34, "skip-invalid": true}"#,
+        r#"{"classes": ["a"], "form": "chat", "system": "s"}"#,
+    ] {
+        for name in ["jsonl", "parquet", "csv"] {
+            let path = format!("packed/rows.{name}");
+            let mut whole = open(config, case(&path));
+            let samples = all(&mut whole, 1000);
+            assert!(!samples.is_empty());
+            for limit in [1, 7, 13] {
+                let mut dataset = open(config, case(&path));
+                assert_eq!(all(&mut dataset, limit), samples);
+                assert_eq!(dataset.remarks(), whole.remarks());
+            }
+        }
+    }
+    let turns = r#"{"turns": "all"}"#;
+    let path = "turns/conversations.jsonl";
+    let whole = all(&mut open(turns, case(path)), 1000);
+    assert_eq!(all(&mut open(turns, case(path)), 1), whole);
+}
+
+/// The order is CPython's: `random.seed(7); x = list(range(10)); random.shuffle(x)`.
+#[test]
+fn shuffled_rows_are_in_pythons_order() {
+    let rows: Vec<_> = (0..10).map(|row| format!("row {row}")).collect();
+    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+    let samples = all(&mut open(r#"{"shuffle": true}"#, lines(&rows)), 4);
+    let order: Vec<_> = samples.iter().map(|sample| &text(sample)[4..]).collect();
+    assert_eq!(order, ["8", "3", "1", "4", "7", "0", "9", "6", "2", "5"]);
+    let mut known: Vec<_> = (0..10).collect();
+    Python::new(7).shuffle(&mut known);
+    assert_eq!(known, [8, 3, 1, 4, 7, 0, 9, 6, 2, 5]);
+}
+
+#[test]
+fn a_short_file_is_repeated_only_if_that_is_asked_for() {
+    let path = "vllm-custom/rows.jsonl";
+    assert_eq!(read("{}", path).len(), 3);
+    for config in [
+        r#"{"repeat": true}"#,
+        r#"{"repeat": true, "shuffle": true}"#,
+    ] {
+        let mut dataset = open(config, case(path));
+        let samples = dataset.next(7).unwrap();
+        let texts: Vec<_> = samples.iter().map(text).collect();
+        assert_eq!(texts[..3], texts[3..6]);
+        let ids: HashSet<_> = samples.iter().map(|sample| &sample.id).collect();
+        assert_eq!(ids.len(), 7);
+        let remarks = dataset.remarks();
+        assert_eq!(
+            (remarks[0].what, remarks[0].count),
+            (Treatment::Repeated, 4)
+        );
+        assert!(remarks[0].first.as_ref().unwrap().starts_with("row "));
+    }
+}
+
+#[test]
+fn spare_samples_are_never_measured() {
+    for (config, count) in [
+        ("{}", Amount::Samples(10)),
+        (r#"{"shuffle": true}"#, Amount::Samples(10)),
+        (r#"{"shuffle": true}"#, Amount::Unknown),
+        (r#"{"shuffle": true, "repeat": true}"#, Amount::Samples(25)),
+        (r#"{"repeat": true}"#, Amount::Samples(25)),
+    ] {
+        let mut plain = open_with(config, 3, count, case("packed/rows.jsonl")).unwrap();
+        let mut dataset = open_with(config, 3, count, case("packed/rows.jsonl")).unwrap();
+        let spares = dataset.spare(4).unwrap();
+        assert_eq!(spares.len(), 4);
+        let spared: HashSet<_> = spares.iter().map(text).collect();
+        assert_eq!(spared.len(), 4);
+        let samples = dataset.next(60).unwrap();
+        assert!(samples.iter().all(|sample| !spared.contains(text(sample))));
+        if config.contains("shuffle") {
+            // What is measured is the same as without them.
+            let wanted = count.samples().unwrap_or(15) as usize;
+            assert_eq!(plain.next(60).unwrap()[..wanted], samples[..wanted]);
+        }
+    }
+}
+
+#[test]
+fn bounds_leave_rows_out_and_say_so() {
+    let config = r#"{"min-input-tokens": 3, "max-input-tokens": 5, "max-total-tokens": 9}"#;
+    let rows = [
+        r#"{"prompt":"ab"}"#,
+        r#"{"prompt":"abc"}"#,
+        r#"{"prompt":"abcdef"}"#,
+        r#"{"prompt":"abcde","output_tokens":5}"#,
+        r#"{"prompt":"abcde","output_tokens":4}"#,
+    ];
+    let mut dataset = open(config, lines(&rows));
+    assert_eq!(all(&mut dataset, 2).len(), 2);
+    let remarks = dataset.remarks();
+    let shown: Vec<_> = remarks
+        .iter()
+        .map(|remark| (remark.reason.as_str(), remark.first.as_deref().unwrap()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("fewer than 3 tokens in the prompt", "row 1"),
+            ("more than 5 tokens in the prompt", "row 3"),
+            ("more than 9 tokens in the prompt and its answer", "row 4"),
+        ]
+    );
+    let none = mistake(r#"{"min-input-tokens": 100}"#, lines(&rows));
+    assert_eq!(
+        none,
+        "file `data`: no row is left to measure: 5 were left out"
+    );
+}
+
+#[test]
+fn rows_of_a_session_wait_for_one_another() {
+    let samples = read("{}", "session/rows.jsonl");
+    assert_eq!(samples[1].after[0].sample, samples[0].id);
+    assert!(samples[2].after.is_empty());
+    let turns: Vec<_> = samples
+        .iter()
+        .map(|sample| {
+            let turn = sample.turn.as_ref().unwrap();
+            (turn.session.as_str(), turn.index)
+        })
+        .collect();
+    assert_eq!(turns, [("a", 0), ("a", 1), ("b", 0)]);
+    let apart = lines(&[
+        r#"{"session":"a","prompt":"1"}"#,
+        r#"{"session":"b","prompt":"2"}"#,
+        r#"{"session":"a","prompt":"3"}"#,
+    ]);
+    assert!(mistake("{}", apart).contains("row 3: the session `a` was before"));
+}
+
+#[test]
+fn names_that_come_twice_are_told_apart() {
+    let rows = [r#"{"id":"a","prompt":"1"}"#, r#"{"id":"a","prompt":"2"}"#];
+    let mut dataset = open("{}", lines(&rows));
+    let samples = all(&mut dataset, 5);
+    assert_eq!(
+        (samples[0].id.as_str(), samples[1].id.as_str()),
+        ("a", "a#2")
+    );
+    assert_eq!(dataset.remarks()[0].what, Treatment::Repaired);
+}

@@ -1,0 +1,168 @@
+//! What a user reads who has made a mistake.
+
+use runner_plugin::{Amount, Dataset};
+use runner_plugin_testing::files::Named;
+
+use super::{all, folder, lines, mistake, open};
+
+#[test]
+fn a_mistake_names_the_row_and_what_was_expected() {
+    let good = r#"{"prompt":"a"}"#;
+    for (config, rows, expected) in [
+        ("{}", vec![good, "", "{"], "row 2: EOF while parsing"),
+        ("{}", vec![good, "[1]"], "row 2: expected an object"),
+        ("{}", vec![""], "it is empty"),
+        ("{}", vec!["[\"a\","], "row 2: the array has no end"),
+        ("{}", vec!["{", "}"], "expected an object a line"),
+        (
+            "{}",
+            vec![r#"{"prompt":"a","output_tokens":"x"}"#],
+            "row 1: the output tokens: expected a number, found `\"x\"`",
+        ),
+        (
+            "{}",
+            vec![r#"{"messages":[]}"#],
+            "row 1: `messages`: nothing to ask",
+        ),
+        (
+            "{}",
+            vec![r#"{"messages":[{"role":"assistant","content":"a"}]}"#],
+            "nothing to ask",
+        ),
+        (
+            "{}",
+            vec![r#"{"messages":[{"role":"user","content":5}]}"#],
+            "`messages[0]`: `content`: expected a text or a list of parts",
+        ),
+        (
+            "{}",
+            vec![r#"{"messages":[{"role":"user","content":[{"type":"video"}]}]}"#],
+            "a part of type `video`",
+        ),
+        (
+            "{}",
+            vec![r#"{"prompt":"a","images":"http://a/b.png"}"#],
+            "the images: expected image data",
+        ),
+        (
+            r#"{"template":"{b}"}"#,
+            vec![good],
+            "there is no column `b`, which `template` names; it has `prompt`",
+        ),
+        (
+            r#"{"template":"{b"}"#,
+            vec![good],
+            "`template`: expected `{column}`",
+        ),
+        (
+            r#"{"columns":{"class":"kind"}}"#,
+            vec!["prompt,x", "a,b"],
+            "row 1: there is no column `kind`; it has `prompt`, `x`",
+        ),
+        (
+            "{}",
+            vec!["prompt,x", "a,\"b", "c"],
+            "row 1: column 2: a quotation mark is not closed",
+        ),
+        (
+            "{}",
+            vec!["prompt,x", "a,b,c"],
+            "row 1: it has 3 values, and there are 2 columns",
+        ),
+        (
+            r#"{"form":"text"}"#,
+            vec![r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"}]}"#],
+            "`form` asks for text",
+        ),
+    ] {
+        let what = mistake(config, lines(&rows));
+        assert!(what.starts_with("file `data`"), "{what}");
+        assert!(what.contains(expected), "{what}\n  expected {expected}");
+    }
+    // Shuffled, a row is found by its place in the file, and named by its number.
+    let rows = [good, good, "", "{", good];
+    let what = mistake(r#"{"shuffle":true}"#, lines(&rows));
+    assert!(what.contains("row 3: EOF"), "{what}");
+    let mut dataset = open(r#"{"skip-invalid":true}"#, lines(&rows));
+    assert_eq!(all(&mut dataset, 5).len(), 3);
+    assert!(
+        dataset.remarks()[0]
+            .first
+            .as_ref()
+            .unwrap()
+            .starts_with("row 3: EOF")
+    );
+}
+
+#[test]
+fn cases_that_must_fail_say_what_their_files_say() {
+    let mut tested = 0;
+    for entry in std::fs::read_dir(folder("")).expect("the cases") {
+        let path = entry.expect("a case").path();
+        let Ok(expected) = std::fs::read_to_string(path.join("error.txt")) else {
+            continue;
+        };
+        let config = std::fs::read_to_string(path.join("config.toml")).unwrap_or_default();
+        let config = match path.file_name().and_then(|name| name.to_str()) {
+            Some("contradictions") => {
+                r#"{"shuffle":true,"template":"{a}","columns":{"prompt":"a","arrival":"t"}}"#
+            }
+            Some("missing-column") => r#"{"columns":{"prompt":"question"}}"#,
+            _ => {
+                assert_eq!(config, "");
+                "{}"
+            }
+        };
+        let files = [
+            "rows.jsonl",
+            "conversations.jsonl",
+            "../no-prompt/rows.jsonl",
+        ];
+        let file = files
+            .iter()
+            .map(|name| path.join(name))
+            .find(|file| file.exists());
+        let files = match file.filter(|_| !path.ends_with("no-file")) {
+            Some(file) => Named::default().with_path("data", file),
+            None => Named::default(),
+        };
+        let (_, expected) = expected.trim().split_once(": ").expect("a kind of error");
+        assert_eq!(mistake(config, files), expected);
+        tested += 1;
+    }
+    assert_eq!(tested, 7);
+}
+
+/// A damaged file gives an error or other samples, and never a panic.
+#[test]
+fn damage_does_no_harm() {
+    let mut state = 1_u64;
+    for name in ["jsonl", "jsonl.gz", "jsonl.zst", "json", "csv", "parquet"] {
+        let whole = std::fs::read(folder(&format!("packed/rows.{name}"))).expect("a file");
+        for round in 0..60 {
+            let mut damaged = whole.clone();
+            for _ in 0..3 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let at = (state >> 33) as usize % damaged.len();
+                damaged[at] = (state >> 24) as u8;
+            }
+            damaged.truncate(whole.len() - round % 4 * whole.len() / 5);
+            let config = match round % 2 {
+                0 => r#"{"skip-invalid": true}"#,
+                _ => r#"{"shuffle": true, "turns": "all"}"#,
+            };
+            let files = Named::default().with_bytes("data", damaged);
+            let Ok(mut dataset) = super::open_with(config, 1, Amount::Unknown, files) else {
+                continue;
+            };
+            for _ in 0..20 {
+                match dataset.next(7) {
+                    Ok(samples) if !samples.is_empty() => {}
+                    _ => break,
+                }
+            }
+        }
+    }
+}

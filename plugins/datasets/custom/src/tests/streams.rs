@@ -1,0 +1,93 @@
+//! Files that are too large to be held, and how much of them is read.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use runner_plugin::{Amount, Dataset, Error, File, Files, Inputs};
+use runner_plugin_testing::tokenizer::StandIn;
+
+use super::{Custom, text};
+
+/// A file of the same line over and over, which counts the bytes that are read.
+#[derive(Clone)]
+struct Endless {
+    size: u64,
+    line: &'static str,
+    read: Rc<Cell<u64>>,
+}
+
+impl Files for Endless {
+    fn open(&self, name: &str) -> Option<Box<dyn File>> {
+        (name == "data").then(|| Box::new(self.clone()) as Box<dyn File>)
+    }
+}
+
+impl File for Endless {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String> {
+        let end = self.size.min(offset + u64::from(length));
+        self.read.set(self.read.get() + (end - offset));
+        let line = self.line.as_bytes();
+        let byte = |at: u64| line[(at % line.len() as u64) as usize];
+        Ok((offset..end).map(byte).collect())
+    }
+}
+
+fn open(config: &str, file: &Endless) -> Result<Custom, Error> {
+    let inputs = Inputs {
+        files: Box::new(file.clone()),
+        tokenizer: Box::new(StandIn),
+    };
+    Custom::open(
+        runner_plugin::parse(config)?,
+        1,
+        Amount::Samples(20),
+        inputs,
+    )
+}
+
+#[test]
+fn of_a_large_file_only_what_is_needed_is_read() {
+    let file = Endless {
+        size: 64 << 30,
+        line: "{\"prompt\":\"hello\"}\n",
+        read: Rc::default(),
+    };
+    let mut dataset = open("{}", &file).unwrap();
+    let samples = dataset.next(20).unwrap();
+    assert!(samples.len() == 20 && samples.iter().all(|sample| text(sample) == "hello"));
+    assert!(file.read.get() < 4 << 20, "{}", file.read.get());
+}
+
+#[test]
+fn shuffled_rows_are_read_where_they_are() {
+    let line = "{\"prompt\":\"hello\"}\n";
+    let file = Endless {
+        size: 200_000 * line.len() as u64,
+        line,
+        read: Rc::default(),
+    };
+    let mut dataset = open(r#"{"shuffle": true}"#, &file).unwrap();
+    let once = file.read.get();
+    assert!(once < file.size + (4 << 20), "{once}");
+    assert_eq!(dataset.next(20).unwrap().len(), 20);
+    assert!(file.read.get() - once < 1 << 20);
+}
+
+#[test]
+fn a_row_without_an_end_is_a_mistake() {
+    let file = Endless {
+        size: 64 << 30,
+        line: "{\"prompt\": [",
+        read: Rc::default(),
+    };
+    let Err(Error::InvalidInput(what)) =
+        open(r#"{"format": "jsonl"}"#, &file).and_then(|mut dataset| dataset.next(1))
+    else {
+        panic!("expected an error")
+    };
+    assert!(what.contains("row 1: it is longer than 64 MiB"), "{what}");
+}

@@ -1,0 +1,32 @@
+//! What datasets of conversations share.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`messages`] | messages in the JSON of the OpenAI API, with pictures and tool calls |
+//! | [`turns`] | from a list of messages to the turns that are asked, with their recorded answers |
+//! | [`words`] | texts of a given number of tokens, drawn from a seed |
+//! | [`rows`] | the lines of a file, and errors that name them |
+//! | [`systems`] | system prompts that sessions share |
+//! | [`draw`] | independent generators for the parts of a session |
+//! | [`setting`] | keys that take a word or a distribution |
+//!
+//! Which conversations there are, and how their requests depend on each other, is the plugin's to decide.
+#![forbid(unsafe_code)]
+
+pub mod draw;
+mod media;
+pub mod messages;
+pub mod rows;
+pub mod setting;
+pub mod systems;
+pub mod turns;
+pub mod words;
+
+/// The scenario's name for the file of a dataset.
+pub const FILE: &str = "data";
+
+/// The most turns of a session: enough for the longest agents, and a bound on what one line can make a run hold.
+pub const MOST_TURNS: usize = 10_000;
+
+/// The longest wait between two requests, in seconds: 30 days.
+pub const LONGEST_WAIT: f64 = 2_592_000.0;

@@ -1,0 +1,98 @@
+//! Images and audio inside JSON: base64, and the `data:` URLs that contain it.
+
+use runner_plugin::Media;
+
+/// The content of `data:image/png;base64,…`.
+///
+/// # Errors
+/// What was expected, if it is another kind of URL.
+pub(crate) fn from_data_url(url: &str) -> Result<Media, String> {
+    let wrong = || {
+        let shown: String = url.chars().take(40).collect();
+        format!(
+            "expected a data URL such as `data:image/png;base64,…`, found `{shown}`; nothing is fetched"
+        )
+    };
+    let (head, data) = url
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(','))
+        .ok_or_else(wrong)?;
+    let media_type = head.strip_suffix(";base64").ok_or_else(wrong)?;
+    Ok(Media {
+        media_type: media_type.to_owned(),
+        bytes: from_base64(data)?,
+    })
+}
+
+/// Bytes of base64, with its padding or without.
+///
+/// # Errors
+/// Where it is none.
+pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>, String> {
+    let digits = text.trim_end_matches('=').as_bytes();
+    let wrong = || "expected base64".to_owned();
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
+    for group in digits.chunks(4) {
+        let mut bits = 0;
+        for digit in group {
+            bits = bits << 6 | u32::from(value(*digit).ok_or_else(wrong)?);
+        }
+        let missing = 4 - group.len();
+        if missing == 3 {
+            return Err(wrong());
+        }
+        bits <<= 6 * missing;
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - missing]);
+    }
+    Ok(bytes)
+}
+
+fn value(digit: u8) -> Option<u8> {
+    match digit {
+        b'A'..=b'Z' => Some(digit - b'A'),
+        b'a'..=b'z' => Some(digit - b'a' + 26),
+        b'0'..=b'9' => Some(digit - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_of_every_length_is_read() {
+        for (text, bytes) in [
+            ("", &b""[..]),
+            ("Zg==", b"f"),
+            ("Zm8=", b"fo"),
+            ("Zm8", b"fo"),
+            ("Zm9v", b"foo"),
+            ("+/8A", &[0xfb, 0xff, 0]),
+        ] {
+            assert_eq!(from_base64(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["Z", "Zm9vZ", "Zm9-", "Z m8"] {
+            assert!(from_base64(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_data_urls_are_taken() {
+        let media = from_data_url("data:image/png;base64,Zm9v").unwrap();
+        assert_eq!(
+            (media.media_type.as_str(), &media.bytes[..]),
+            ("image/png", &b"foo"[..])
+        );
+        for url in ["https://example.org/a.png", "data:text/plain,a", "data:"] {
+            assert!(
+                from_data_url(url)
+                    .unwrap_err()
+                    .contains("nothing is fetched"),
+                "{url}"
+            );
+        }
+    }
+}

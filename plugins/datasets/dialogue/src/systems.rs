@@ -1,0 +1,85 @@
+//! System prompts that are drawn: one for all sessions, one for each group of them, or one for each.
+
+use runner_plugin::lengths::Lengths;
+use runner_plugin::{Error, Tokenizer};
+
+use crate::draw::generator;
+use crate::words::{Wanted, Writer};
+
+/// The most system prompts that are kept, so that they need not be written again.
+const KEPT: usize = 64;
+
+/// Changes the seed, since a system prompt belongs to no session.
+const APART: u64 = 0x5e55_1045;
+
+/// Writes system prompts. Each is a function of the seed and its group's number alone.
+pub struct Systems {
+    seed: u64,
+    lengths: Lengths,
+    groups: u64,
+    /// By their group, the latest last.
+    kept: Vec<(u64, String)>,
+}
+
+impl Systems {
+    /// With `groups` system prompts: session number N has number N modulo this. With 0, each session has its own.
+    #[must_use]
+    pub fn new(seed: u64, lengths: Lengths, groups: u32) -> Self {
+        Self {
+            seed: seed ^ APART,
+            lengths,
+            groups: groups.into(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// The system prompt of a session.
+    ///
+    /// # Errors
+    /// As [`Writer::write`].
+    pub fn of(
+        &mut self,
+        session: u64,
+        writer: &Writer,
+        tokenizer: &dyn Tokenizer,
+    ) -> Result<String, Error> {
+        let group = session.checked_rem(self.groups).unwrap_or(session);
+        if let Some((_, known)) = self.kept.iter().find(|(of, _)| *of == group) {
+            return Ok(known.clone());
+        }
+        let wanted = Wanted {
+            tokens: self.lengths.draw(&mut generator(self.seed, group, 0)),
+            random: generator(self.seed, group, 1),
+        };
+        let written = writer.write(tokenizer, &[wanted])?;
+        let text = written.into_iter().next().unwrap_or_default().0;
+        if self.kept.len() == KEPT {
+            self.kept.remove(0);
+        }
+        self.kept.push((group, text.clone()));
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use runner_plugin_testing::files::Named;
+    use runner_plugin_testing::tokenizer::Pairs;
+
+    use super::*;
+
+    #[test]
+    fn sessions_of_a_group_share_a_prompt() {
+        let writer = Writer::open(&Named::default()).expect("a writer");
+        for (groups, expected) in [(1, 1), (3, 3), (100, 100), (0, 200)] {
+            let mut systems = Systems::new(7, Lengths::constant(20), groups);
+            let mut of = |session| systems.of(session, &writer, &Pairs).expect("a prompt");
+            let all: Vec<String> = (0..200).map(&mut of).collect();
+            assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), expected);
+            // However many came between.
+            assert_eq!(of(0), all[0]);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Texts have their lengths, with every tokenizer, and depend on the seed alone.
+
+use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use runner_plugin_testing::files::Named;
+use runner_plugin_testing::tokenizer::{Pairs, StandIn};
+
+use super::Embeddings;
+
+fn open_with(
+    config: &str,
+    seed: u64,
+    files: Named,
+    tokenizer: Box<dyn Tokenizer>,
+) -> Result<Embeddings, Error> {
+    let inputs = Inputs {
+        files: Box::new(files),
+        tokenizer,
+    };
+    Embeddings::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+}
+
+fn open(config: &str, seed: u64) -> Embeddings {
+    open_with(config, seed, Named::default(), Box::new(Pairs)).expect("a dataset")
+}
+
+fn texts(sample: &Sample) -> &[String] {
+    match &sample.prompt {
+        Prompt::Embedding(texts) => texts,
+        other => panic!("expected texts to embed, got {other:?}"),
+    }
+}
+
+#[test]
+fn texts_have_their_number_of_tokens() {
+    for length in [2, 3, 17, 100] {
+        let config = format!(r#"{{"input-len": {length}, "batch-size": 3}}"#);
+        let tokenizers: [Box<dyn Tokenizer>; 2] = [Box::new(StandIn), Box::new(Pairs)];
+        for tokenizer in tokenizers {
+            let mut dataset = open_with(&config, 9, Named::default(), tokenizer).unwrap();
+            for sample in dataset.next(20).unwrap() {
+                assert_eq!(texts(&sample).len(), 3);
+                assert_eq!(sample.input_tokens, Some(3 * length));
+            }
+        }
+    }
+}
+
+#[test]
+fn batches_and_lengths_have_distributions() {
+    let config = r#"{"input-len": {"distribution": "uniform", "min": 4, "max": 40},
+        "batch-size": {"distribution": "uniform", "min": 1, "max": 4}}"#;
+    let samples = open(config, 1).next(50).unwrap();
+    let mut batches: Vec<_> = samples.iter().map(|sample| texts(sample).len()).collect();
+    batches.sort_unstable();
+    batches.dedup();
+    assert_eq!(batches, [1, 2, 3, 4]);
+    let all: Vec<String> = samples
+        .iter()
+        .flat_map(|sample| texts(sample).to_vec())
+        .collect();
+    let lengths = Pairs.count(&all, true);
+    assert!(lengths.iter().all(|length| (4..=40).contains(length)));
+}
+
+#[test]
+fn passages_of_a_file_are_in_its_order() {
+    let words: Vec<_> = (0..500).map(|word| format!("w{word}")).collect();
+    let files = Named::default().with_bytes("data", words.join("\n "));
+    let config = r#"{"input-len": 60}"#;
+    let mut dataset = open_with(config, 1, files, Box::new(StandIn)).unwrap();
+    let mut starts = Vec::new();
+    for sample in dataset.next(10).unwrap() {
+        let own: Vec<_> = texts(&sample)[0].split(' ').collect();
+        let first: usize = own[0][1..].parse().unwrap();
+        // The last word may be cut.
+        for (at, word) in own[..own.len() - 1].iter().enumerate() {
+            assert_eq!(*word, words[(first + at) % 500]);
+        }
+        starts.push(first);
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    assert!(starts.len() > 5);
+    let empty = Named::default().with_bytes("data", " \n");
+    let Err(Error::InvalidInput(what)) = open_with("{}", 1, empty, Box::new(StandIn)) else {
+        panic!("expected an error")
+    };
+    assert_eq!(what, "file `data`: it has no words");
+}
+
+#[test]
+fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
+    // So short that words come again.
+    let config = r#"{"input-len": 2}"#;
+    let whole = open(config, 1).next(200).unwrap();
+    let mut dataset = open(config, 1);
+    let mut parts = Vec::new();
+    for limit in [1, 70, 129] {
+        parts.extend(dataset.next(limit).unwrap());
+    }
+    assert_eq!(parts, whole);
+    assert_ne!(open(config, 2).next(200).unwrap(), whole);
+    let mut spared = open(config, 1);
+    let spares = spared.spare(20).unwrap();
+    let mut measured = spared.next(70).unwrap();
+    measured.extend(spared.next(130).unwrap());
+    assert_eq!(measured.len(), 200);
+    for spare in &spares {
+        assert!(measured.iter().all(|sample| sample.prompt != spare.prompt));
+    }
+    let mut again = open(config, 1);
+    assert_eq!(again.spare(20).unwrap(), spares);
+    assert_eq!(again.next(200).unwrap(), measured);
+}
+
+#[test]
+fn mistakes_name_the_key() {
+    let opened = open_with(
+        r#"{"batch-size": 0}"#,
+        1,
+        Named::default(),
+        Box::new(StandIn),
+    );
+    let Err(Error::InvalidConfig(what)) = opened else {
+        panic!("expected an error")
+    };
+    assert!(what.contains("`batch-size` is 0"), "{what}");
+}

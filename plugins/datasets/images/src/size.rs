@@ -1,0 +1,80 @@
+//! The sizes of images: a list with weights, or a distribution each of width and height.
+
+use runner_plugin::Error;
+use runner_plugin::lengths::{Choice, Lengths};
+use runner_plugin::random::Python;
+
+use crate::Config;
+
+/// Sides of an image, in pixels: one that is smaller shows nothing, and one that is larger takes very long.
+const SIDES: std::ops::RangeInclusive<u32> = 8..=8192;
+
+/// The size where none is configured.
+const USUAL: (u32, u32) = (512, 512);
+
+/// Sizes to draw from.
+pub enum Sizes {
+    /// Some sizes, and which is how likely.
+    Some(Vec<(u32, u32)>, Choice),
+    /// Width and height.
+    Sides(Lengths, Lengths),
+}
+
+impl Sizes {
+    /// The sizes of a configuration.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] that names the key.
+    pub fn of(config: &Config) -> Result<Self, Error> {
+        match (&config.width, &config.height) {
+            (Some(width), Some(height)) if config.sizes.is_empty() => Ok(Self::Sides(
+                width.lengths("width", SIDES)?,
+                height.lengths("height", SIDES)?,
+            )),
+            (None, None) => Self::some(&config.sizes),
+            (Some(_), Some(_)) => Err(Error::InvalidConfig(
+                "`sizes` and `width` with `height` both say how large images are: leave one out"
+                    .to_owned(),
+            )),
+            _ => Err(Error::InvalidConfig(
+                "`width` and `height` go together: set both, or `sizes`".to_owned(),
+            )),
+        }
+    }
+
+    fn some(sizes: &[String]) -> Result<Self, Error> {
+        let mut parsed = Vec::new();
+        let mut weights = Vec::new();
+        for size in sizes {
+            let wrong = || {
+                Error::InvalidConfig(format!(
+                    "`sizes` has `{size}`; expected a size and its weight such as `512x512:0.7`, with sides from {} to \
+                     {} pixels",
+                    SIDES.start(),
+                    SIDES.end()
+                ))
+            };
+            let (sides, weight) = size.split_once(':').unwrap_or((size, "1"));
+            let (width, height) = sides.split_once('x').ok_or_else(wrong)?;
+            let side = |text: &str| {
+                let side = text.trim().parse().ok();
+                side.filter(|side| SIDES.contains(side)).ok_or_else(wrong)
+            };
+            parsed.push((side(width)?, side(height)?));
+            weights.push(weight.trim().parse::<f64>().map_err(|_| wrong())?);
+        }
+        if parsed.is_empty() {
+            parsed.push(USUAL);
+            weights.push(1.0);
+        }
+        Ok(Self::Some(parsed, Choice::weighted("sizes", weights)?))
+    }
+
+    /// Width and height of an image.
+    pub fn draw(&self, random: &mut Python) -> (u32, u32) {
+        match self {
+            Self::Some(sizes, choice) => sizes[choice.draw(random)],
+            Self::Sides(width, height) => (width.draw(random), height.draw(random)),
+        }
+    }
+}

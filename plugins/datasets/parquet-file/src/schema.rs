@@ -1,0 +1,260 @@
+//! A file's schema and the places of its columns, from the metadata at its end.
+//! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>
+
+use crate::thrift::Value;
+
+/// How deeply columns may nest.
+const DEEPEST: u32 = 32;
+
+/// A column, or a group of columns.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// How often it occurs.
+    pub times: Times,
+    /// The definition level from which on it is there.
+    pub def: u16,
+    /// Its repetition level.
+    pub rep: u16,
+    /// What it is.
+    pub what: What,
+}
+
+/// How often something occurs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    Once,
+    AtMostOnce,
+    Often,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A column, by its place among the columns.
+    Leaf(usize),
+    /// Columns as an object.
+    Group(Vec<Node>),
+    /// A list: a group with one group or column that occurs often.
+    List(Box<Node>),
+    /// A map, likewise, whose entries have two columns.
+    Map(Box<Node>),
+}
+
+/// A column of values.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf {
+    /// How values are stored.
+    pub stored: Stored,
+    /// What they mean.
+    pub means: Means,
+    /// Its highest definition level.
+    pub def: u16,
+    /// Its highest repetition level.
+    pub rep: u16,
+}
+
+/// How values are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    Bool,
+    Int32,
+    Int64,
+    /// A timestamp in an obsolete format.
+    Int96,
+    Float,
+    Double,
+    Bytes,
+    /// Bytes of this number.
+    Fixed(usize),
+}
+
+/// What stored values mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// What they are: numbers, or bytes.
+    Plain,
+    /// Text.
+    Text,
+    /// Numbers without a sign.
+    Unsigned,
+    /// Numbers of units of ten to the power of minus this.
+    Decimal(i32),
+}
+
+/// Columns of a number of rows.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// How many rows.
+    pub rows: u64,
+    /// A chunk for each column.
+    pub chunks: Vec<Chunk>,
+}
+
+/// The part of a column in a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// Where its pages begin.
+    pub start: u64,
+    /// Where they end.
+    pub end: u64,
+    /// How pages are compressed, by the format's number.
+    pub codec: i64,
+    /// How many values it has, missing ones included.
+    pub values: u64,
+}
+
+/// The schema: what a row is, its columns, and the groups of rows.
+pub struct Schema {
+    pub root: Node,
+    pub leaves: Vec<Leaf>,
+    pub groups: Vec<Group>,
+}
+
+impl Schema {
+    /// Reads a file's metadata.
+    ///
+    /// # Errors
+    /// What is wrong with it, or not supported.
+    pub fn read(metadata: &Value<'_>) -> Result<Self, String> {
+        let damaged = || "its metadata is damaged".to_owned();
+        let mut elements = metadata.list(2).iter();
+        let mut leaves = Vec::new();
+        let root = elements.next().ok_or_else(damaged)?;
+        let root = Node {
+            name: String::new(),
+            times: Times::Once,
+            def: 0,
+            rep: 0,
+            what: What::Group(
+                children(root, &mut elements, &mut leaves, 0, 0, DEEPEST).ok_or_else(damaged)?,
+            ),
+        };
+        let mut groups = Vec::new();
+        for group in metadata.list(4) {
+            let mut chunks = Vec::new();
+            for column in group.list(1) {
+                if column.field(8).is_some() || column.field(9).is_some() {
+                    return Err("it is encrypted, which is not supported".to_owned());
+                }
+                chunks.push(column.field(3).and_then(chunk).ok_or_else(damaged)?);
+            }
+            if chunks.len() != leaves.len() {
+                return Err(damaged());
+            }
+            groups.push(Group {
+                rows: natural(group, 3).ok_or_else(damaged)?,
+                chunks,
+            });
+        }
+        Ok(Self {
+            root,
+            leaves,
+            groups,
+        })
+    }
+}
+
+fn natural(value: &Value<'_>, id: i16) -> Option<u64> {
+    u64::try_from(value.int(id)?).ok()
+}
+
+fn chunk(column: &Value<'_>) -> Option<Chunk> {
+    let data = natural(column, 9)?;
+    let start = natural(column, 11)
+        .filter(|dictionary| *dictionary > 0)
+        .map_or(data, |dictionary| dictionary.min(data));
+    Some(Chunk {
+        start,
+        end: start.checked_add(natural(column, 7)?)?,
+        codec: column.int(4)?,
+        values: natural(column, 5)?,
+    })
+}
+
+type Elements<'v, 'a> = std::slice::Iter<'v, Value<'a>>;
+
+fn children(
+    parent: &Value<'_>,
+    elements: &mut Elements<'_, '_>,
+    leaves: &mut Vec<Leaf>,
+    def: u16,
+    rep: u16,
+    depth: u32,
+) -> Option<Vec<Node>> {
+    let depth = depth.checked_sub(1)?;
+    let mut nodes = Vec::new();
+    for _ in 0..parent.int(5).unwrap_or(0) {
+        let element = elements.next()?;
+        let times = match element.int(3).unwrap_or(0) {
+            0 => Times::Once,
+            1 => Times::AtMostOnce,
+            _ => Times::Often,
+        };
+        let def = def + u16::from(times != Times::Once);
+        let rep = rep + u16::from(times == Times::Often);
+        let what = if element.int(5).unwrap_or(0) > 0 {
+            let own = children(element, elements, leaves, def, rep, depth)?;
+            let logical = |id| {
+                element
+                    .field(10)
+                    .is_some_and(|kind| kind.field(id).is_some())
+            };
+            let (is_list, is_map) = (
+                logical(3) || element.int(6) == Some(3),
+                logical(2) || matches!(element.int(6), Some(1 | 2)),
+            );
+            match <[Node; 1]>::try_from(own) {
+                Ok([only]) if only.times == Times::Often && is_list => What::List(Box::new(only)),
+                Ok([only]) if only.times == Times::Often && is_map => What::Map(Box::new(only)),
+                Ok([only]) => What::Group(vec![only]),
+                Err(own) => What::Group(own),
+            }
+        } else {
+            leaves.push(leaf(element, def, rep)?);
+            What::Leaf(leaves.len() - 1)
+        };
+        nodes.push(Node {
+            name: element.text(4)?.to_owned(),
+            times,
+            def,
+            rep,
+            what,
+        });
+    }
+    Some(nodes)
+}
+
+fn leaf(element: &Value<'_>, def: u16, rep: u16) -> Option<Leaf> {
+    let stored = match element.int(1)? {
+        0 => Stored::Bool,
+        1 => Stored::Int32,
+        2 => Stored::Int64,
+        3 => Stored::Int96,
+        4 => Stored::Float,
+        5 => Stored::Double,
+        6 => Stored::Bytes,
+        7 => Stored::Fixed(usize::try_from(element.int(2)?).ok()?),
+        _ => return None,
+    };
+    let logical = |id| element.field(10).and_then(|kind| kind.field(id));
+    let unsigned = logical(10).and_then(|kind| kind.field(2)) == Some(&Value::Bool(false));
+    let means = match element.int(6) {
+        _ if logical(1).or(logical(4)).or(logical(12)).is_some() => Means::Text,
+        Some(0 | 4 | 19) => Means::Text,
+        _ if unsigned => Means::Unsigned,
+        Some(11..=14) => Means::Unsigned,
+        Some(5) => Means::Decimal(i32::try_from(element.int(7).unwrap_or(0)).ok()?),
+        _ => match logical(5) {
+            Some(decimal) => Means::Decimal(i32::try_from(decimal.int(1).unwrap_or(0)).ok()?),
+            None => Means::Plain,
+        },
+    };
+    Some(Leaf {
+        stored,
+        means,
+        def,
+        rep,
+    })
+}

@@ -1,0 +1,99 @@
+//! Files that Arrow's writer made, in the encodings and compressions it has, against the same rows as JSON lines.
+//! `cases/make.py` makes them.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::Parquet;
+
+fn bytes(name: &str) -> Vec<u8> {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases")).join(name);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Opens a file that returns at most `piece` bytes at once.
+fn open(bytes: Vec<u8>, piece: usize) -> Result<Parquet, String> {
+    let size = bytes.len() as u64;
+    let read = move |offset: u64, length: u32| {
+        let start = bytes.len().min(offset as usize);
+        let end = bytes.len().min(start + piece.min(length as usize));
+        Ok(bytes[start..end].to_vec())
+    };
+    Parquet::open(Box::new(read), size)
+}
+
+fn rows(mut file: Parquet) -> Result<Vec<Map<String, Value>>, String> {
+    let mut rows = Vec::new();
+    while let Some((number, row)) = file.row()? {
+        rows.push(row);
+        assert_eq!(number, rows.len() as u64);
+    }
+    Ok(rows)
+}
+
+fn expected() -> Vec<Map<String, Value>> {
+    let text = String::from_utf8(bytes("rows.jsonl")).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_encoding_and_compression_gives_the_rows() {
+    let expected = expected();
+    assert_eq!(expected.len(), 40);
+    for name in ["snappy", "gzip-v2", "zstd-plain", "delta"] {
+        for piece in [usize::MAX, 100] {
+            let file = open(bytes(&format!("{name}.parquet")), piece).unwrap();
+            assert_eq!(rows(file).unwrap(), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_supported_says_so() {
+    let error = rows(open(bytes("brotli.parquet"), usize::MAX).unwrap()).unwrap_err();
+    assert!(
+        error.contains("compressed by Brotli; write it with Snappy"),
+        "{error}"
+    );
+    for (bytes, expected) in [
+        (b"PAR1".to_vec(), "not a whole Parquet file"),
+        (b"PAR1\x10\0\0\0PAR1".to_vec(), "metadata is damaged"),
+        (b"PAR1\x00\0\0\0PARE".to_vec(), "encrypted"),
+    ] {
+        let Err(error) = open(bytes, usize::MAX) else {
+            panic!("it must not open")
+        };
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// Damage gives an error or other rows, and never a panic.
+#[test]
+fn damage_does_no_harm() {
+    let mut state = 1_u64;
+    for name in ["snappy", "gzip-v2", "zstd-plain", "delta"] {
+        let whole = bytes(&format!("{name}.parquet"));
+        for _ in 0..150 {
+            let mut damaged = whole.clone();
+            for _ in 0..3 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let at = (state >> 33) as usize % damaged.len();
+                damaged[at] = (state >> 24) as u8;
+            }
+            let Ok(mut file) = open(damaged, usize::MAX) else {
+                continue;
+            };
+            for _ in 0..100 {
+                if !matches!(file.row(), Ok(Some(_))) {
+                    break;
+                }
+            }
+        }
+    }
+}

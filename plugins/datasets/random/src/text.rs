@@ -1,0 +1,199 @@
+//! Pieces of a text, cut to length. Random ids read like nothing that a model has learned: a server that guesses
+//! tokens ahead, by a draft model or by n-grams, looks slower on them than it is.
+
+use std::collections::BTreeSet;
+
+use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
+use runner_plugin::report::Remarks;
+use runner_plugin::{Error, File, Tokenizer};
+
+use crate::config::Form;
+use crate::lengths::Lengths;
+use crate::source::{Asked, Drafts, Drawn, Source, formed};
+
+/// Bytes to read for a token at first. It is more for ordinary text, so that one attempt is enough.
+const BYTES_A_TOKEN: u64 = 6;
+
+/// How far to look for the beginning of a word, in bytes.
+const WORD: usize = 64;
+
+/// How many places are remembered to count those that come up again.
+const PLACES: usize = 1 << 20;
+
+/// Every prompt begins at a word drawn at random, and goes on at the beginning of the file behind its end.
+pub(crate) struct Text {
+    name: String,
+    file: Box<dyn File>,
+    /// Draws lengths.
+    random: NumpyLegacy,
+    /// Draws where prompts begin.
+    places: NumpyGenerator,
+    /// Draws where spare prompts begin, separately so that it does not affect the measured ones.
+    apart: NumpyGenerator,
+    drafts: Drafts,
+    form: Form,
+    begun: BTreeSet<u64>,
+    remarks: Remarks,
+}
+
+impl Text {
+    /// # Errors
+    /// [`Error::InvalidInput`] if the file is empty.
+    pub(crate) fn new(
+        name: &str,
+        file: Box<dyn File>,
+        lengths: Lengths,
+        form: Form,
+        seed: u64,
+        count: Option<u64>,
+    ) -> Result<Self, Error> {
+        if file.size() == 0 {
+            return Err(Error::InvalidInput(format!(
+                "the file `{name}` is empty; expected a text to cut prompts from"
+            )));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            file,
+            random: NumpyLegacy::new(seed as u32),
+            places: NumpyGenerator::new(seed),
+            apart: NumpyGenerator::new(!seed),
+            drafts: Drafts::new(lengths, 0, count),
+            form,
+            begun: BTreeSet::new(),
+            remarks: Remarks::default(),
+        })
+    }
+
+    /// `length` ids from the word at or behind `place`.
+    fn piece(
+        &mut self,
+        tokenizer: &dyn Tokenizer,
+        place: u64,
+        length: u32,
+    ) -> Result<Vec<u32>, Error> {
+        let mut bytes = u64::from(length) * BYTES_A_TOKEN + WORD as u64;
+        let most = bytes * 64 + self.file.size();
+        loop {
+            let read = self.read(place, bytes)?;
+            let text = self.words(&read, place);
+            let mut ids = tokenizer.encode(&[text], false).pop().unwrap_or_default();
+            if ids.len() >= length as usize {
+                ids.truncate(length as usize);
+                self.end(tokenizer, &mut ids);
+                return Ok(ids);
+            }
+            if bytes > most {
+                return Err(Error::InvalidInput(format!(
+                    "{bytes} bytes of the file `{}` have fewer than {length} tokens: it does not seem to be a text",
+                    self.name
+                )));
+            }
+            bytes *= 2;
+        }
+    }
+
+    /// `count` bytes from `place` on, and from the beginning again behind the end.
+    fn read(&self, place: u64, count: u64) -> Result<Vec<u8>, Error> {
+        let mut read = Vec::new();
+        let mut at = place;
+        while (read.len() as u64) < count {
+            let missing = (count - read.len() as u64).min(4 << 20) as u32;
+            let more = self.file.read(at, missing).map_err(|cause| {
+                Error::InvalidInput(format!(
+                    "the file `{}` cannot be read at byte {at}: {cause}",
+                    self.name
+                ))
+            })?;
+            if more.is_empty() && at == 0 {
+                return Err(Error::InvalidInput(format!(
+                    "the file `{}` has become empty while it was in use",
+                    self.name
+                )));
+            }
+            at = if more.is_empty() {
+                0
+            } else {
+                at + more.len() as u64
+            };
+            read.extend(more);
+        }
+        Ok(read)
+    }
+
+    /// What was read from its first word on, without a character that is cut at the end.
+    fn words(&mut self, read: &[u8], place: u64) -> String {
+        let within = &read[..read.len().min(WORD)];
+        let word = match within.iter().position(u8::is_ascii_whitespace) {
+            _ if place == 0 => 0,
+            Some(space) => space + 1,
+            // A script without spaces: the next character.
+            None => within
+                .iter()
+                .position(|byte| byte & 0xc0 != 0x80)
+                .unwrap_or(0),
+        };
+        let read = &read[word..];
+        let end = match std::str::from_utf8(read) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => read.len(),
+        };
+        let text = String::from_utf8_lossy(&read[..end]);
+        if text.contains(char::REPLACEMENT_CHARACTER) {
+            self.remarks
+                .repaired("piece of text that is not UTF-8", || {
+                    format!("behind byte {place}")
+                });
+        }
+        text.trim_start().to_owned()
+    }
+
+    /// Leaves out tokens at the end that are a part of a character.
+    fn end(&self, tokenizer: &dyn Tokenizer, ids: &mut Vec<u32>) {
+        for _ in 0..3 {
+            let tail = ids[ids.len().saturating_sub(4)..].to_vec();
+            let text = tokenizer.decode(&[tail]).pop().unwrap_or_default();
+            if ids.len() < 2 || !text.ends_with(char::REPLACEMENT_CHARACTER) {
+                return;
+            }
+            ids.pop();
+        }
+    }
+}
+
+impl Source for Text {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let size = self.file.size();
+        let mut prompts = Vec::new();
+        while prompts.len() < limit
+            && let Some((_, draft)) = self.drafts.next(&mut self.random)
+        {
+            let place = self.places.integers(0, size.max(1));
+            if self.begun.len() < PLACES && !self.begun.insert(place) {
+                self.remarks
+                    .repeated("place of the text where another prompt begins too", || {
+                        format!("byte {place}")
+                    });
+            }
+            prompts.push((self.piece(tokenizer, place, draft.input)?, draft.asked));
+        }
+        Ok(formed(tokenizer, self.form, prompts))
+    }
+
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+        let lengths = self.drafts.lengths();
+        let (length, output) = (lengths.longest(), lengths.longest_output());
+        let size = self.file.size();
+        let mut prompts = Vec::new();
+        for _ in 0..limit {
+            let place = self.apart.integers(0, size.max(1));
+            let ids = self.piece(tokenizer, place, length)?;
+            prompts.push((ids, Asked::spare(output)));
+        }
+        Ok(formed(tokenizer, self.form, prompts))
+    }
+
+    fn remarks(&self) -> Option<&Remarks> {
+        Some(&self.remarks)
+    }
+}

@@ -1,0 +1,175 @@
+//! Queries with texts to rank by how well they answer them: of given lengths, made of random words or of passages of a
+//! file.
+#![deny(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use runner_plugin::lengths::{Distribution, Lengths};
+use runner_plugin::words::{Text, Words, stream};
+use runner_plugin::{Amount, Candidates, Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The scenario's name for the file of passages.
+const FILE: &str = "data";
+
+/// The most texts of a request.
+const MOST_TEXTS: u32 = 4096;
+
+/// The kind of generator of a query that all requests have.
+const SAME: u64 = 2;
+
+/// Requests whose texts are made together.
+const BATCH: u64 = 16;
+
+/// The user's configuration. Texts are random words, or passages of the file `data` if the scenario names one.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// Tokens of a query: a number or a distribution.
+    pub query_len: Distribution,
+    /// Tokens of a text: a number or a distribution.
+    pub document_len: Distribution,
+    /// Texts of a request: a number or a distribution.
+    pub documents: Distribution,
+    /// Use the same query in all requests, as vLLM's `random-rerank` does; a server may find it in its cache.
+    pub same_query: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            query_len: Distribution::constant(32.0),
+            document_len: Distribution::constant(512.0),
+            documents: Distribution::constant(10.0),
+            same_query: false,
+        }
+    }
+}
+
+/// Queries with texts to rank.
+pub struct Rerank {
+    query: Lengths,
+    document: Lengths,
+    documents: Lengths,
+    same_query: bool,
+    words: Words,
+    tokenizer: Box<dyn Tokenizer>,
+    seed: u64,
+    given: u64,
+    spared: u64,
+    /// Fingerprints of prompts that are not measured.
+    spares: HashSet<u64>,
+}
+
+runner_plugin::export_dataset!(Rerank);
+
+impl Dataset for Rerank {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        Ok(Self {
+            query: config.query_len.lengths("query-len", 1..=1 << 20)?,
+            document: config.document_len.lengths("document-len", 1..=1 << 20)?,
+            documents: config.documents.lengths("documents", 1..=MOST_TEXTS)?,
+            same_query: config.same_query,
+            words: match inputs.files.open(FILE) {
+                Some(file) => Words::passages(FILE, &*file)?,
+                None => Words::common(),
+            },
+            tokenizer: inputs.tokenizer,
+            seed,
+            given: 0,
+            spared: 0,
+            spares: HashSet::new(),
+        })
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let mut samples = Vec::new();
+        let mut fruitless = 0;
+        while samples.len() < limit as usize && fruitless < 1000 {
+            let missing = (u64::from(limit) - samples.len() as u64).min(BATCH);
+            let made = self.samples("rerank", 0, self.given, missing);
+            self.given += missing;
+            let before = samples.len();
+            let measured = |sample: &Sample| !self.spares.contains(&fingerprint(&sample.prompt));
+            samples.extend(made.into_iter().filter(measured));
+            fruitless = if samples.len() > before {
+                0
+            } else {
+                fruitless + 1
+            };
+        }
+        Ok(samples)
+    }
+
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let limit = u64::from(limit);
+        let samples = self.samples("rerank-spare", 1, self.spared, limit);
+        self.spared += limit;
+        let prompts = samples.iter().map(|sample| fingerprint(&sample.prompt));
+        self.spares.extend(prompts);
+        Ok(samples)
+    }
+}
+
+impl Rerank {
+    /// Samples of a kind, each from a generator of its own.
+    fn samples(&self, name: &str, kind: u64, from: u64, count: u64) -> Vec<Sample> {
+        let mut wanted = Vec::new();
+        let mut requests = Vec::new();
+        for index in from..from + count {
+            let mut random = stream(self.seed, kind, index);
+            let documents = self.documents.draw(&mut random);
+            let mut asks = if self.same_query {
+                stream(self.seed, SAME, 0)
+            } else {
+                stream(random.bits(64), kind, index)
+            };
+            let length = self.query.draw(&mut asks);
+            wanted.push((asks, length));
+            for _ in 0..documents {
+                let length = self.document.draw(&mut random);
+                wanted.push((stream(random.bits(64), kind, index), length));
+            }
+            requests.push((index, documents));
+        }
+        let mut texts = self.words.texts(&*self.tokenizer, wanted).into_iter();
+        let sample = |(index, documents): (u64, u32)| {
+            let query = texts.next().unwrap_or_else(|| Text {
+                text: String::new(),
+                tokens: 0,
+            });
+            let own: Vec<_> = texts.by_ref().take(documents as usize).collect();
+            // A model reads the query with each text.
+            let tokens = own
+                .iter()
+                .map(|text| text.tokens.saturating_add(query.tokens));
+            let tokens = tokens.fold(0, u32::saturating_add);
+            let candidates = Candidates {
+                query: query.text,
+                documents: own.into_iter().map(|text| text.text).collect(),
+            };
+            Sample {
+                input_tokens: Some(tokens),
+                ..Sample::new(
+                    format!("{name}-{:06}", index + 1),
+                    Prompt::Ranking(candidates),
+                )
+            }
+        };
+        requests.into_iter().map(sample).collect()
+    }
+}
+
+/// Equal prompts have equal fingerprints.
+fn fingerprint(prompt: &Prompt) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{prompt:?}").hash(&mut hasher);
+    hasher.finish()
+}

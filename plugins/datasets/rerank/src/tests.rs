@@ -1,0 +1,84 @@
+//! Queries and texts have their lengths, and depend on the seed alone.
+
+use std::collections::HashSet;
+
+use runner_plugin::{Amount, Candidates, Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use runner_plugin_testing::files::Named;
+use runner_plugin_testing::tokenizer::Pairs;
+
+use super::Rerank;
+
+fn open(config: &str, seed: u64) -> Result<Rerank, Error> {
+    let inputs = Inputs {
+        files: Box::new(Named::default()),
+        tokenizer: Box::new(Pairs),
+    };
+    Rerank::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+}
+
+fn asked(sample: &Sample) -> &Candidates {
+    match &sample.prompt {
+        Prompt::Ranking(candidates) => candidates,
+        other => panic!("expected texts to rank, got {other:?}"),
+    }
+}
+
+#[test]
+fn queries_and_texts_have_their_lengths() {
+    let config = r#"{"query-len": 6, "document-len": {"distribution": "uniform", "min": 10, "max": 20},
+        "documents": {"distribution": "uniform", "min": 2, "max": 5}}"#;
+    let mut queries = HashSet::new();
+    let mut counts = HashSet::new();
+    for sample in open(config, 1).unwrap().next(30).unwrap() {
+        let Candidates { query, documents } = asked(&sample);
+        assert_eq!(Pairs.count(std::slice::from_ref(query), true), [6]);
+        let lengths = Pairs.count(documents, true);
+        assert!(lengths.iter().all(|length| (10..=20).contains(length)));
+        let tokens = lengths.iter().sum::<u32>() + 6 * documents.len() as u32;
+        assert_eq!(sample.input_tokens, Some(tokens));
+        queries.insert(query.clone());
+        counts.insert(documents.len());
+    }
+    assert_eq!((queries.len(), counts.len()), (30, 4));
+}
+
+#[test]
+fn all_requests_may_have_the_same_query() {
+    let config = r#"{"same-query": true, "document-len": 8, "documents": 2}"#;
+    let mut dataset = open(config, 1).unwrap();
+    let spare = dataset.spare(1).unwrap();
+    let samples = dataset.next(10).unwrap();
+    for sample in &samples {
+        assert_eq!(asked(sample).query, asked(&spare[0]).query);
+        assert_ne!(asked(sample).documents, asked(&spare[0]).documents);
+    }
+}
+
+#[test]
+fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
+    // So short that words come again.
+    let config = r#"{"query-len": 2, "document-len": 2, "documents": 1, "same-query": true}"#;
+    let whole = open(config, 1).unwrap().next(200).unwrap();
+    let mut dataset = open(config, 1).unwrap();
+    let mut parts = Vec::new();
+    for limit in [1, 70, 129] {
+        parts.extend(dataset.next(limit).unwrap());
+    }
+    assert_eq!(parts, whole);
+    assert_ne!(open(config, 2).unwrap().next(200).unwrap(), whole);
+    let mut spared = open(config, 1).unwrap();
+    let spares = spared.spare(20).unwrap();
+    let measured = spared.next(200).unwrap();
+    assert_eq!(measured.len(), 200);
+    for spare in &spares {
+        assert!(measured.iter().all(|sample| sample.prompt != spare.prompt));
+    }
+}
+
+#[test]
+fn mistakes_name_the_key() {
+    let Err(Error::InvalidConfig(what)) = open(r#"{"documents": 0}"#, 1) else {
+        panic!("expected an error")
+    };
+    assert!(what.contains("`documents` is 0"), "{what}");
+}

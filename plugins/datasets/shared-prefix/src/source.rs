@@ -1,0 +1,156 @@
+//! What the algorithms have in common.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use runner_plugin::lengths::Stream;
+use runner_plugin::report::Remarks;
+use runner_plugin::{Error, Facts, Prompt, Tokenizer};
+
+use crate::config::{Form, invalid};
+
+/// An algorithm that makes conversations.
+pub(crate) trait Source {
+    /// The next conversation to measure; none ends the sequence.
+    fn next(&mut self, tokenizer: &dyn Tokenizer) -> Result<Option<Conversation>, Error>;
+
+    /// A conversation of one turn with a prefix of its own, so that it leaves nothing in the server's cache that a
+    /// measured one could use.
+    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Conversation;
+
+    /// What it did to prompts so far, if it counts that.
+    fn remarks(&self) -> Option<&Remarks> {
+        None
+    }
+}
+
+/// Prefix and question, and the questions after it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Conversation {
+    pub(crate) first: Content,
+    /// Tokens of the first prompt as the server counts them.
+    pub(crate) input_tokens: u32,
+    /// The later questions.
+    pub(crate) later: Vec<String>,
+    /// Output tokens to request in each turn.
+    pub(crate) output_tokens: Vec<u32>,
+}
+
+/// A prompt.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Content {
+    Text(String),
+    Tokens(Vec<u32>),
+}
+
+impl Content {
+    /// Equal contents have equal fingerprints.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Its tokens as the server counts them: with those that the model adds around a text.
+    pub(crate) fn tokens(&self, tokenizer: &dyn Tokenizer) -> u32 {
+        match self {
+            Content::Text(text) => {
+                let counts = tokenizer.count(std::slice::from_ref(text), true);
+                counts.first().copied().unwrap_or_default()
+            }
+            Content::Tokens(ids) => ids.len() as u32,
+        }
+    }
+}
+
+impl From<Content> for Prompt {
+    fn from(content: Content) -> Self {
+        match content {
+            Content::Text(text) => Prompt::Text(text),
+            Content::Tokens(ids) => Prompt::Tokens(ids),
+        }
+    }
+}
+
+/// The text of some ids.
+pub(crate) fn decoded(tokenizer: &dyn Tokenizer, ids: Vec<u32>) -> String {
+    tokenizer.decode(&[ids]).pop().unwrap_or_default()
+}
+
+/// The ids of a text, without those that the model adds.
+pub(crate) fn encoded(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
+    let ids = tokenizer.encode(&[text.to_owned()], false).pop();
+    ids.unwrap_or_default()
+}
+
+/// The ids from which an algorithm draws: all below a number, or, where the model's tokenizer is not known, those of
+/// its stand-in that stand for text.
+#[derive(Clone, Debug)]
+pub(crate) struct Population {
+    below: u32,
+    plain: Option<Vec<u32>>,
+}
+
+impl Population {
+    /// All ids below `below`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] if there are none, or if ids are to be sent that only the stand-in has.
+    pub(crate) fn of(facts: &Facts, below: u32, form: Form) -> Result<Self, Error> {
+        if facts.approximate {
+            if form == Form::Tokens {
+                return Err(invalid(
+                    "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text"
+                        .to_owned(),
+                ));
+            }
+            return Self::plain(facts);
+        }
+        if below == 0 {
+            return Err(no_tokens());
+        }
+        Ok(Self { below, plain: None })
+    }
+
+    /// The ids that stand for text.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] if there are none.
+    pub(crate) fn plain(facts: &Facts) -> Result<Self, Error> {
+        let special = |id: &u32| facts.special.binary_search(id).is_ok();
+        let plain: Vec<u32> = (0..facts.base_size).filter(|id| !special(id)).collect();
+        if plain.is_empty() {
+            return Err(no_tokens());
+        }
+        Ok(Self {
+            below: plain.len() as u32,
+            plain: Some(plain),
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn size(&self) -> u32 {
+        self.below
+    }
+
+    /// The id at a place below [`size`](Self::size).
+    pub(crate) fn at(&self, place: u32) -> u32 {
+        self.plain.as_ref().map_or(place, |plain| {
+            plain.get(place as usize).copied().unwrap_or_default()
+        })
+    }
+
+    /// `count` ids, as Python's `random.choices` draws them.
+    pub(crate) fn choices(&self, random: &mut impl Stream, count: u32) -> Vec<u32> {
+        let size = f64::from(self.below);
+        (0..count)
+            .map(|_| self.at((random.random() * size) as u32))
+            .collect()
+    }
+}
+
+fn no_tokens() -> Error {
+    invalid(
+        "the tokenizer has no tokens to draw from: pass the model's own with --tokenizer"
+            .to_owned(),
+    )
+}

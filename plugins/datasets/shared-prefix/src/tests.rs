@@ -1,0 +1,448 @@
+//! The tools' own prompts, what spare samples must not disturb, and what a user is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use runner_plugin::Tokenizer;
+use runner_plugin::{Dataset, Dependency, Error, Inputs, Message, Part, Prompt, Role, Sample};
+use runner_plugin_testing::files::Named;
+use runner_plugin_testing::tokenizer::{Pairs, StandIn};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::SharedPrefix;
+
+fn open(
+    config: &str,
+    seed: u64,
+    count: Option<u64>,
+    tokenizer: impl Tokenizer + 'static,
+) -> Result<SharedPrefix, Error> {
+    let inputs = Inputs {
+        files: Box::new(Named::default()),
+        tokenizer: Box::new(tokenizer),
+    };
+    SharedPrefix::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
+}
+
+fn opened(config: &str, seed: u64, count: Option<u64>) -> SharedPrefix {
+    open(config, seed, count, Pairs).unwrap_or_else(|error| panic!("{config}: {error:?}"))
+}
+
+fn first(dataset: &mut SharedPrefix, wanted: usize, limit: u32) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    while samples.len() < wanted {
+        let more = dataset.next(limit).expect("samples");
+        if more.is_empty() {
+            break;
+        }
+        assert!(more.len() <= limit as usize);
+        samples.extend(more);
+    }
+    samples.truncate(wanted);
+    samples
+}
+
+/// What a prompt says, as JSON.
+fn said(sample: &Sample) -> serde_json::Value {
+    match &sample.prompt {
+        Prompt::Text(text) => text.as_str().into(),
+        Prompt::Tokens(ids) => ids.clone().into(),
+        Prompt::Messages(messages) => said_by(messages),
+        Prompt::Continuation(next) => said_by(&next.messages),
+        other => panic!(
+            "expected a conversation, text or tokens, got {}",
+            other.kind()
+        ),
+    }
+}
+
+fn said_by(messages: &[Message]) -> serde_json::Value {
+    match messages {
+        [message] if message.role == Role::User => match &message.parts[..] {
+            [Part::Text(text)] => text.as_str().into(),
+            other => panic!("expected one text, got {other:?}"),
+        },
+        other => panic!("expected one message of the user, got {other:?}"),
+    }
+}
+
+fn text(sample: &Sample) -> String {
+    match said(sample) {
+        serde_json::Value::String(text) => text,
+        other => panic!("expected text, got {other}"),
+    }
+}
+
+fn ids(text: &str) -> Vec<u32> {
+    Pairs.encode(&[text.to_owned()], false).concat()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Goldens {
+    num_prompts: u64,
+    goldens: Vec<Golden>,
+}
+
+#[derive(Deserialize)]
+struct Golden {
+    config: serde_json::Value,
+    seed: u64,
+    conversations: usize,
+    sha256: String,
+}
+
+/// `goldens.json` is what SGLang's and vLLM's own modules made: `host/benches/digests/prompts.py` prints it.
+#[test]
+fn prompts_are_those_of_the_tools_own_code() {
+    let goldens: Goldens =
+        serde_json::from_str(include_str!("goldens.json")).expect("the goldens are well formed");
+    assert!(goldens.goldens.len() > 50);
+    for golden in goldens.goldens {
+        let config = golden.config.to_string();
+        let mut dataset = opened(&config, golden.seed, Some(goldens.num_prompts));
+        let samples = first(&mut dataset, usize::MAX, 7);
+        let turns = golden.config["turns"].as_u64().unwrap_or(1) as usize;
+        let mut lines = String::new();
+        for conversation in samples.chunks(turns) {
+            let prompts: Vec<_> = conversation.iter().map(said).collect();
+            for sample in conversation {
+                assert_eq!(sample.output_tokens, conversation[0].output_tokens);
+            }
+            let line = serde_json::json!([
+                prompts,
+                conversation[0].input_tokens,
+                conversation[0].output_tokens
+            ]);
+            writeln!(lines, "{line}").expect("written");
+        }
+        assert_eq!(samples.len(), golden.conversations * turns, "{config}");
+        let digest = format!("{:x}", Sha256::digest(&lines));
+        assert_eq!(digest, golden.sha256, "{config}, seed {}", golden.seed);
+    }
+}
+
+/// Configurations of every algorithm, small enough for a prompt to come up twice.
+const WAYS: [&str; 9] = [
+    r#"{"groups": 4, "prompts-per-group": 12, "prefix-len": 20, "question-len": 8}"#,
+    r#"{"groups": 4, "prompts-per-group": 12, "prefix-len": 3, "question-len": 2, "range-ratio": 0, "zipf": 2}"#,
+    r#"{"groups": 2, "prompts-per-group": 20, "prefix-len": 3000, "question-len": 700, "turns": 2}"#,
+    r#"{"groups": 9, "prompts-per-group": 5, "prefix-len": 2, "question-len": 2, "as": "tokens", "shuffle": false}"#,
+    r#"{"algorithm": "vllm", "groups": 4, "prefix-len": 20, "question-len": 8}"#,
+    r#"{"algorithm": "vllm", "groups": 3, "prefix-len": 20, "question-len": 650, "prompts-per-group": 15}"#,
+    r#"{"algorithm": "vllm", "groups": 4, "prefix-len": 2, "question-len": 8, "shuffle": false}"#,
+    r#"{"algorithm": "runner", "groups": 4, "zipf": 1, "question-len": {"distribution": "normal", "mean": 9,
+        "deviation": 9}, "turns": {"distribution": "uniform", "min": 1, "max": 4}}"#,
+    r#"{"algorithm": "runner", "groups": 3, "prefix-len": 1, "question-len": 1, "as": "tokens"}"#,
+];
+
+#[test]
+fn the_size_of_a_call_changes_nothing() {
+    for config in WAYS {
+        let whole = first(&mut opened(config, 1, Some(45)), 45, 45);
+        assert!(whole.len() >= 44, "{config}: {}", whole.len());
+        for limit in [1, 7] {
+            let samples = first(&mut opened(config, 1, Some(45)), 45, limit);
+            assert_eq!(samples, whole, "{config}, {limit} at a time");
+        }
+        let other = first(&mut opened(config, 2, Some(45)), 45, 45);
+        assert_ne!(other, whole, "{config}: another seed");
+    }
+}
+
+#[test]
+fn spare_samples_leave_those_that_are_measured_as_they_are() {
+    for config in WAYS {
+        for seed in 0..4 {
+            let plain = first(&mut opened(config, seed, Some(44)), 44, 16);
+            let mut spared = opened(config, seed, Some(44));
+            let mut spare = spared.spare(4).expect("spare samples");
+            spare.extend(spared.spare(3).expect("spare samples"));
+            assert_eq!(spare.len(), 7, "{config}");
+            assert_eq!(first(&mut spared, 44, 64), plain, "{config}, seed {seed}");
+            let given: BTreeSet<_> = plain
+                .iter()
+                .map(|sample| said(sample).to_string())
+                .collect();
+            let ids: BTreeSet<_> = plain.iter().chain(&spare).map(|each| &each.id).collect();
+            assert_eq!(ids.len(), plain.len() + spare.len(), "{config}");
+            for sample in &spare {
+                assert!(!given.contains(&said(sample).to_string()), "{config}");
+            }
+        }
+    }
+}
+
+/// With so few ids, spare prompts do come up again among the measured ones.
+#[test]
+fn a_spare_prompt_is_never_measured() {
+    struct Few;
+
+    impl Tokenizer for Few {
+        fn describe(&self) -> runner_plugin::Facts {
+            runner_plugin::Facts {
+                vocabulary_size: 3,
+                base_size: 3,
+                added_tokens: 0,
+                special: vec![],
+                ..Pairs.describe()
+            }
+        }
+
+        fn encode(&self, texts: &[String], special: bool) -> Vec<Vec<u32>> {
+            Pairs.encode(texts, special)
+        }
+
+        fn count(&self, texts: &[String], special: bool) -> Vec<u32> {
+            Pairs.count(texts, special)
+        }
+
+        fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String> {
+            Pairs.decode(tokens)
+        }
+    }
+
+    for config in [
+        r#"{"groups": 4, "prompts-per-group": 50, "prefix-len": 1, "question-len": 1}"#,
+        r#"{"algorithm": "vllm", "groups": 4, "prefix-len": 1, "question-len": 1}"#,
+        r#"{"algorithm": "runner", "groups": 4, "prefix-len": 1, "question-len": 1, "as": "tokens"}"#,
+    ] {
+        let mut dataset = open(config, 1, Some(200), Few).expect("a dataset");
+        let spare = dataset.spare(2).expect("spare samples");
+        let samples = first(&mut dataset, 100, 32);
+        assert!(samples.len() > 20, "{config}: {}", samples.len());
+        for sample in &spare {
+            let prompt = said(sample);
+            assert!(samples.iter().all(|each| said(each) != prompt), "{config}");
+        }
+        let dropped: Vec<_> = dataset
+            .remarks()
+            .into_iter()
+            .filter(|remark| remark.reason == "prompt that was used for warmup")
+            .collect();
+        assert!(
+            dropped.len() == 1 && dropped[0].count > 10,
+            "{config}: {dropped:?}"
+        );
+    }
+}
+
+#[test]
+fn turns_of_a_conversation_follow_each_other() {
+    let config =
+        r#"{"groups": 3, "prompts-per-group": 4, "prefix-len": 20, "question-len": 8, "turns": 3}"#;
+    let samples = first(&mut opened(config, 5, None), usize::MAX, 5);
+    assert_eq!(samples.len(), 36);
+    for (number, conversation) in samples.chunks(3).enumerate() {
+        for (index, sample) in (0..).zip(conversation) {
+            let turn = sample.turn.as_ref().expect("a turn");
+            assert_eq!(turn.session, format!("shared-prefix-{:06}", number + 1));
+            assert_eq!(turn.index, index);
+            assert_eq!(sample.id, format!("{}-{index}", turn.session));
+            let tokens = ids(&text(sample)).len() as u32;
+            // The tokenizer puts a token before a whole text.
+            assert_eq!(sample.input_tokens, Some(tokens + u32::from(index == 0)));
+            match &sample.prompt {
+                Prompt::Messages(_) => assert_eq!((index, sample.after.len()), (0, 0)),
+                Prompt::Continuation(next) => {
+                    assert_eq!(next.parent, conversation[index as usize - 1].id);
+                    assert_eq!(sample.after, [Dependency::end(&next.parent, 0)]);
+                }
+                other => panic!("expected a conversation, got {}", other.kind()),
+            }
+            assert!(sample.output_tokens.is_some());
+        }
+    }
+    let single = first(&mut opened(WAYS[0], 5, None), 3, 5);
+    assert!(single.iter().all(|sample| sample.turn.is_none()));
+}
+
+#[test]
+fn what_the_runner_makes_has_the_tokens_asked_for() {
+    let config = r#"{"algorithm": "runner", "groups": 5, "prefix-len": 41,
+                     "question-len": {"distribution": "uniform", "min": 3, "max": 30}}"#;
+    let mut dataset = opened(config, 3, None);
+    let samples = first(&mut dataset, 200, 50);
+    let mut heads = BTreeMap::<Vec<u32>, u32>::new();
+    let mut lengths = BTreeSet::new();
+    for sample in &samples {
+        let ids = ids(&text(sample));
+        assert_eq!(sample.input_tokens, Some(ids.len() as u32 + 1));
+        lengths.insert(ids.len());
+        *heads.entry(ids[..41].to_vec()).or_default() += 1;
+    }
+    assert_eq!(dataset.remarks(), []);
+    assert_eq!(heads.len(), 5);
+    assert!(
+        heads.values().all(|count| (20..70).contains(count)),
+        "{heads:?}"
+    );
+    assert_eq!(lengths, (44..=71).collect());
+    // A sequence does not depend on how many are drawn, and the prefixes take turns without a shuffle.
+    let config = r#"{"algorithm": "runner", "groups": 3, "prefix-len": 5, "question-len": 5, "shuffle": false}"#;
+    let samples = first(&mut opened(config, 3, None), 9, 4);
+    let heads: Vec<_> = samples
+        .iter()
+        .map(|each| ids(&text(each))[..5].to_vec())
+        .collect();
+    assert_eq!(heads[..3], heads[3..6]);
+    assert_eq!(heads[..3], heads[6..]);
+    assert_ne!(heads[0], heads[1]);
+}
+
+#[test]
+fn zipf_makes_the_first_prefix_the_most_frequent() {
+    let config =
+        r#"{"algorithm": "runner", "groups": 8, "zipf": 1.5, "prefix-len": 9, "question-len": 4}"#;
+    let mut counts = BTreeMap::<Vec<u32>, u32>::new();
+    for sample in first(&mut opened(config, 3, None), 1000, 100) {
+        *counts.entry(ids(&text(&sample))[..9].to_vec()).or_default() += 1;
+    }
+    let mut counts: Vec<u32> = counts.into_values().collect();
+    counts.sort_unstable_by(|one, other| other.cmp(one));
+    // 1 / n^1.5 over their sum is 0.52 of the first, 0.18 of the second.
+    assert_eq!(counts.len(), 8);
+    assert!(
+        (450..590).contains(&counts[0]) && (130..240).contains(&counts[1]),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn without_the_models_tokenizer_prompts_have_as_many_characters_as_tokens() {
+    for config in [
+        r#"{"groups": 2, "prompts-per-group": 4, "prefix-len": 50, "question-len": 8}"#,
+        r#"{"algorithm": "vllm", "groups": 2, "prefix-len": 52, "question-len": 8}"#,
+        r#"{"algorithm": "runner", "groups": 2, "prefix-len": 52, "question-len": 8}"#,
+    ] {
+        let mut dataset = open(config, 3, Some(8), StandIn).expect("a dataset");
+        let samples = first(&mut dataset, 8, 3);
+        assert_eq!(samples.len(), 8);
+        for sample in samples
+            .iter()
+            .chain(&dataset.spare(2).expect("spare samples"))
+        {
+            let text = text(sample);
+            assert!(
+                text.bytes()
+                    .all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte))
+            );
+            assert_eq!(
+                (sample.input_tokens, text.len()),
+                (Some(60), 60),
+                "{config}"
+            );
+        }
+    }
+}
+
+#[test]
+fn requests_that_vllm_leaves_over_are_reported() {
+    let config = r#"{"algorithm": "vllm", "groups": 10, "prefix-len": 2, "question-len": 2}"#;
+    let mut dataset = opened(config, 1, Some(37));
+    assert_eq!(first(&mut dataset, 37, 37).len(), 30);
+    let [remark] = &dataset.remarks()[..] else {
+        panic!("expected one remark, got {:?}", dataset.remarks());
+    };
+    assert_eq!(remark.count, 7);
+}
+
+#[test]
+fn configurations_that_do_not_go_together_are_refused() {
+    let cases: [(&str, Option<u64>, &str); 17] = [
+        (
+            r#"{"groups": 0}"#,
+            None,
+            "`groups` is 0; expected at least 1",
+        ),
+        (
+            r#"{"prompts-per-group": 0}"#,
+            None,
+            "`prompts-per-group` is 0",
+        ),
+        (
+            r#"{"prefix-len": 0}"#,
+            None,
+            "`prefix-len` is 0; expected at least 1",
+        ),
+        (
+            r#"{"output-len": -1}"#,
+            None,
+            "`output-len` is -1; expected at least 1",
+        ),
+        (
+            r#"{"question-len": {"distribution": "uniform", "min": 1, "max": 2}}"#,
+            None,
+            "`question-len` is a distribution, which belongs to `algorithm = \"runner\"`",
+        ),
+        (
+            r#"{"range-ratio": 1.5}"#,
+            None,
+            "`range-ratio` is 1.5; expected a number from 0 to 1",
+        ),
+        (
+            r#"{"algorithm": "vllm", "range-ratio": 1}"#,
+            None,
+            "`range-ratio` belongs to `algorithm = \"sglang\"`: leave it out",
+        ),
+        (r#"{"zipf": 0}"#, None, "`zipf` is 0; expected more than 0"),
+        (
+            r#"{"algorithm": "vllm", "zipf": 1}"#,
+            None,
+            "`zipf` belongs to `algorithm = \"sglang\"` and `algorithm = \"runner\"`",
+        ),
+        (
+            r#"{"algorithm": "vllm", "turns": 2}"#,
+            None,
+            "`turns` belongs to",
+        ),
+        (
+            r#"{"algorithm": "runner", "prompts-per-group": 2}"#,
+            None,
+            "`prompts-per-group` belongs to",
+        ),
+        (
+            r#"{"algorithm": "runner", "zipf": 1, "shuffle": false}"#,
+            None,
+            "with `shuffle = false` they take turns",
+        ),
+        (
+            r#"{"turns": 2, "as": "tokens"}"#,
+            None,
+            "cannot carry a conversation of several turns",
+        ),
+        (
+            r#"{"algorithm": "vllm"}"#,
+            None,
+            "this run is not limited by a number of requests: limit it, or set `prompts-per-group`",
+        ),
+        (
+            r#"{"algorithm": "vllm"}"#,
+            Some(9),
+            "the run has 9 requests and `groups` is 10; expected at least one request for each prefix",
+        ),
+        (
+            r#"{"groups": 100000, "prompts-per-group": 100000}"#,
+            None,
+            "`groups` × `prompts-per-group` × `turns` is 10000000000; expected at most 4194304",
+        ),
+        (
+            r#"{"groups": 4000000, "prompts-per-group": 1}"#,
+            None,
+            "have up to 8704000000 tokens; expected at most 2147483648",
+        ),
+    ];
+    for (config, count, expected) in cases {
+        match open(config, 1, count, Pairs).map(drop) {
+            Err(Error::InvalidConfig(message)) => {
+                assert!(message.contains(expected), "{config}: {message}");
+            }
+            other => panic!("{config}: expected invalid configuration, got {other:?}"),
+        }
+    }
+    match open(r#"{"as": "tokens"}"#, 1, None, StandIn).map(drop) {
+        Err(Error::InvalidConfig(message)) => assert!(message.contains("pass --tokenizer")),
+        other => panic!("expected invalid configuration, got {other:?}"),
+    }
+}

@@ -1,0 +1,247 @@
+//! The user's configuration, and which combinations are invalid. Leaves what a format means to `formats`.
+
+use runner_plugin::Error;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The user's configuration.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// The format of the file `data`; found from its first row if absent. `vllm-timed` is never found, because its
+    /// rows look like Mooncake's.
+    pub format: Option<Name>,
+    /// Whether every request arrives when the trace says (`timestamps`), or the requests of a session wait for the end
+    /// of the one before and for the recorded pause (`sessions`). The default is `sessions` for Weka, TraceLab, and
+    /// Mooncake rows with a `session_id`, and `timestamps` for all else.
+    pub replay: Option<Replay>,
+    /// Send made-up prompts as text or as token ids.
+    #[serde(rename = "as")]
+    pub form: Form,
+    /// Tokens of a block, if not those of the format: 512 for Mooncake, 16 for Bailian and vLLM's timed traces. Weka's
+    /// traces state it themselves.
+    pub block_size: Option<u32>,
+    /// Seconds of one unit of the numbers in the trace's time column, if not those of the format: 0.001 for Mooncake,
+    /// 1 for all else.
+    pub time_unit: Option<f64>,
+    /// What the trace's times are multiplied with: 0.5 replays it twice as fast.
+    pub time_scale: f64,
+    /// The part of the trace to replay, in seconds from its first request. A session belongs to it with its first
+    /// request.
+    pub window: Option<Window>,
+    /// The share of the sessions to replay, from 0 to 1; of the requests, where they have no sessions. A smaller share
+    /// is a part of a larger one with the same seed.
+    pub share: f64,
+    /// The longest prompt, in tokens.
+    pub max_input: Option<u32>,
+    /// The longest answer, in tokens.
+    pub max_output: Option<u32>,
+    /// What to do with requests beyond `max-input` and `max-output`. `drop` leaves out the request, and with it the
+    /// rest of its session if sessions are replayed; `truncate` cuts its prompt's end off and asks for fewer tokens;
+    /// `error` ends the run.
+    pub on_too_long: TooLong,
+    /// What to do with rows whose number of hash ids does not fit their length. `repair` makes up what is missing, and
+    /// ignores surplus ids.
+    pub on_wrong_blocks: WrongBlocks,
+    /// The longest pause in seconds of the run: between a request's end and the one that follows it in its session, or
+    /// between two arrivals with `replay = "timestamps"`. Longer ones are shortened to it.
+    pub max_idle: Option<f64>,
+    /// Other names of the columns, for `format = "vllm-timed"`.
+    pub labels: Option<Labels>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            format: None,
+            replay: None,
+            form: Form::Text,
+            block_size: None,
+            time_unit: None,
+            time_scale: 1.0,
+            window: None,
+            share: 1.0,
+            max_input: None,
+            max_output: None,
+            on_too_long: TooLong::Drop,
+            on_wrong_blocks: WrongBlocks::Error,
+            max_idle: None,
+            labels: None,
+        }
+    }
+}
+
+/// A format of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Name {
+    /// Mooncake's traces, and what AIPerf adds to them.
+    Mooncake,
+    /// Alibaba Bailian's traces of Qwen.
+    Bailian,
+    /// The agents' sessions of kv-cache-tester.
+    Weka,
+    /// TraceLab's rounds of coding agents.
+    Tracelab,
+    /// BurstGPT's CSV.
+    Burstgpt,
+    /// Azure's CSV of LLM inference, of 2023, 2024 and 2025.
+    Azure,
+    /// What `vllm bench serve --dataset-name timed_trace` reads.
+    VllmTimed,
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replay {
+    /// The trace's clock.
+    Timestamps,
+    /// The end of the request before it in its session.
+    Sessions,
+}
+
+/// How a prompt is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// As text.
+    Text,
+    /// As token ids, if the server accepts them.
+    Tokens,
+}
+
+/// What to do with a request that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TooLong {
+    /// Leave it out.
+    Drop,
+    /// Cut it.
+    Truncate,
+    /// End the run.
+    Error,
+}
+
+/// What to do with a row whose number of hash ids does not fit its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WrongBlocks {
+    /// End the run.
+    Error,
+    /// Make up what is missing, and ignore surplus ids.
+    Repair,
+}
+
+/// A part of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Window {
+    /// Its beginning, in seconds from the trace's first request.
+    #[serde(default)]
+    pub from: f64,
+    /// Its end; what arrives then is no longer part of it. Absent: the end of the trace.
+    pub to: Option<f64>,
+}
+
+/// Names of columns.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Labels {
+    /// The arrival time.
+    pub timestamp: String,
+    /// Tokens of the prompt.
+    pub input_length: String,
+    /// Tokens of the answer.
+    pub output_length: String,
+    /// The hash ids of the prompt's blocks.
+    pub hash_ids: String,
+}
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self {
+            timestamp: "timestamp".to_owned(),
+            input_length: "input_length".to_owned(),
+            output_length: "output_length".to_owned(),
+            hash_ids: "hash_ids".to_owned(),
+        }
+    }
+}
+
+impl Config {
+    /// Checks everything that does not depend on the file.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] that names every key that is wrong.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let mut wrong = Vec::new();
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        if !positive(self.time_scale) {
+            wrong.push(format!(
+                "`time-scale` is {}; expected a number above 0",
+                self.time_scale
+            ));
+        }
+        if let Some(unit) = self.time_unit.filter(|unit| !positive(*unit)) {
+            wrong.push(format!(
+                "`time-unit` is {unit}; expected the seconds of one unit, such as 0.001"
+            ));
+        }
+        if !(self.share > 0.0 && self.share <= 1.0) {
+            wrong.push(format!(
+                "`share` is {}; expected a number above 0, up to 1",
+                self.share
+            ));
+        }
+        if let Some(idle) = self
+            .max_idle
+            .filter(|idle| !(*idle >= 0.0 && idle.is_finite()))
+        {
+            wrong.push(format!("`max-idle` is {idle}; expected seconds, 0 or more"));
+        }
+        if let Some(Window { from, to }) = self.window {
+            let to = to.unwrap_or(f64::MAX);
+            if !(from >= 0.0 && to > from && from.is_finite()) {
+                wrong.push(format!(
+                    "`window` is from {from} to {to}; expected `from` at 0 or more, and `to` behind it"
+                ));
+            }
+        }
+        for (key, value) in [
+            ("block-size", self.block_size),
+            ("max-input", self.max_input),
+            ("max-output", self.max_output),
+        ] {
+            if value == Some(0) {
+                wrong.push(format!("`{key}` is 0; expected at least 1 token"));
+            }
+        }
+        if self.labels.is_some() && self.format != Some(Name::VllmTimed) {
+            wrong.push(
+                "`labels` belongs to `format = \"vllm-timed\"`: leave it out, or set that format"
+                    .to_owned(),
+            );
+        }
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(invalid(wrong.join("; ")))
+        }
+    }
+
+    /// Seconds of the trace as nanoseconds of the run.
+    pub(crate) fn scaled(&self, nanos: i64) -> u64 {
+        (nanos.max(0) as f64 * self.time_scale) as u64
+    }
+
+    /// The longest pause, in nanoseconds.
+    pub(crate) fn longest_pause(&self) -> u64 {
+        self.max_idle
+            .map_or(u64::MAX, |seconds| (seconds * 1e9) as u64)
+    }
+}
+
+pub(crate) fn invalid(message: String) -> Error {
+    Error::InvalidConfig(message)
+}

@@ -1,0 +1,115 @@
+//! Mooncake's traces (`kvcache-ai/Mooncake`, `FAST25-release/traces`): milliseconds, blocks of 512 tokens, one hash id
+//! for each of them, the last one partial. And what AIPerf adds: a row has exactly one of `input_length`, `text_input`,
+//! `messages` and `payload`; rows may be the turns of a session, with a `delay` after the end of the one before. The
+//! turns by length or text are deltas: they hold what is new. Those with `messages` or a `payload` hold the whole
+//! conversation. `context_mode` says so where it is otherwise.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::messages::{body, messages};
+use super::{Content, Format, HashId, NOTHING, Row, Rule, parsed, tokens};
+
+#[derive(Deserialize)]
+struct Line {
+    timestamp: Option<f64>,
+    delay: Option<f64>,
+    session_id: Option<String>,
+    context_mode: Option<String>,
+    input_length: Option<u64>,
+    output_length: Option<u64>,
+    hash_ids: Option<Vec<HashId>>,
+    text_input: Option<String>,
+    messages: Option<Value>,
+    tools: Option<Value>,
+    payload: Option<Map<String, Value>>,
+    extra: Option<Map<String, Value>>,
+}
+
+pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, String> {
+    let line: Line = parsed(line)?;
+    let given: Vec<&str> = [
+        ("input_length", line.input_length.is_some()),
+        ("text_input", line.text_input.is_some()),
+        ("messages", line.messages.is_some()),
+        ("payload", line.payload.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(key, given)| given.then_some(key))
+    .collect();
+    if given.len() != 1 {
+        let found = if given.is_empty() {
+            "none".to_owned()
+        } else {
+            given.join(" and ")
+        };
+        return Err(format!(
+            "it has {found} of `input_length`, `text_input`, `messages` and `payload`; expected exactly one"
+        ));
+    }
+    if line.hash_ids.is_some() && line.input_length.is_none() {
+        return Err("`hash_ids` without `input_length`: add it, or leave them out".to_owned());
+    }
+    if line.tools.is_some() && line.messages.is_none() {
+        return Err("`tools` without `messages`: add them, or leave `tools` out".to_owned());
+    }
+    let whole = line.messages.is_some() || line.payload.is_some();
+    let delta = match line.context_mode.as_deref() {
+        None => !whole,
+        Some("message_array_with_responses") => false,
+        Some("deltas_without_responses") => true,
+        Some(other) => {
+            return Err(format!(
+                "`context_mode` is `{other}`; expected `deltas_without_responses` or `message_array_with_responses`"
+            ));
+        }
+    };
+    let mut repaired = None;
+    let mut parameters = Map::new();
+    let content = if let Some(length) = line.input_length {
+        let (length, none) = tokens("input_length", length)?;
+        repaired = none.then_some(NOTHING);
+        match line.hash_ids {
+            Some(ids) => {
+                let (runs, wrong) = format.blocks(Rule::Ceil, length, &ids, number.into())?;
+                repaired = wrong.or(repaired);
+                Content::Runs(runs)
+            }
+            None => Content::Tokens(length),
+        }
+    } else if let Some(text) = line.text_input {
+        if text.is_empty() {
+            return Err("`text_input` is empty".to_owned());
+        }
+        Content::Text(text)
+    } else if let Some(value) = line.messages {
+        if let Some(tools) = line.tools {
+            parameters.insert("tools".to_owned(), tools);
+        }
+        Content::Messages(messages(value)?)
+    } else {
+        let (content, rest) = body(line.payload.unwrap_or_default())?;
+        parameters = rest;
+        content
+    };
+    parameters.extend(line.extra.unwrap_or_default());
+    let output = line
+        .output_length
+        .map(|output| tokens("output_length", output))
+        .transpose()?;
+    if output.is_some_and(|(_, none)| none) {
+        repaired = repaired.or(Some(NOTHING));
+    }
+    let nanos = |units: Option<f64>| units.map(|units| format.nanos(units)).transpose();
+    Ok(Row {
+        time: nanos(line.timestamp)?,
+        wait: nanos(line.delay)?,
+        delta: delta && line.session_id.is_some(),
+        session: line.session_id,
+        output: output.map(|(output, _)| output),
+        content,
+        parameters,
+        repaired,
+        ..Row::default()
+    })
+}

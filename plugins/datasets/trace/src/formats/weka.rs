@@ -1,0 +1,312 @@
+//! The agents' sessions of kv-cache-tester (`callanjfox/kv-cache-tester`, `docs/trace_replay_tester.md`): a session is
+//! one object on one line, with its requests and, among them, sub-agents with requests of their own. Every request has
+//! its whole prompt. A hash id stands for a whole block, so there are floor(`in` / `block_size`) of them, and what is
+//! left over is the request's own. With `hash_id_scope: "local"` ids mean the same block only within their session,
+//! its sub-agents included; with `"global"` within the file.
+//!
+//! A request follows the one before it in its agent's list, after its `think_time`. A sub-agent begins after the
+//! request before it in the list, and the next request of the list waits for all sub-agents in between, except for
+//! those with the status `async_launched`.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Content, HashId, Layout, NOTHING, Row, Rule, nanos, parsed, tokens};
+use crate::content;
+
+/// How deep sub-agents may have sub-agents.
+const DEEPEST: u32 = 8;
+
+/// The most requests of a session.
+const MOST_REQUESTS: usize = 100_000;
+
+/// A session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) layout: Layout,
+    /// Names of the conversations: the agent's own, and those of its sub-agents.
+    pub(crate) threads: Vec<String>,
+    /// The requests, each behind those that it waits for.
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A request's place in its session.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Where it is in the line.
+    pub(crate) range: Range<usize>,
+    /// Its conversation.
+    pub(crate) thread: usize,
+    /// Which request of its conversation it is, from 0.
+    pub(crate) index: u32,
+    /// The one before it in its conversation.
+    pub(crate) before: Option<usize>,
+    /// What it waits for, and how long after that, in nanoseconds.
+    pub(crate) after: Vec<(usize, i64)>,
+    /// When it was sent, in nanoseconds from the session's beginning.
+    pub(crate) time: i64,
+    /// When its reply ended.
+    ended: i64,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    id: String,
+    block_size: u32,
+    hash_id_scope: Option<String>,
+    #[serde(borrow)]
+    requests: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    t: f64,
+    #[serde(rename = "type")]
+    kind: String,
+    api_time: Option<f64>,
+    think_time: Option<f64>,
+    agent_id: Option<String>,
+    status: Option<String>,
+    #[serde(borrow)]
+    requests: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    model: Option<String>,
+    #[serde(rename = "in")]
+    input: u64,
+    out: u64,
+    #[serde(default)]
+    hash_ids: Vec<HashId>,
+    api_time: Option<f64>,
+}
+
+impl Session {
+    /// The session of a line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn of(line: &[u8], lenient: bool) -> Result<Self, String> {
+        let head: Line<'_> = parsed(line)?;
+        if head.block_size == 0 {
+            return Err("`block_size` is 0; expected the tokens of a block, such as 64".to_owned());
+        }
+        let scope = match head.hash_id_scope.as_deref() {
+            // Traces from before the key was introduced are local.
+            None | Some("local") => content::hash(&head.id),
+            Some("global") => 0,
+            Some(other) => {
+                return Err(format!(
+                    "`hash_id_scope` is `{other}`; expected `local` or `global`"
+                ));
+            }
+        };
+        let mut walk = Walk {
+            line,
+            nodes: Vec::new(),
+            threads: vec![head.id.clone()],
+            names: BTreeSet::new(),
+        };
+        walk.thread(&head.requests, 0, None, 0, 0)?;
+        Ok(Self {
+            id: head.id.clone(),
+            layout: Layout {
+                rule: Rule::Floor,
+                size: head.block_size,
+                scope,
+                session: content::hash(&head.id),
+                lenient,
+            },
+            threads: walk.threads,
+            nodes: walk.nodes,
+        })
+    }
+}
+
+/// A request of a session. `place` is which of the session's requests it is.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn row(bytes: &[u8], layout: &Layout, place: u32) -> Result<Row, String> {
+    let request: Request = parsed(bytes)?;
+    let (length, no_input) = tokens("in", request.input)?;
+    let (output, no_output) = tokens("out", request.out)?;
+    let (runs, repaired) = layout.blocks(length, &request.hash_ids, place.into())?;
+    Ok(Row {
+        took: request.api_time.and_then(nanos),
+        class: request.model,
+        output: Some(output),
+        content: Content::Runs(runs),
+        repaired: repaired.or((no_input || no_output).then_some(NOTHING)),
+        ..Row::default()
+    })
+}
+
+/// What was found of a session so far.
+struct Walk<'a> {
+    line: &'a [u8],
+    nodes: Vec<Node>,
+    threads: Vec<String>,
+    names: BTreeSet<String>,
+}
+
+impl Walk<'_> {
+    /// The requests of a conversation, which begins after the request `spawner`; gives the last one.
+    fn thread(
+        &mut self,
+        requests: &[&RawValue],
+        thread: usize,
+        spawner: Option<usize>,
+        base: i64,
+        depth: u32,
+    ) -> Result<Option<usize>, String> {
+        let mut before: Option<usize> = None;
+        let mut joins: Vec<usize> = Vec::new();
+        let mut index = 0;
+        for (at, raw) in requests.iter().enumerate() {
+            let place = |said: String| format!("request {}: {said}", at + 1);
+            let item: Item<'_> = parsed(raw.get().as_bytes()).map_err(place)?;
+            let time = nanos(item.t).ok_or_else(|| place(format!("`t` is {}", item.t)))?;
+            let time = time.saturating_add(base);
+            match item.kind.as_str() {
+                "subagent" => {
+                    let inner = item.requests.unwrap_or_default();
+                    let anchor = before
+                        .or_else(|| joins.last().copied())
+                        .or(spawner)
+                        .or_else(|| self.nodes.len().checked_sub(1));
+                    let last = self
+                        .sub_agent(&inner, (thread, item.agent_id), anchor, time, depth)
+                        .map_err(|said| place(format!("of the sub-agent: {said}")))?;
+                    if item.status.as_deref() != Some("async_launched") {
+                        joins.extend(last);
+                    }
+                }
+                "n" | "s" => {
+                    let after = self.after(
+                        before,
+                        &joins,
+                        spawner,
+                        time,
+                        item.think_time.and_then(nanos),
+                    );
+                    joins.clear();
+                    if self.nodes.len() == MOST_REQUESTS {
+                        return Err(format!("a session of more than {MOST_REQUESTS} requests"));
+                    }
+                    let start = raw.get().as_ptr() as usize - self.line.as_ptr() as usize;
+                    let took = item.api_time.and_then(nanos).unwrap_or_default();
+                    self.nodes.push(Node {
+                        range: start..start + raw.get().len(),
+                        thread,
+                        index,
+                        before,
+                        after,
+                        time,
+                        ended: time.saturating_add(took.max(0)),
+                    });
+                    index += 1;
+                    before = Some(self.nodes.len() - 1);
+                }
+                other => {
+                    return Err(place(format!(
+                        "the type is `{other}`; expected `n`, `s` or `subagent`"
+                    )));
+                }
+            }
+        }
+        Ok(before)
+    }
+
+    fn sub_agent(
+        &mut self,
+        requests: &[&RawValue],
+        (thread, name): (usize, Option<String>),
+        anchor: Option<usize>,
+        time: i64,
+        depth: u32,
+    ) -> Result<Option<usize>, String> {
+        #[derive(Deserialize)]
+        struct Begun {
+            t: f64,
+        }
+        if depth == DEEPEST {
+            return Err(format!("sub-agents are nested more than {DEEPEST} deep"));
+        }
+        let name = name.unwrap_or_else(|| "agent".to_owned());
+        let mut full = format!("{}/{name}", self.threads[thread]);
+        if !self.names.insert(full.clone()) {
+            full = format!("{full}#{}", self.threads.len());
+        }
+        self.threads.push(full);
+        // Some traces count a sub-agent's times from its own beginning.
+        let first = requests
+            .first()
+            .map(|raw| parsed::<Begun>(raw.get().as_bytes()))
+            .transpose()?
+            .and_then(|begun| nanos(begun.t));
+        let base = if first.is_some_and(|first| first < time) {
+            time
+        } else {
+            0
+        };
+        let own = self.threads.len() - 1;
+        self.thread(requests, own, anchor, base, depth + 1)
+    }
+
+    /// What a request waits for.
+    fn after(
+        &self,
+        before: Option<usize>,
+        joins: &[usize],
+        spawner: Option<usize>,
+        time: i64,
+        think: Option<i64>,
+    ) -> Vec<(usize, i64)> {
+        let mut on: Vec<usize> = before.into_iter().chain(joins.iter().copied()).collect();
+        if on.is_empty() {
+            on.extend(spawner.or_else(|| self.nodes.len().checked_sub(1)));
+        }
+        let ended = on.iter().map(|node| self.nodes[*node].ended).max();
+        let recorded = ended.map_or(0, |ended| time.saturating_sub(ended).max(0));
+        let delay = match think {
+            Some(think) if before.is_some() && joins.is_empty() => think.max(0),
+            _ => recorded,
+        };
+        on.into_iter().map(|node| (node, delay)).collect()
+    }
+}
+
+/// Leaves out requests, with all that continues them, and has others wait for what is left. Says for each request
+/// whether it stays.
+pub(crate) fn without(nodes: &mut [Node], out: &[bool]) -> Vec<bool> {
+    let mut stays = vec![true; nodes.len()];
+    for at in 0..nodes.len() {
+        let node = &nodes[at];
+        let on = node.before.or_else(|| {
+            // A sub-agent's first request goes with the one that it follows.
+            (node.thread > 0)
+                .then(|| node.after.first().map(|after| after.0))
+                .flatten()
+        });
+        stays[at] = !out[at] && on.is_none_or(|on| stays[on]);
+    }
+    for at in 0..nodes.len() {
+        let mut after = std::mem::take(&mut nodes[at].after);
+        for (on, _) in &mut after {
+            while !stays[*on]
+                && let Some(before) = nodes[*on].before
+            {
+                *on = before;
+            }
+        }
+        after.retain(|(on, _)| stays[*on]);
+        nodes[at].after = after;
+    }
+    stays
+}

@@ -1,0 +1,482 @@
+//! One pass over a trace: checks every row, and keeps for each that is replayed where it is and when it is due, in the
+//! order in which they are. Twenty-four bytes a row; prompts are made later, by `replay`.
+
+use std::collections::BTreeMap;
+
+use runner_plugin::report::Remarks;
+use runner_plugin::{Error, Tokenizer};
+
+use crate::config::{Config, Replay, TooLong, invalid};
+use crate::content::{hash, mixed};
+use crate::formats::weka::{self, Session};
+use crate::formats::{Content, Format, Layout, Row};
+use crate::source::{Place, Source};
+
+/// Mistakes to report at once.
+const MOST_MISTAKES: usize = 8;
+
+/// Lengths to keep for prompts that are not measured.
+const MOST_SIZES: usize = 64;
+
+/// Lines by which the number of all lines is estimated.
+const SAMPLED: u32 = 1000;
+
+/// Rows to reserve memory for, at most: 144 MiB.
+const MOST_RESERVED: usize = 6 << 20;
+
+/// The time of a row without one.
+pub(crate) const NEVER: i64 = i64::MIN;
+
+/// Why a request is left out.
+pub(crate) const REASONS: [&str; 4] = [
+    "",
+    "a prompt longer than `max-input`",
+    "an answer longer than `max-output`",
+    "a conversation longer than `max-input`, which cannot be cut",
+];
+/// Why the rest of a session is left out.
+pub(crate) const AFTER: &str = "a request after one of its session that was left out";
+
+/// A row that is replayed: a line, or a request within a session's line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Where it is, and above bit 62 why it is too long.
+    at: u64,
+    pub(crate) time: i64,
+    /// The session: rows with the same number belong together.
+    pub(crate) group: u32,
+    /// The line's number; of a request within a line, which of [`Index::requests`] it is.
+    number: u32,
+}
+
+impl Entry {
+    fn new(offset: u64, reason: usize, time: i64, group: u32, number: u32) -> Self {
+        Self {
+            at: offset | (reason as u64) << 62,
+            time,
+            group,
+            number,
+        }
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.at & (u64::MAX >> 2)
+    }
+
+    fn reason(&self) -> usize {
+        (self.at >> 62) as usize
+    }
+}
+
+/// A request within a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    line: u32,
+    /// Which request of the line it is.
+    pub(crate) place: u32,
+    /// Its bytes.
+    pub(crate) length: u32,
+}
+
+/// A conversation of a session in one line.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) name: String,
+    pub(crate) layout: Layout,
+}
+
+/// What is replayed, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    pub(crate) entries: Vec<Entry>,
+    /// Requests within lines, if they are replayed by their times.
+    requests: Vec<Request>,
+    /// The conversations, by group, if requests of one line are replayed by their times.
+    pub(crate) threads: Vec<Thread>,
+    /// The names of the first requests, by group, in traces that link requests.
+    pub(crate) roots: Vec<i64>,
+    /// When the run's clock begins, on the trace's clock.
+    pub(crate) base: i64,
+    /// Lengths of prompts and answers, as examples.
+    pub(crate) sizes: Vec<(u32, u32)>,
+}
+
+impl Index {
+    /// The number of an entry's line.
+    pub(crate) fn line(&self, entry: &Entry) -> u32 {
+        self.request(entry)
+            .map_or(entry.number, |request| request.line)
+    }
+
+    /// The request within a line that an entry is.
+    pub(crate) fn request(&self, entry: &Entry) -> Option<&Request> {
+        self.requests.get(entry.number as usize)
+    }
+}
+
+/// What the pass needs beside the file.
+pub(crate) struct Pass<'a> {
+    pub(crate) format: &'a Format,
+    pub(crate) config: &'a Config,
+    pub(crate) replay: Replay,
+    pub(crate) seed: u64,
+    pub(crate) tokenizer: &'a dyn Tokenizer,
+}
+
+/// What is known of the rows so far.
+#[derive(Default)]
+struct Seen {
+    index: Index,
+    groups: u32,
+    /// Groups by the hash of a session's name, or by a request's name. `None`: not in the share.
+    known: BTreeMap<u64, Option<u32>>,
+    origin: Option<i64>,
+    /// The first row without a time.
+    untimed: Option<u32>,
+    mistakes: Vec<String>,
+}
+
+impl Pass<'_> {
+    /// Reads the whole trace.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first mistakes and their lines.
+    pub(crate) fn index(&self, source: &mut Source, notes: &mut Remarks) -> Result<Index, Error> {
+        let mut seen = Seen::default();
+        let mut place = Place { offset: 0, line: 1 };
+        let mut header = self.format.has_header();
+        while let Some((line, next)) = source.line(place)? {
+            if !std::mem::take(&mut header) && !line.trim_ascii().is_empty() {
+                let outcome = if self.format.name == crate::config::Name::Weka {
+                    self.session(&line, place, &mut seen, notes)
+                } else {
+                    self.row(&line, place, &mut seen, notes)
+                };
+                if let Err(said) = outcome {
+                    seen.mistakes.push(format!("line {}: {said}", place.line));
+                }
+                if seen.mistakes.len() == MOST_MISTAKES {
+                    break;
+                }
+            }
+            place = next;
+            if place.line == SAMPLED {
+                // Growing step by step would take twice the memory in the end.
+                let lines = source.size() / (place.offset / u64::from(SAMPLED)).max(1);
+                let likely = lines as f64 * self.config.share * 1.05;
+                seen.index
+                    .entries
+                    .reserve_exact((likely as usize).min(MOST_RESERVED));
+            }
+        }
+        self.arranged(seen, notes)
+    }
+
+    fn row(
+        &self,
+        line: &[u8],
+        place: Place,
+        seen: &mut Seen,
+        notes: &mut Remarks,
+    ) -> Result<(), String> {
+        let row = self.format.row(line, place.line)?;
+        if let Some(reason) = row.unusable {
+            notes.dropped(reason, || format!("line {}", place.line));
+            return Ok(());
+        }
+        let group = self.group(&row, place.line, seen, notes)?;
+        match row.time {
+            Some(time) => seen.origin = Some(seen.origin.map_or(time, |origin| origin.min(time))),
+            None => {
+                seen.untimed.get_or_insert(place.line);
+            }
+        }
+        let reason = self.reason(&row)?;
+        if let Some(group) = group {
+            let time = row.time.unwrap_or(NEVER);
+            let entry = Entry::new(place.offset, reason, time, group, place.line);
+            seen.entry(&row, reason, entry);
+        }
+        Ok(())
+    }
+
+    /// The group of a row; `None` if it is not in the share.
+    fn group(
+        &self,
+        row: &Row,
+        line: u32,
+        seen: &mut Seen,
+        notes: &mut Remarks,
+    ) -> Result<Option<u32>, String> {
+        if let Some(link) = row.link {
+            if seen.known.contains_key(&(link.name as u64)) {
+                return Err(format!("the request {} is there twice", link.name));
+            }
+            let parent = link
+                .parent
+                .and_then(|parent| seen.known.get(&(parent as u64)));
+            let group = match parent {
+                Some(group) => *group,
+                None => {
+                    if link.parent.is_some() {
+                        let reason = "the request that it follows is not before it in the trace, so it begins a session";
+                        notes.repaired(reason, || format!("line {line}"));
+                    }
+                    let group = self.shared(mixed(link.name as u64)).then(|| seen.group());
+                    if group.is_some() {
+                        seen.index.roots.push(link.name);
+                    }
+                    group
+                }
+            };
+            seen.known.insert(link.name as u64, group);
+            return Ok(group);
+        }
+        let Some(session) = &row.session else {
+            return Ok(self.shared(mixed(line.into())).then(|| seen.group()));
+        };
+        let name = hash(session);
+        if let Some(group) = seen.known.get(&name) {
+            if row.delta && self.replay == Replay::Timestamps {
+                return Err(format!(
+                    "it continues the session `{session}`, with only what is new: set `replay = \"sessions\"`"
+                ));
+            }
+            return Ok(*group);
+        }
+        let group = self.shared(name).then(|| seen.group());
+        seen.known.insert(name, group);
+        Ok(group)
+    }
+
+    /// Whether a session is in the share: a hash of its name and the seed, as a number from 0 to 1, is below it.
+    fn shared(&self, name: u64) -> bool {
+        let drawn = mixed(name ^ mixed(self.seed)) as f64 / 2_f64.powi(64);
+        self.config.share >= 1.0 || drawn < self.config.share
+    }
+
+    /// Why a row is left out, as an index into [`REASONS`].
+    fn reason(&self, row: &Row) -> Result<usize, String> {
+        let over = |most: Option<u32>, tokens: Option<u32>| {
+            most.zip(tokens).filter(|(most, tokens)| tokens > most)
+        };
+        let input = over(self.config.max_input, self.input(row));
+        let output = over(self.config.max_output, row.output);
+        let whole = matches!(row.content, Content::Messages(_));
+        match self.config.on_too_long {
+            TooLong::Drop if input.is_some() => Ok(1),
+            TooLong::Drop if output.is_some() => Ok(2),
+            TooLong::Truncate if input.is_some() && whole => Ok(3),
+            TooLong::Error => {
+                if let Some((most, tokens)) = input {
+                    return Err(format!(
+                        "a prompt of {tokens} tokens; `max-input` is {most}"
+                    ));
+                }
+                match output {
+                    Some((most, tokens)) => Err(format!(
+                        "an answer of {tokens} tokens; `max-output` is {most}"
+                    )),
+                    None => Ok(0),
+                }
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// Tokens of a prompt; of recorded ones only if it matters, since counting them takes time.
+    fn input(&self, row: &Row) -> Option<u32> {
+        let most = self.config.max_input?;
+        match &row.content {
+            // No text has more tokens than bytes.
+            Content::Text(text) if text.len() <= most as usize => None,
+            Content::Text(text) => self
+                .tokenizer
+                .count(std::slice::from_ref(text), true)
+                .first()
+                .copied(),
+            Content::Messages(messages) => {
+                let counted = self
+                    .tokenizer
+                    .count_chat(std::slice::from_ref(messages), None);
+                counted.first().copied().flatten().or_else(|| {
+                    let texts: Vec<String> = messages
+                        .iter()
+                        .flat_map(|message| &message.parts)
+                        .filter_map(|part| match part {
+                            runner_plugin::Part::Text(text) => Some(text.clone()),
+                            _ => None,
+                        })
+                        .collect();
+                    Some(self.tokenizer.count(&texts, false).iter().sum())
+                })
+            }
+            content => content.tokens(),
+        }
+    }
+
+    fn session(
+        &self,
+        line: &[u8],
+        place: Place,
+        seen: &mut Seen,
+        notes: &mut Remarks,
+    ) -> Result<(), String> {
+        let lenient = self.config.on_wrong_blocks == crate::config::WrongBlocks::Repair;
+        let session = Session::of(line, lenient)?;
+        let name = hash(&session.id);
+        let shared = self.shared(name);
+        if seen.known.insert(name, None).is_some() {
+            return Err(format!("the session `{}` is there twice", session.id));
+        }
+        if session.nodes.is_empty() {
+            notes.dropped("a session without requests", || {
+                format!("line {}", place.line)
+            });
+            return Ok(());
+        }
+        let first = seen.groups;
+        for (at, node) in session.nodes.iter().enumerate() {
+            let row = weka::row(&line[node.range.clone()], &session.layout, at as u32)
+                .map_err(|said| format!("request {} of the session: {said}", at + 1))?;
+            let reason = self.reason(&row)?;
+            seen.origin = Some(
+                seen.origin
+                    .map_or(node.time, |origin| origin.min(node.time)),
+            );
+            if !shared {
+                continue;
+            }
+            match self.replay {
+                Replay::Timestamps => {
+                    let offset = place.offset + node.range.start as u64;
+                    let (group, number) = (first + node.thread as u32, seen.index.requests.len());
+                    seen.index.requests.push(Request {
+                        line: place.line,
+                        place: at as u32,
+                        length: node.range.len() as u32,
+                    });
+                    let entry = Entry::new(offset, reason, node.time, group, number as u32);
+                    seen.entry(&row, reason, entry);
+                }
+                Replay::Sessions if at == 0 => {
+                    let entry = Entry::new(place.offset, 0, NEVER, first, place.line);
+                    seen.entry(&row, 0, entry);
+                }
+                Replay::Sessions => {}
+            }
+        }
+        if !shared {
+            return Ok(());
+        }
+        if self.replay == Replay::Sessions {
+            seen.groups += 1;
+            return Ok(());
+        }
+        seen.groups += session.threads.len() as u32;
+        seen.index
+            .threads
+            .extend(session.threads.into_iter().map(|name| Thread {
+                name,
+                layout: session.layout,
+            }));
+        Ok(())
+    }
+
+    /// Puts the rows in order, and leaves out those that are too long or outside the window.
+    fn arranged(&self, seen: Seen, notes: &mut Remarks) -> Result<Index, Error> {
+        if !seen.mistakes.is_empty() {
+            return Err(Error::InvalidInput(seen.mistakes.join("\n")));
+        }
+        let in_sessions = self.replay == Replay::Sessions;
+        if let (false, Some(line), Some(_)) = (in_sessions, seen.untimed, seen.origin) {
+            return Err(Error::InvalidInput(format!(
+                "line {line} has no time, and others have: add its `timestamp`, or set `replay = \"sessions\"`"
+            )));
+        }
+        let mut index = seen.index;
+        let origin = seen.origin.unwrap_or_default();
+        let all = index.entries.len();
+        // When each session begins; by that its rows are ordered, and belong to the window.
+        let mut begins = vec![NEVER; if in_sessions { seen.groups as usize } else { 0 }];
+        if in_sessions {
+            for entry in index.entries.iter().rev() {
+                let begin = &mut begins[entry.group as usize];
+                *begin = if self.format.by_time() && *begin != NEVER {
+                    entry.time.min(*begin)
+                } else {
+                    entry.time
+                };
+            }
+        }
+        let due = |entry: &Entry| {
+            if in_sessions {
+                begins[entry.group as usize]
+            } else {
+                entry.time
+            }
+        };
+        index.base = origin;
+        if let Some(window) = self.config.window {
+            if seen.origin.is_none()
+                || (in_sessions && self.format.name == crate::config::Name::Weka)
+            {
+                return Err(invalid(
+                    "`window` needs the trace's times, and its sessions have none: leave it out"
+                        .to_owned(),
+                ));
+            }
+            let nanos = |seconds: f64| origin.saturating_add((seconds * 1e9) as i64);
+            let to = window.to.map_or(i64::MAX, nanos);
+            index.base = nanos(window.from);
+            index
+                .entries
+                .retain(|entry| (index.base..to).contains(&due(entry)));
+        }
+        let by_time = self.format.by_time();
+        // Offsets differ, so that the order is complete, and nothing need be copied.
+        index.entries.sort_unstable_by_key(|entry| {
+            let within = if by_time { entry.time } else { 0 };
+            let group = if in_sessions { entry.group } else { 0 };
+            (due(entry), group, within, entry.offset())
+        });
+        let mut cut = None;
+        let mut entries = std::mem::take(&mut index.entries);
+        entries.retain(|entry| {
+            if in_sessions && cut == Some(entry.group) {
+                notes.dropped(AFTER, || format!("line {}", index.line(entry)));
+                return false;
+            }
+            if entry.reason() > 0 {
+                let line = index.line(entry);
+                notes.dropped(REASONS[entry.reason()], || format!("line {line}"));
+                cut = Some(entry.group);
+                return false;
+            }
+            true
+        });
+        index.entries = entries;
+        if index.entries.is_empty() {
+            return Err(Error::InvalidInput(format!(
+                "nothing of the trace is left to replay: of {all} requests or sessions in the share, none is in the \
+                 window and short enough"
+            )));
+        }
+        Ok(index)
+    }
+}
+
+impl Seen {
+    fn group(&mut self) -> u32 {
+        self.groups += 1;
+        self.groups - 1
+    }
+
+    fn entry(&mut self, row: &Row, reason: usize, entry: Entry) {
+        if self.index.sizes.len() < MOST_SIZES && reason == 0 {
+            let input = row.content.tokens().unwrap_or(16);
+            self.index.sizes.push((input, row.output.unwrap_or(16)));
+        }
+        self.index.entries.push(entry);
+    }
+}

@@ -1,0 +1,176 @@
+//! Replays traces of production traffic: when requests arrived, how long they and their answers were, which belong to
+//! one session, and which blocks their prompts share. The texts are made up, since traces have none, but for rows that
+//! hold their own.
+//!
+//! | format | times | blocks | sessions |
+//! | --- | --- | --- | --- |
+//! | `mooncake` | milliseconds | 512 tokens, the last one partial | `session_id`, with deltas |
+//! | `bailian` | seconds | 16 tokens | `parent_chat_id` |
+//! | `weka` | seconds of a session | `block_size`, whole ones only | one a line, with sub-agents |
+//! | `tracelab` | those of events | by the split of each prompt | `session_id` |
+//! | `burstgpt` | seconds | none | `Session ID` |
+//! | `azure` | dates | none | none |
+//! | `vllm-timed` | seconds | 16 tokens | none |
+//!
+//! # Shared to the token
+//! A block's tokens are a function of the seed, the scope of its hash id, the hash id, the block's size and the
+//! tokenizer (`content`). They come from a set of tokens that never merge with each other (`words`), so that the same
+//! block is the same tokens wherever it stands, and a prompt's text tokenizes to its blocks' tokens one after the
+//! other. A partial block is the beginning of the whole one. What has no hash id is content of its own: a function of
+//! the seed, the row or session, and the position.
+//!
+//! # Sessions
+//! With `replay = "sessions"` a session's requests follow its first one, each after the end of the one that it follows
+//! and the recorded pause. The pause is the time from the end of that reply to the next request, where the trace
+//! records the end (Weka, TraceLab, BurstGPT); otherwise it is the time between the two requests, which counts the
+//! recorded reply too.
+//!
+//! # Memory
+//! The file is passed over once, which also checks all of it, and twenty-four bytes are kept for each row. Samples are
+//! made one by one.
+#![deny(unsafe_code)]
+
+mod config;
+mod content;
+mod formats;
+mod index;
+mod replay;
+mod source;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Remark, Sample};
+
+use config::invalid;
+use formats::Format;
+use index::Pass;
+use replay::Player;
+use source::{Place, Source};
+
+pub use config::{Config, Form, Labels, Name, Replay, TooLong, Window, WrongBlocks};
+
+/// The scenario's name for the trace.
+const FILE: &str = "data";
+
+/// Bytes of prompts after which a call returns, so that what it returns stays within the host's limit.
+const ENOUGH: usize = 12 << 20;
+
+/// A trace.
+pub struct Trace {
+    player: Player,
+    spares: u64,
+}
+
+runner_plugin::export_dataset!(Trace);
+
+impl Dataset for Trace {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, _: Amount, inputs: Inputs) -> Result<Self, Error> {
+        config.check()?;
+        let Some(file) = inputs.files.open(FILE) else {
+            return Err(invalid(format!(
+                "no trace: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under [dataset.files]"
+            )));
+        };
+        if config.form == Form::Tokens && inputs.tokenizer.describe().approximate {
+            return Err(invalid(
+                "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text".to_owned(),
+            ));
+        }
+        open(config, seed, file, inputs.tokenizer).map_err(|error| match error {
+            Error::InvalidInput(said) => Error::InvalidInput(format!("the file `{FILE}`: {said}")),
+            other => other,
+        })
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        while samples.len() < limit as usize && bytes < ENOUGH {
+            let Some(sample) = self.player.next()? else {
+                break;
+            };
+            bytes += size(&sample);
+            samples.push(sample);
+        }
+        Ok(samples)
+    }
+
+    fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        while samples.len() < limit as usize && bytes < ENOUGH {
+            let sample = self.player.spare(self.spares);
+            self.spares += 1;
+            bytes += size(&sample);
+            samples.push(sample);
+        }
+        Ok(samples)
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.player.notes.list()
+    }
+}
+
+fn open(
+    config: Config,
+    seed: u64,
+    file: Box<dyn runner_plugin::File>,
+    tokenizer: Box<dyn runner_plugin::Tokenizer>,
+) -> Result<Trace, Error> {
+    let mut source = Source::new(file);
+    let mut place = Place { offset: 0, line: 1 };
+    let first = loop {
+        match source.line(place)? {
+            None => return Err(Error::InvalidInput("it is empty".to_owned())),
+            Some((line, _)) if !line.trim_ascii().is_empty() => break line,
+            Some((_, next)) => place = next,
+        }
+    };
+    let format = Format::of(&first, &config)?;
+    let replay = config.replay.unwrap_or(if format.in_sessions() {
+        Replay::Sessions
+    } else {
+        Replay::Timestamps
+    });
+    if config.form == Form::Tokens && format.name == Name::Mooncake && replay == Replay::Sessions {
+        return Err(invalid(
+            "`as = \"tokens\"` cannot continue conversations, which `replay = \"sessions\"` does with Mooncake's \
+             sessions: send text"
+                .to_owned(),
+        ));
+    }
+    let mut player = Player::new(source, format, config, replay, seed, tokenizer)?;
+    let pass = Pass {
+        format: &player.format,
+        config: &player.config,
+        replay,
+        seed,
+        tokenizer: &*player.tokenizer,
+    };
+    player.index = pass.index(&mut player.source, &mut player.notes)?;
+    Ok(Trace { player, spares: 0 })
+}
+
+/// Roughly how many bytes a sample has.
+fn size(sample: &Sample) -> usize {
+    let texts = |messages: &[runner_plugin::Message]| -> usize {
+        let parts = messages.iter().flat_map(|message| &message.parts);
+        parts
+            .map(|part| match part {
+                runner_plugin::Part::Text(text) => text.len(),
+                _ => 0,
+            })
+            .sum()
+    };
+    let prompt = match &sample.prompt {
+        Prompt::Text(text) => text.len(),
+        Prompt::Tokens(ids) => ids.len() * 4,
+        Prompt::Messages(messages) => texts(messages),
+        Prompt::Continuation(continuation) => texts(&continuation.messages),
+        Prompt::Embedding(_) | Prompt::Ranking(_) => 0,
+    };
+    let answer = sample.recorded_answer.as_ref();
+    prompt + answer.map_or(0, |answer| texts(std::slice::from_ref(answer)))
+}

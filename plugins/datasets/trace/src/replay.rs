@@ -1,0 +1,444 @@
+//! Makes samples of the rows that `index` kept, one after the other, however many are asked for at once. Owns what a
+//! sample waits for and which tokens its prompt has; holds one session, and the piece of the file around it.
+
+mod one_line;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use runner_plugin::report::Remarks;
+use runner_plugin::{
+    Continuation, Dependency, Error, Message, Part, Prompt, Role, Sample, Tokenizer, Turn,
+};
+
+use crate::config::{Config, Form, Name, Replay};
+use crate::content::{self, Kind, Run, hash, stream};
+use crate::formats::weka;
+use crate::formats::{Content, Format, Row};
+use crate::index::{AFTER, Entry, Index, NEVER};
+use crate::source::{Place, Source};
+use crate::words::Words;
+use one_line::Open;
+
+/// A trace that is being replayed.
+pub(crate) struct Player {
+    pub(crate) source: Source,
+    pub(crate) format: Format,
+    pub(crate) config: Config,
+    pub(crate) replay: Replay,
+    pub(crate) seed: u64,
+    pub(crate) words: Words,
+    pub(crate) tokenizer: Box<dyn Tokenizer>,
+    pub(crate) index: Index,
+    pub(crate) notes: Remarks,
+    /// Texts of samples that are not measured.
+    pub(crate) spares: BTreeSet<String>,
+    state: State,
+}
+
+/// How far it is.
+#[derive(Default)]
+struct State {
+    /// Entries that were given out.
+    at: usize,
+    /// The session of the last one, and what was given out of it.
+    group: Option<u32>,
+    given: Vec<Given>,
+    /// A session in one line, of which requests are left.
+    open: Option<Open>,
+    /// The session's prompt before, by session, of traces that split prompts. Not more runs than the trace has rows.
+    splits: BTreeMap<u32, Vec<Run>>,
+    /// The last arrival: on the trace's clock, and on the run's.
+    last: Option<(u64, u64)>,
+    /// Requests that were given out, by session.
+    turns: Vec<u32>,
+    /// The session whose rest is left out.
+    cut: Option<u32>,
+}
+
+/// A sample of the open session.
+struct Given {
+    id: String,
+    name: Option<i64>,
+    ended: Option<i64>,
+}
+
+/// What a sample is apart from its row.
+struct Frame {
+    id: String,
+    line: u32,
+    /// Which stream is its own.
+    own: u64,
+    group: u32,
+    after: Vec<Dependency>,
+    turn: Option<Turn>,
+    arrival: Option<u64>,
+}
+
+impl Player {
+    pub(crate) fn new(
+        source: Source,
+        format: Format,
+        config: Config,
+        replay: Replay,
+        seed: u64,
+        tokenizer: Box<dyn Tokenizer>,
+    ) -> Result<Self, Error> {
+        let words = Words::of(&*tokenizer, config.form)?;
+        Ok(Self {
+            source,
+            format,
+            config,
+            replay,
+            seed,
+            words,
+            tokenizer,
+            index: Index::default(),
+            notes: Remarks::default(),
+            spares: BTreeSet::new(),
+            state: State::default(),
+        })
+    }
+
+    /// The next sample; `None` at the trace's end.
+    pub(crate) fn next(&mut self) -> Result<Option<Sample>, Error> {
+        loop {
+            if let Some(mut open) = self.state.open.take() {
+                let sample = self.of_open(&mut open)?;
+                if sample.is_some() {
+                    self.state.open = Some(open);
+                    return Ok(sample);
+                }
+            }
+            let Some(entry) = self.index.entries.get(self.state.at).copied() else {
+                return Ok(None);
+            };
+            self.state.at += 1;
+            if self.format.name == Name::Weka && self.replay == Replay::Sessions {
+                self.open(entry)?;
+                continue;
+            }
+            let line = self.index.line(&entry);
+            if self.replay == Replay::Sessions && self.state.cut == Some(entry.group) {
+                self.notes.dropped(AFTER, || format!("line {line}"));
+                continue;
+            }
+            let sample = self.of_row(entry)?;
+            let spare = matches!(&sample.prompt, Prompt::Text(text) if self.spares.contains(text));
+            if !spare {
+                return Ok(Some(sample));
+            }
+            // What follows it would wait for a sample that was not returned.
+            self.state.cut = Some(entry.group);
+            let reason = "a prompt that was used for warm-up";
+            self.notes.dropped(reason, || format!("line {line}"));
+        }
+    }
+
+    /// A sample that is not measured, with the lengths of one of the trace's requests.
+    pub(crate) fn spare(&mut self, number: u64) -> Sample {
+        let sizes = &self.index.sizes;
+        let (input, output) = match sizes.len() {
+            0 => (16, 16),
+            length => sizes[number as usize % length],
+        };
+        let most = self.config.max_input.unwrap_or(u32::MAX);
+        let runs = [Run {
+            stream: stream(Kind::Spare, &[number]),
+            from: 0,
+            length: input.min(most).saturating_sub(1),
+        }];
+        let mut sample = self.made_up(format!("spare-{}", number + 1), &runs, true);
+        sample.output_tokens = Some(output.min(self.config.max_output.unwrap_or(u32::MAX)));
+        if let Prompt::Text(text) = &sample.prompt {
+            self.spares.insert(text.clone());
+        }
+        sample
+    }
+
+    /// A sample of a line, or of a request within one.
+    fn of_row(&mut self, entry: Entry) -> Result<Sample, Error> {
+        let line = self.index.line(&entry);
+        let wrong = |said: String| {
+            Error::InvalidInput(format!("line {line} changed while it was in use: {said}"))
+        };
+        let (row, id, own) = if let Some(request) = self.index.request(&entry).copied() {
+            let bytes = self.source.bytes(entry.offset(), request.length.into())?;
+            let thread = &self.index.threads[entry.group as usize];
+            let mut row = weka::row(&bytes, &thread.layout, request.place).map_err(wrong)?;
+            row.session = Some(thread.name.clone());
+            let id = format!("line-{line}-{}", request.place + 1);
+            (row, id, request.place)
+        } else {
+            let offset = entry.offset();
+            let read = self.source.line(Place { offset, line })?;
+            let bytes = read.map(|(bytes, _)| bytes).unwrap_or_default();
+            let row = self.format.row(&bytes, line).map_err(wrong)?;
+            (row, format!("line-{line}"), line)
+        };
+        let session = row.session.clone().or_else(|| {
+            let root = self.index.roots.get(entry.group as usize)?;
+            row.link.map(|_| root.to_string())
+        });
+        let time = (entry.time != NEVER).then_some(entry.time);
+        let (mut after, mut arrival) = (Vec::new(), None);
+        if self.replay == Replay::Timestamps {
+            arrival = time.map(|time| self.arrival(time, line));
+        } else if self.state.group == Some(entry.group) {
+            after.extend(self.dependency(&row, time, line));
+        } else {
+            self.state.group = Some(entry.group);
+            self.state.given.clear();
+            self.state.splits.clear();
+            arrival = time.map(|time| self.config.scaled(time.saturating_sub(self.index.base)));
+        }
+        if self.replay == Replay::Sessions {
+            let ended = time.map(|time| time.saturating_add(row.took.unwrap_or_default()));
+            // Only trees of requests go back to an earlier one than the last.
+            if row.link.is_none() {
+                self.state.given.clear();
+            }
+            self.state.given.push(Given {
+                id: id.clone(),
+                name: row.link.map(|link| link.name),
+                ended,
+            });
+        }
+        let turn = session.map(|session| Turn {
+            session,
+            index: self.turn(entry.group),
+        });
+        let frame = Frame {
+            id,
+            line,
+            own: own.into(),
+            group: entry.group,
+            after,
+            turn,
+            arrival,
+        };
+        Ok(self.sample(row, frame))
+    }
+
+    /// Which request of its session the next one is.
+    fn turn(&mut self, group: u32) -> u32 {
+        let turns = &mut self.state.turns;
+        let at = group as usize;
+        if turns.len() <= at {
+            turns.resize(at + 1, 0);
+        }
+        turns[at] += 1;
+        turns[at] - 1
+    }
+
+    /// What a session's further row waits for: the request that it names, or the one before it.
+    fn dependency(&mut self, row: &Row, time: Option<i64>, line: u32) -> Option<Dependency> {
+        let parent = row.link.and_then(|link| link.parent);
+        let named = parent
+            .and_then(|parent| {
+                let mut given = self.state.given.iter();
+                given.find(|given| given.name == Some(parent))
+            })
+            .or(self.state.given.last())?;
+        let recorded = time
+            .zip(named.ended)
+            .map(|(time, ended)| time.saturating_sub(ended));
+        let id = named.id.clone();
+        let delay = self.pause(row.wait.or(recorded).unwrap_or_default(), line);
+        Some(Dependency::end(id, delay))
+    }
+
+    /// A pause of the trace in the run, at most as long as configured.
+    fn pause(&mut self, nanos: i64, line: u32) -> u64 {
+        self.capped(self.config.scaled(nanos), line)
+    }
+
+    fn capped(&mut self, pause: u64, line: u32) -> u64 {
+        let longest = self.config.longest_pause();
+        if pause > longest {
+            let reason = "a pause longer than `max-idle`";
+            self.notes.truncated(reason, || format!("line {line}"));
+        }
+        pause.min(longest)
+    }
+
+    /// When a row arrives, with pauses between arrivals shortened.
+    fn arrival(&mut self, time: i64, line: u32) -> u64 {
+        let due = self.config.scaled(time.saturating_sub(self.index.base));
+        let (before, arrived) = self.state.last.unwrap_or_default();
+        let arrival = arrived.saturating_add(self.capped(due.saturating_sub(before), line));
+        self.state.last = Some((due, arrival));
+        arrival
+    }
+
+    /// A row as a sample.
+    fn sample(&mut self, row: Row, frame: Frame) -> Sample {
+        if let Some(repaired) = row.repaired {
+            self.notes
+                .repaired(repaired, || format!("line {}", frame.line));
+        }
+        if row.pictures {
+            let reason = "the pictures of a request: the trace says only how many";
+            self.notes
+                .dropped(reason, || format!("line {}", frame.line));
+        }
+        let most = self.config.max_input.unwrap_or(u32::MAX);
+        let delta = row.delta && self.replay == Replay::Sessions;
+        let own = [hash(row.session.as_deref().unwrap_or_default()), frame.own];
+        let mut sample = match row.content {
+            Content::Text(text) => self.recorded(frame.id.clone(), text, most, frame.line),
+            Content::Messages(messages) => {
+                let counted = self.tokenizer.count_chat(
+                    std::slice::from_ref(&messages),
+                    row.parameters
+                        .get("tools")
+                        .map(ToString::to_string)
+                        .as_deref(),
+                );
+                Sample {
+                    input_tokens: counted.first().copied().flatten().filter(|_| !delta),
+                    ..Sample::new(frame.id.clone(), Prompt::Messages(messages))
+                }
+            }
+            Content::Runs(runs) => self.cut(frame.id.clone(), runs, most, frame.line),
+            Content::Tokens(length) => {
+                let stream = match &row.session {
+                    Some(session) if !row.delta => stream(Kind::Session, &[hash(session)]),
+                    _ => stream(Kind::Row, &own),
+                };
+                let run = Run {
+                    stream,
+                    from: 0,
+                    length,
+                };
+                self.cut(frame.id.clone(), vec![run], most, frame.line)
+            }
+            Content::Split { prefix, fresh } => {
+                let runs = self.split(prefix, fresh, &own, frame.group);
+                self.cut(frame.id.clone(), runs, most, frame.line)
+            }
+        };
+        sample.output_tokens = row.output.map(|output| {
+            let longest = self.config.max_output.unwrap_or(u32::MAX);
+            if output > longest {
+                let reason = "an answer longer than `max-output`";
+                self.notes
+                    .truncated(reason, || format!("line {}", frame.line));
+            }
+            output.min(longest)
+        });
+        if delta {
+            sample = self.continued(sample, &own, &frame.after);
+        }
+        sample.after = frame.after;
+        sample.turn = frame.turn;
+        sample.arrival = frame.arrival;
+        sample.class = row.class;
+        if !row.parameters.is_empty() {
+            sample.parameters = Some(serde_json::Value::Object(row.parameters).to_string());
+        }
+        sample
+    }
+
+    /// A session's prompt: the beginning of the one before it, and a run of its own.
+    fn split(&mut self, prefix: u32, fresh: u32, own: &[u64; 2], group: u32) -> Vec<Run> {
+        let runs = self.state.splits.entry(group).or_default();
+        content::cut(runs, prefix);
+        let found = content::length(runs);
+        let rest = [
+            // What was cached but not part of the prompt before: the answer to it, or what other sessions had sent.
+            Run {
+                stream: stream(Kind::Session, &own[..1]),
+                from: found,
+                length: prefix - found,
+            },
+            Run {
+                stream: stream(Kind::Round, own),
+                from: 0,
+                length: fresh,
+            },
+        ];
+        runs.extend(rest.into_iter().filter(|run| run.length > 0));
+        runs.clone()
+    }
+
+    /// A made-up prompt, cut if it is too long.
+    fn cut(&mut self, id: String, mut runs: Vec<Run>, most: u32, line: u32) -> Sample {
+        if content::length(&runs) > most {
+            content::cut(&mut runs, most);
+            let reason = "a prompt longer than `max-input`";
+            self.notes.truncated(reason, || format!("line {line}"));
+        }
+        self.made_up(id, &runs, false)
+    }
+
+    fn made_up(&self, id: String, runs: &[Run], marked: bool) -> Sample {
+        let words = content::indices(&self.words, self.seed, runs);
+        let length = content::length(runs) + u32::from(marked);
+        let (prompt, added) = match self.config.form {
+            Form::Text => (
+                Prompt::Text(self.words.text(marked, words)),
+                self.words.added,
+            ),
+            Form::Tokens => (Prompt::Tokens(self.words.ids(marked, words)), 0),
+        };
+        Sample {
+            input_tokens: Some(length + added),
+            ..Sample::new(id, prompt)
+        }
+    }
+
+    /// A recorded prompt, cut if it is too long.
+    fn recorded(&mut self, id: String, text: String, most: u32, line: u32) -> Sample {
+        let mut texts = [text];
+        let mut count = self.tokenizer.count(&texts, true).first().copied();
+        if count.is_some_and(|count| count > most) {
+            let mut ids = self.tokenizer.encode(&texts, false);
+            if let Some(ids) = ids.first_mut() {
+                ids.truncate(most.saturating_sub(self.words.added).max(1) as usize);
+            }
+            texts = [self.tokenizer.decode(&ids).pop().unwrap_or_default()];
+            count = self.tokenizer.count(&texts, true).first().copied();
+            let reason = "a prompt longer than `max-input`";
+            self.notes.truncated(reason, || format!("line {line}"));
+        }
+        let [text] = texts;
+        Sample {
+            input_tokens: count,
+            ..Sample::new(id, Prompt::Text(text))
+        }
+    }
+
+    /// A turn that holds only what is new: a conversation, or what follows in one. An answer is made up for runs whose
+    /// histories do not take the model's own.
+    fn continued(&self, mut sample: Sample, own: &[u64; 2], after: &[Dependency]) -> Sample {
+        let messages = match sample.prompt {
+            Prompt::Text(text) => vec![Message::text(Role::User, text)],
+            Prompt::Messages(messages) => messages,
+            other => {
+                sample.prompt = other;
+                return sample;
+            }
+        };
+        sample.recorded_answer = sample.output_tokens.map(|length| {
+            let run = Run {
+                stream: stream(Kind::Answer, own),
+                from: 0,
+                length,
+            };
+            let words = content::indices(&self.words, self.seed, std::slice::from_ref(&run));
+            Message {
+                role: Role::Assistant,
+                parts: vec![Part::Text(self.words.text(false, words))],
+                extra: None,
+            }
+        });
+        sample.prompt = match after.first() {
+            None => Prompt::Messages(messages),
+            Some(parent) => Prompt::Continuation(Continuation {
+                parent: parent.sample.clone(),
+                messages,
+            }),
+        };
+        sample
+    }
+}

@@ -1,0 +1,148 @@
+//! The formats by their case files, the tokens that prompts share, and the messages about wrong input.
+
+mod formats;
+mod selection;
+mod shared;
+mod wrong;
+
+use runner_plugin::{Amount, Dataset, Error, Inputs, Message, Part, Prompt, Sample, Tokenizer};
+use runner_plugin_testing::files::Named;
+use runner_plugin_testing::tokenizer::StandIn;
+
+use super::Trace;
+
+/// The traces of the cases, with their formats and the usual configuration of the tests.
+const TRACES: [(&str, &str, &str); 8] = [
+    (
+        "mooncake",
+        include_str!("../cases/mooncake/trace.jsonl"),
+        r#"{"block-size": 4}"#,
+    ),
+    (
+        "mooncake-sessions",
+        include_str!("../cases/mooncake-sessions/trace.jsonl"),
+        r#"{"block-size": 4}"#,
+    ),
+    (
+        "bailian",
+        include_str!("../cases/bailian/trace.jsonl"),
+        r#"{"block-size": 4, "replay": "sessions"}"#,
+    ),
+    ("weka", include_str!("../cases/weka/trace.jsonl"), "{}"),
+    (
+        "tracelab",
+        include_str!("../cases/tracelab/trace.jsonl"),
+        "{}",
+    ),
+    (
+        "burstgpt",
+        include_str!("../cases/burstgpt/trace.csv"),
+        r#"{"replay": "sessions"}"#,
+    ),
+    ("azure", include_str!("../cases/azure/trace.csv"), "{}"),
+    (
+        "vllm-timed",
+        include_str!("../cases/vllm-timed/trace.jsonl"),
+        r#"{"format": "vllm-timed", "block-size": 4, "labels": {"timestamp": "at", "input-length": "in"}}"#,
+    ),
+];
+
+/// A trace of the cases.
+fn trace(name: &str) -> &'static str {
+    TRACES
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .map(|found| found.1)
+        .expect("a trace of the cases")
+}
+
+fn open_with(
+    config: &str,
+    trace: &str,
+    seed: u64,
+    tokenizer: impl Tokenizer + 'static,
+) -> Result<Trace, Error> {
+    let inputs = Inputs {
+        files: Box::new(Named::default().with_bytes("data", trace)),
+        tokenizer: Box::new(tokenizer),
+    };
+    Trace::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+}
+
+fn open(config: &str, trace: &str) -> Trace {
+    open_with(config, trace, 7, StandIn).unwrap_or_else(|error| panic!("{config}: {error:?}"))
+}
+
+/// All samples, this many at a time.
+fn rest(dataset: &mut Trace, limit: u32) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    loop {
+        let more = dataset.next(limit).expect("samples");
+        if more.is_empty() {
+            return samples;
+        }
+        samples.extend(more);
+    }
+}
+
+fn all(config: &str, trace: &str) -> Vec<Sample> {
+    rest(&mut open(config, trace), 3)
+}
+
+/// The prompt of a sample that is a text, or what it adds to its conversation.
+fn text(sample: &Sample) -> &str {
+    match &sample.prompt {
+        Prompt::Text(text) => text,
+        Prompt::Messages(messages) => said(messages),
+        Prompt::Continuation(continuation) => said(&continuation.messages),
+        other => panic!("{} is {other:?}", sample.id),
+    }
+}
+
+fn said(messages: &[Message]) -> &str {
+    match &messages.last().expect("a message").parts[..] {
+        [Part::Text(text)] => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ids(samples: &[Sample]) -> Vec<&str> {
+    samples.iter().map(|sample| sample.id.as_str()).collect()
+}
+
+/// What a sample waits for, in milliseconds.
+fn after(sample: &Sample) -> Vec<(&str, u64)> {
+    sample
+        .after
+        .iter()
+        .map(|on| (on.sample.as_str(), on.delay / 1_000_000))
+        .collect()
+}
+
+/// The arrival in milliseconds.
+fn arrival(sample: &Sample) -> Option<u64> {
+    sample.arrival.map(|arrival| arrival / 1_000_000)
+}
+
+/// The message about a wrong configuration or file.
+fn complaint(config: &str, trace: &str) -> String {
+    match open_with(config, trace, 7, StandIn) {
+        Err(Error::InvalidConfig(said) | Error::InvalidInput(said)) => said,
+        Err(other) => panic!("{other:?}"),
+        Ok(_) => panic!("it is accepted: {config}"),
+    }
+}
+
+fn remarks(dataset: &Trace) -> Vec<(String, u64, String)> {
+    dataset
+        .remarks()
+        .into_iter()
+        .map(|remark| {
+            (
+                format!("{:?}: {}", remark.what, remark.reason),
+                remark.count,
+                remark.first.unwrap_or_default(),
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,219 @@
+//! The messages about wrong files and configurations.
+
+use super::{complaint, open, remarks, rest, text, trace};
+
+#[test]
+fn wrong_rows_are_named_with_their_lines_all_at_once() {
+    let rows = concat!(
+        "{\"timestamp\": 0, \"input_length\": 3}\n",
+        "{\"timestamp\": 0}\n",
+        "\n",
+        "{\"timestamp\": 0, \"input_length\": 3, \"text_input\": \"a\"}\n",
+        "{\"timestamp\": 0, \"input_length\": -3}\n",
+        "{\"timestamp\": 0, \"input_length\": 30000000000}\n",
+        "not JSON\n",
+    );
+    let said = complaint("{}", rows);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 5, "{said}");
+    for (line, expected) in lines.iter().zip([
+        "the file `data`: line 2: it has none of `input_length`, `text_input`, `messages` and `payload`; expected exactly one",
+        "line 4: it has input_length and text_input of",
+        "line 5: invalid value: integer `-3`, expected u64, at column",
+        "line 6: `input_length` asks for 30000000000 tokens; at most 4194304 are possible",
+        "line 7: expected ident, at column 2",
+    ]) {
+        assert!(line.starts_with(expected), "{line}");
+    }
+    let many = "{\"timestamp\": 0, \"input_length\": 3}\n".to_owned() + &"x\n".repeat(1000);
+    assert_eq!(complaint("{}", &many).lines().count(), 8);
+}
+
+#[test]
+fn a_number_of_ids_that_does_not_fit_is_wrong_by_the_rule_of_the_format() {
+    let row =
+        |ids: &str| format!("{{\"timestamp\": 0, \"input_length\": 10, \"hash_ids\": {ids}}}\n");
+    let said = complaint(r#"{"block-size": 4}"#, &row("[1, 2]"));
+    assert!(
+        said.contains("line 1: 2 hash ids for a prompt of 10 tokens in blocks of 4; expected 3, the last block being partial: set `block-size`"),
+        "{said}"
+    );
+    assert!(complaint("{}", &row("[1, 2]")).contains("in blocks of 512; expected 1"));
+    // Weka's ids stand for whole blocks only.
+    let weka = trace("weka").replace(
+        "\"hash_ids\": [1, 2], \"input",
+        "\"hash_ids\": [1, 2, 3], \"input",
+    );
+    let said = complaint("{}", &weka);
+    assert!(
+        said.contains("line 1: request 1 of the session: 3 hash ids for a prompt of 9 tokens in blocks of 4; expected 2, one for every whole block"),
+        "{said}"
+    );
+    let config = r#"{"block-size": 4, "on-wrong-blocks": "repair"}"#;
+    for (ids, length) in [("[1]", 10), ("[1, 2, 3, 4, 5]", 10)] {
+        let mut dataset = open(config, &row(ids));
+        let samples = rest(&mut dataset, 1);
+        assert_eq!(text(&samples[0]).len(), length);
+        assert!(remarks(&dataset)[0].0.contains("number of hash ids"));
+    }
+    // Bailian's files have either.
+    let row = |ids: &str| {
+        format!(
+            "{{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0, \"input_length\": 40, \"output_length\": 1, \"hash_ids\": {ids}}}\n"
+        )
+    };
+    open("{}", &row("[1, 2]"));
+    open("{}", &row("[1, 2, 3]"));
+    assert!(complaint("{}", &row("[1]")).contains("expected 2 or 3"));
+}
+
+#[test]
+fn another_file_is_explained() {
+    for (file, said) in [
+        ("", "it is empty"),
+        ("\n\n", "it is empty"),
+        (
+            "[{}]",
+            "one JSON array; expected one JSON object a line: `jq -c '.[]' FILE`",
+        ),
+        ("{\n \"id\": 1\n}", "line 1 ends within a JSON object"),
+        ("\u{1f}\u{0}", "of no known format"),
+        ("PAR1xx", "Parquet"),
+        (
+            "{\"question\": 1}",
+            "line 1 is of no known format: `{\"question\": 1}`. Set `format`, or use a file with rows like these:\n  mooncake: {",
+        ),
+        ("a,b,c\n", "azure: TIMESTAMP,ContextTokens,GeneratedTokens"),
+    ] {
+        let found = complaint("{}", file);
+        assert!(found.contains(said), "{found}");
+    }
+    let said = complaint(r#"{"format": "azure"}"#, "TIMESTAMP,ContextTokens\n");
+    assert!(
+        said.contains("line 1 names no column `generatedtokens`"),
+        "{said}"
+    );
+    let said = complaint(r#"{"format": "mooncake"}"#, trace("azure"));
+    assert!(said.contains("line 1: expected value"), "{said}");
+    let said = complaint(
+        "{}",
+        "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n1,2\n",
+    );
+    assert!(
+        said.contains("line 2: column `timestamp` is `yesterday`; expected a time like")
+            && said.contains("line 3: 2 fields; expected 3"),
+        "{said}"
+    );
+}
+
+#[test]
+fn wrong_configurations_name_every_key() {
+    let said = complaint(
+        r#"{"time-scale": 0, "share": 2, "max-idle": -1, "window": {"from": 3, "to": 2}, "max-input": 0, "labels": {}}"#,
+        "",
+    );
+    for key in [
+        "time-scale",
+        "share",
+        "max-idle",
+        "window",
+        "max-input",
+        "labels",
+    ] {
+        assert!(said.contains(&format!("`{key}`")), "{said}");
+    }
+    assert!(
+        complaint(r#"{"block-size": 4}"#, trace("azure")).contains("`block-size` has no meaning")
+    );
+    assert!(complaint(r#"{"as": "tokens"}"#, trace("azure")).contains("--tokenizer"));
+    assert!(complaint(r#"{"window": {"to": 3}}"#, trace("weka")).contains("`window` needs"));
+    assert!(complaint(r#"{"format": "mooncak"}"#, "").contains("mooncake"));
+    let said = complaint(
+        r#"{"max-input": 5, "on-too-long": "error", "block-size": 4}"#,
+        trace("mooncake"),
+    );
+    assert!(
+        said.contains("line 1: a prompt of 10 tokens; `max-input` is 5"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 4);
+    assert!(
+        complaint(r#"{"max-input": 2, "block-size": 4}"#, trace("mooncake"))
+            .contains("nothing of the trace is left")
+    );
+}
+
+#[test]
+fn sessions_that_cannot_be_replayed_so_are_wrong() {
+    let said = complaint(
+        r#"{"replay": "timestamps", "block-size": 4}"#,
+        trace("mooncake-sessions"),
+    );
+    assert!(
+        said.contains("line 3: it continues the session `a`, with only what is new: set `replay = \"sessions\"`"),
+        "{said}"
+    );
+    let rows = "{\"timestamp\": 1, \"input_length\": 3}\n{\"input_length\": 3}\n";
+    assert!(complaint("{}", rows).contains("line 2 has no time, and others have"));
+    let twice = trace("weka").replace("\"s2\"", "\"s1\"");
+    assert!(complaint("{}", &twice).contains("line 2: the session `s1` is there twice"));
+    let strange = trace("weka").replace("\"type\": \"s\"", "\"type\": \"z\"");
+    assert!(
+        complaint("{}", &strange)
+            .contains("line 1: request 1: the type is `z`; expected `n`, `s` or `subagent`")
+    );
+    let twice = trace("bailian").replace("160", "159");
+    assert!(
+        complaint(r#"{"block-size": 4}"#, &twice)
+            .contains("line 2: the request 159 is there twice")
+    );
+}
+
+/// Traces with a few damaged bytes: refused with a sentence, or replayed within bounds.
+#[test]
+fn damaged_traces_are_refused_or_replayed() {
+    let mut replayed = 0;
+    for (name, trace, config) in super::TRACES {
+        let config = config.replacen(
+            '{',
+            r#"{"max-input": 64, "max-output": 9, "on-too-long": "truncate", "on-wrong-blocks": "repair", "#,
+            1,
+        );
+        let config = config.replace(", }", "}");
+        for round in 0..300_u64 {
+            let mut bytes = trace.as_bytes().to_vec();
+            for change in 0..1 + round % 3 {
+                let drawn = crate::content::mixed(round << 8 | change);
+                let at = (drawn % bytes.len() as u64) as usize;
+                bytes[at] = b"0123456789-.,:\"{}[]\n\\aeE \xff"[(drawn >> 40) as usize % 26];
+            }
+            let inputs = runner_plugin::Inputs {
+                files: Box::new(
+                    runner_plugin_testing::files::Named::default().with_bytes("data", bytes),
+                ),
+                tokenizer: Box::new(runner_plugin_testing::tokenizer::StandIn),
+            };
+            let config = runner_plugin::parse(&config).expect("a configuration");
+            let opened = <super::Trace as runner_plugin::Dataset>::open(
+                config,
+                round,
+                runner_plugin::Amount::Unknown,
+                inputs,
+            );
+            match opened {
+                Ok(mut dataset) => {
+                    replayed += 1;
+                    for sample in rest(&mut dataset, 4) {
+                        assert!(sample.input_tokens.unwrap_or(0) <= 64, "{name}: {sample:?}");
+                        assert!(sample.output_tokens.unwrap_or(0) <= 9, "{name}: {sample:?}");
+                    }
+                }
+                Err(error) => assert!(
+                    matches!(&error, runner_plugin::Error::InvalidInput(said) if !said.is_empty()),
+                    "{name}: {error:?}"
+                ),
+            }
+        }
+    }
+    assert!(replayed > 200, "{replayed}");
+}
