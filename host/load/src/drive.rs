@@ -72,6 +72,9 @@ pub trait Replies: Send + Sync {
 
 /// Where one reply goes.
 pub trait Reply {
+    /// Takes the head of a successful reply, before its frames.
+    fn head(&self, status: u16, headers: &HeaderMap);
+
     /// Takes frames of a successful reply, in order: when they were passed on, and what counts them.
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
 
@@ -285,6 +288,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             return End::Broke(FailureClass::Protocol, wrong);
         }
         let (end, at) = if is_success {
+            reply.head(head.status, &head.headers);
             reading.frames(&mut connection).await
         } else {
             reading.error_body(&mut connection, &head.headers).await

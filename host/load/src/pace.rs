@@ -2,185 +2,23 @@
 //!
 //! One loop for every arrival model. In a real run it has an OS thread of its own, because
 //! a runtime's timers are late by a millisecond; on a paused clock it is a task, and exact.
-//! [`arrival`](model::arrival) decides when requests are due.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::Thread;
-
-use crossbeam_channel::{Receiver, Sender};
-use tokio::sync::Notify;
+//! [`arrival`](model::arrival) decides when requests are due, except for those that depend on others: they come as
+//! [`news`] when what they depend on has come so far, each with its due time.
 
 use model::arrival::{Due, Think};
 use model::clock::Clock;
 use model::units::Nanos;
 
+pub mod news;
+mod queue;
+mod signal;
 mod users;
 
+pub use news::{Announcer, Follower, News, Newsfeed};
+pub use signal::Signal;
+
+use queue::Queue;
 use users::Users;
-
-/// How long before an instant a thread stops sleeping and watches the clock instead. A sleep ends some
-/// 30 µs after it should (80 µs with the kernel's usual timer slack); half of that watched costs no
-/// more processor time than the waking itself, 4 % of a core at 2000 requests a second at most, and
-/// brings the median lag from 30 down to 10 µs.
-const WATCH: Nanos = Nanos(20_000);
-
-/// What wakes the pacer while it waits: a slot is free, or the run is to stop.
-#[derive(Clone)]
-pub struct Signal(Arc<SignalState>);
-
-struct SignalState {
-    in_flight: AtomicUsize,
-    stopped: AtomicBool,
-    aborted: AtomicBool,
-    broken: AtomicBool,
-    /// Whether it matters which slots come free, and when.
-    watched: AtomicBool,
-    freed: (Sender<Freed>, Receiver<Freed>),
-    wake: Wake,
-}
-
-/// A slot that came free.
-#[derive(Clone, Copy)]
-struct Freed {
-    /// The number of the request that had it.
-    key: u64,
-    /// When.
-    at: Nanos,
-}
-
-enum Wake {
-    Thread(std::sync::OnceLock<Thread>),
-    Task(Notify),
-}
-
-impl Signal {
-    /// For a pacer on its own thread, which must call [`Signal::attach`] first.
-    pub fn for_thread() -> Self {
-        Self::new(Wake::Thread(std::sync::OnceLock::new()))
-    }
-
-    /// For a pacer that is a task.
-    pub fn for_task() -> Self {
-        Self::new(Wake::Task(Notify::new()))
-    }
-
-    fn new(wake: Wake) -> Self {
-        Signal(Arc::new(SignalState {
-            in_flight: AtomicUsize::new(0),
-            stopped: AtomicBool::new(false),
-            aborted: AtomicBool::new(false),
-            broken: AtomicBool::new(false),
-            watched: AtomicBool::new(false),
-            freed: crossbeam_channel::unbounded(),
-            wake,
-        }))
-    }
-
-    /// Makes the calling thread the one that is woken.
-    pub fn attach(&self) {
-        if let Wake::Thread(thread) = &self.0.wake {
-            let _ = thread.set(std::thread::current());
-            // The kernel may let a sleeper wait 50 µs longer to wake several at a time. If this
-            // cannot be changed, requests are sent that much later, and `sent - due` shows it.
-            #[cfg(target_os = "linux")]
-            let _ = nix::sys::prctl::set_timerslack(1);
-        }
-    }
-
-    /// The reply to the request with this number ended at this instant: its slot is free.
-    pub fn release(&self, key: u64, at: Nanos) {
-        if self.0.watched.load(Ordering::Acquire) {
-            // Received as long as the signal lives.
-            let _ = self.0.freed.0.send(Freed { key, at });
-        }
-        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
-        self.wake();
-    }
-
-    /// From here on takes note of which slots come free.
-    fn watch(&self) {
-        self.0.watched.store(true, Ordering::Release);
-    }
-
-    fn next_freed(&self) -> Option<Freed> {
-        self.0.freed.1.try_recv().ok()
-    }
-
-    /// Nothing further is to be sent.
-    pub fn stop(&self) {
-        self.0.stopped.store(true, Ordering::Release);
-        self.wake();
-    }
-
-    /// Whether [`Signal::stop`] was called.
-    pub fn is_stopped(&self) -> bool {
-        self.0.stopped.load(Ordering::Acquire)
-    }
-
-    /// Replies under way must not be waited for either.
-    pub fn abort(&self) {
-        self.0.aborted.store(true, Ordering::Release);
-        self.stop();
-    }
-
-    /// Whether [`Signal::abort`] was called.
-    pub fn is_aborted(&self) -> bool {
-        self.0.aborted.load(Ordering::Acquire)
-    }
-
-    /// A worker is gone: its replies will never end.
-    pub fn break_down(&self) {
-        // `aborted` first: whoever sees `broken` must also see that nobody waits for replies.
-        self.0.aborted.store(true, Ordering::Release);
-        self.0.broken.store(true, Ordering::Release);
-        self.stop();
-    }
-
-    /// Whether [`Signal::break_down`] was called.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.0.broken.load(Ordering::Acquire)
-    }
-
-    /// Requests sent whose replies have not ended.
-    pub fn in_flight(&self) -> usize {
-        self.0.in_flight.load(Ordering::Acquire)
-    }
-
-    fn take_slot(&self) {
-        self.0.in_flight.fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn wake(&self) {
-        match &self.0.wake {
-            Wake::Thread(thread) => {
-                if let Some(thread) = thread.get() {
-                    thread.unpark();
-                }
-            }
-            Wake::Task(notify) => notify.notify_one(),
-        }
-    }
-
-    /// Waits until woken, or until `until`. May return early.
-    pub async fn wait(&self, clock: &Clock, until: Option<Nanos>) {
-        match (&self.0.wake, until) {
-            (Wake::Thread(_), Some(until)) => match until.since(clock.now()) {
-                left if left > WATCH => std::thread::park_timeout(left.since(WATCH).into()),
-                _ => {
-                    while clock.now() < until {
-                        std::hint::spin_loop();
-                    }
-                }
-            },
-            (Wake::Thread(_), None) => std::thread::park(),
-            (Wake::Task(notify), Some(until)) => {
-                let _ = tokio::time::timeout_at(clock.instant(until), notify.notified()).await;
-            }
-            (Wake::Task(notify), None) => notify.notified().await,
-        }
-    }
-}
 
 /// What the pacer needs to know of a phase.
 pub struct Pacing {
@@ -190,6 +28,9 @@ pub struct Pacing {
     pub duration: Option<Nanos>,
     /// The cap on requests in flight; in a closed loop the number of users.
     pub slots: Option<usize>,
+    /// Whether a user of a closed loop has its session to the end before the next one, and otherwise does whatever is
+    /// due next.
+    pub by_session: bool,
     /// Whether `slots` is a cap, so that waiting for one is queueing worth recording.
     pub capped: bool,
     /// How the users of a closed loop think; absent where they do not.
@@ -230,10 +71,38 @@ pub enum Verdict {
     },
 }
 
-/// Paces one phase: draws an item for each due time and hands it on with its verdict. `hand_on` gives
-/// the number by which [`Signal::release`] will know the item.
+/// What the pacer gets when it asks for the next request of the sequence.
+pub enum Next<Item> {
+    /// It is ready.
+    Ready(Item),
+    /// There will be one, but it is not ready.
+    Later,
+    /// There are no more.
+    None,
+}
+
+/// A request that the pacer has handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// The number by which [`Signal::release`] will know it.
+    pub key: u64,
+    /// Whether others depend on it: then [`News::Over`] comes with this number when all of them are over.
+    pub opens: bool,
+}
+
+impl From<u64> for Handed {
+    fn from(key: u64) -> Self {
+        Handed { key, opens: false }
+    }
+}
+
+/// How long the pacer waits for a request that is not ready, where other requests may become due meanwhile.
+const GLANCE: Nanos = Nanos(1_000_000);
+
+/// Paces one phase: draws an item for each due time, takes those that follow from the newsfeed, and hands each on with
+/// its verdict. `next` gets whether it may wait until an item is ready.
 ///
-/// Ends when the items or the due times end, when the phase is over, or when told to stop.
+/// Ends when the items or the due times have ended and no session is open, when the phase is over, or when told to stop.
 /// Items due before the end that found no slot are handed on as not sent, so that load that
 /// could not be offered is on record. In a closed loop a request is due when its user's slot came
 /// free and the user has thought.
@@ -245,104 +114,295 @@ pub async fn pace<Item>(
     signal: &Signal,
     pacing: &Pacing,
     due_times: impl Iterator<Item = Due>,
-    mut next: impl FnMut() -> Option<Item>,
-    mut hand_on: impl FnMut(Item, Verdict) -> u64,
+    newsfeed: &mut Newsfeed<Item>,
+    next: impl FnMut(bool) -> Next<Item>,
+    hand_on: impl FnMut(Item, Verdict) -> Handed,
 ) -> u64 {
-    let end = pacing.duration.map(|duration| pacing.origin + duration);
-    let over = |now: Nanos| signal.is_stopped() || end.is_some_and(|end| now >= end);
-    let mut users = None;
-    let mut due_times = due_times;
-    // How many of those that follow were due when the run was stopped.
-    let left = |due_times: &mut dyn Iterator<Item = Due>| {
-        if !signal.is_stopped() {
+    let phase = Phase {
+        clock,
+        signal,
+        pacing,
+        end: pacing.duration.map(|duration| pacing.origin + duration),
+        due_times,
+        newsfeed,
+        next,
+        hand_on,
+        root: Root::Unknown,
+        queue: Queue::new(),
+        users: None,
+        sessions: 0,
+    };
+    phase.run().await
+}
+
+/// The next request of the sequence.
+enum Root<Item> {
+    /// Its due time was not drawn.
+    Unknown,
+    /// Its due time was drawn; it may not be ready.
+    Drawn(Due),
+    /// It is in hand before it is due.
+    Ready(Due, Item),
+    /// There are no more.
+    None,
+}
+
+/// A phase that is being paced.
+struct Phase<'p, Item, Times, Draw, HandOn> {
+    clock: &'p Clock,
+    signal: &'p Signal,
+    pacing: &'p Pacing,
+    end: Option<Nanos>,
+    due_times: Times,
+    newsfeed: &'p mut Newsfeed<Item>,
+    next: Draw,
+    hand_on: HandOn,
+    root: Root<Item>,
+    /// What follows, by due time.
+    queue: Queue<Item>,
+    /// The users of a closed loop.
+    users: Option<Users>,
+    /// How many sessions are open.
+    sessions: usize,
+}
+
+impl<Item, Times, Draw, HandOn> Phase<'_, Item, Times, Draw, HandOn>
+where
+    Times: Iterator<Item = Due>,
+    Draw: FnMut(bool) -> Next<Item>,
+    HandOn: FnMut(Item, Verdict) -> Handed,
+{
+    async fn run(mut self) -> u64 {
+        loop {
+            self.gather();
+            if self.signal.is_stopped() {
+                return self.stop();
+            }
+            self.draw();
+            let now = self.clock.now();
+            let root = self.root_due(now);
+            let follower = self.follower_due();
+            let is_root = match (root, follower) {
+                (Some(root), Some(follower)) => root < follower,
+                (root, _) => root.is_some(),
+            };
+            let Some(due) = (if is_root { root } else { follower }) else {
+                if self.is_over(now) {
+                    return self.stop();
+                }
+                // What is to come will wake the pacer, but for items that are not ready.
+                let until = match self.root {
+                    Root::Drawn(_) => Some(now + GLANCE),
+                    _ => self.end.map(|end| end.max(now + GLANCE)),
+                };
+                self.signal.wait(self.clock, until).await;
+                continue;
+            };
+            if due > now {
+                let until = self.end.map_or(due, |end| due.min(end));
+                self.signal.wait(self.clock, Some(until)).await;
+                continue;
+            }
+            if self.users.is_some() {
+                self.send_as_user(is_root);
+            } else {
+                self.send(due, is_root).await;
+            }
+        }
+    }
+
+    /// Whether something is due too late for this phase.
+    fn is_late(&self, due: Nanos) -> bool {
+        self.end.is_some_and(|end| due >= end)
+    }
+
+    /// Whether nothing more can become due, seen at a time at which nothing is.
+    fn is_over(&self, now: Nanos) -> bool {
+        let has_ended = self.is_late(now) && self.newsfeed.is_settled();
+        let is_exhausted = matches!(self.root, Root::None) && self.sessions == 0;
+        has_ended || is_exhausted
+    }
+
+    /// Takes what is new: slots that came free, followers with their due times, sessions that are over.
+    fn gather(&mut self) {
+        let blocks = self.signal.is_task();
+        while let Some(news) = self.newsfeed.take(blocks) {
+            match news {
+                News::Due(follower) => self.queue.push(follower),
+                News::Over { root, at } => {
+                    self.sessions = self.sessions.saturating_sub(1);
+                    if let Some(users) = &mut self.users {
+                        users.free(root, at);
+                    }
+                }
+            }
+        }
+        if let Some(users) = &mut self.users {
+            users.gather(self.signal);
+        }
+    }
+
+    /// Draws the next due time of the sequence and its item, if there is none in hand.
+    fn draw(&mut self) {
+        if matches!(self.root, Root::Unknown) {
+            self.root = match self.due_times.next() {
+                Some(Due::At(at)) if self.is_late(self.pacing.origin + at) => Root::None,
+                Some(due) => Root::Drawn(due),
+                None => Root::None,
+            };
+        }
+        let Root::Drawn(due) = self.root else { return };
+        if due == Due::WhenFree {
+            let (signal, pacing) = (self.signal, self.pacing);
+            self.users.get_or_insert_with(|| {
+                signal.watch();
+                Users::new(pacing.slots.unwrap_or(1), pacing.origin, pacing.thinking)
+            });
+            if self.is_late(self.clock.now()) {
+                self.root = Root::None;
+                return;
+            }
+        }
+        // Where nothing else can become due, and where waiting would move the clock, the item is waited for.
+        let may_wait = self.signal.is_task() || (self.sessions == 0 && self.queue.is_empty());
+        match (self.next)(may_wait) {
+            Next::Ready(item) => self.root = Root::Ready(due, item),
+            Next::Later => {}
+            Next::None => {
+                if !self.signal.is_stopped() {
+                    self.root = Root::None;
+                }
+            }
+        }
+    }
+
+    /// When the next request of the sequence is due, if that is known and it is ready.
+    fn root_due(&self, now: Nanos) -> Option<Nanos> {
+        match &self.root {
+            Root::Ready(Due::At(at), _) => Some(self.pacing.origin + *at),
+            Root::Ready(Due::WhenFree, _) => {
+                let due = self.users.as_ref()?.next_due();
+                due.filter(|due| !self.is_late(*due) && !self.is_late(now))
+            }
+            Root::Unknown | Root::Drawn(_) | Root::None => None,
+        }
+    }
+
+    /// When the next follower can be sent: when it is due, and, where users do whatever is due next, one is free.
+    fn follower_due(&self) -> Option<Nanos> {
+        let due = self.queue.due().filter(|due| !self.is_late(*due))?;
+        match &self.users {
+            Some(users) if !self.pacing.by_session => Some(due.max(users.next_due()?)),
+            _ => Some(due),
+        }
+    }
+
+    /// Takes what is due out of where it waits.
+    fn take(&mut self, is_root: bool) -> Option<Item> {
+        if !is_root {
+            return self.queue.pop();
+        }
+        match std::mem::replace(&mut self.root, Root::Unknown) {
+            Root::Ready(_, item) => Some(item),
+            other => {
+                self.root = other;
+                None
+            }
+        }
+    }
+
+    fn hand(&mut self, item: Item, verdict: Verdict, is_root: bool) -> Handed {
+        let handed = (self.hand_on)(item, verdict);
+        if is_root && handed.opens {
+            self.sessions += 1;
+        }
+        handed
+    }
+
+    /// Sends what is due, as soon as the cap lets it go.
+    async fn send(&mut self, due: Nanos, is_root: bool) {
+        let (signal, slots, end) = (self.signal, self.pacing.slots, self.end);
+        let is_free = || slots.is_none_or(|slots| signal.in_flight() < slots);
+        let over = |now: Nanos| signal.is_stopped() || end.is_some_and(|end| now >= end);
+        while !is_free() && !over(self.clock.now()) {
+            self.signal.wait(self.clock, self.end).await;
+        }
+        let Some(item) = self.take(is_root) else {
+            return;
+        };
+        if !is_free() || self.signal.is_stopped() {
+            self.hand(item, Verdict::NotSent { due }, is_root);
+            return;
+        }
+        self.signal.take_slot();
+        let granted = self.pacing.capped.then(|| self.clock.now().max(due));
+        self.hand(item, Verdict::Send(Release { due, granted }), is_root);
+    }
+
+    /// Sends what is due in a closed loop.
+    fn send_as_user(&mut self, is_root: bool) {
+        let by_session = self.pacing.by_session;
+        let due = match is_root {
+            true => self.root_due(Nanos::ZERO),
+            false => self.queue.due(),
+        };
+        let Some(due) = due else { return };
+        // Of a session, its user waits for what follows, so another one would be one too many.
+        let takes_user = is_root || !by_session;
+        let user = self
+            .users
+            .as_mut()
+            .filter(|_| takes_user)
+            .and_then(Users::next);
+        // A follower may have waited for a user.
+        let granted = (!is_root && !by_session).then(|| self.clock.now().max(due));
+        let Some(item) = self.take(is_root) else {
+            return;
+        };
+        self.signal.take_slot();
+        let handed = self.hand(item, Verdict::Send(Release { due, granted }), is_root);
+        if let (Some(users), Some(user)) = (&mut self.users, user) {
+            match handed.opens && is_root && by_session {
+                true => users.hold(user, handed.key),
+                false => users.send(user, handed.key),
+            }
+        }
+    }
+
+    /// Told to stop, or over: what is in hand and was due is on record; gives how many more of the sequence were due.
+    fn stop(mut self) -> u64 {
+        let now = self.clock.now();
+        let mut unsent = 0;
+        while let Some(due) = self
+            .queue
+            .due()
+            .filter(|due| *due <= now && !self.is_late(*due))
+        {
+            if let Some(item) = self.queue.pop() {
+                self.hand(item, Verdict::NotSent { due }, false);
+            }
+        }
+        if !self.signal.is_stopped() {
             return 0;
         }
-        let now = clock.now();
+        let (origin, end) = (self.pacing.origin, self.end);
         let was_due = |due: &Due| match due {
             Due::At(at) => {
-                let due = pacing.origin + *at;
+                let due = origin + *at;
                 due <= now && end.is_none_or(|end| due < end)
             }
             Due::WhenFree => false,
         };
-        due_times.take_while(was_due).count() as u64
-    };
-    while let Some(due) = due_times.next() {
-        let due = match due {
-            Due::At(at) => pacing.origin + at,
-            Due::WhenFree => {
-                let users = users.get_or_insert_with(|| {
-                    signal.watch();
-                    Users::new(pacing.slots.unwrap_or(1), pacing.origin, pacing.thinking)
-                });
-                if over(clock.now()) {
-                    return 0;
-                }
-                let Some(item) = next() else { return 0 };
-                let Some((due, user)) = next_user(clock, signal, users, end).await else {
-                    return 0;
-                };
-                signal.take_slot();
-                let release = Release { due, granted: None };
-                users.send(user, hand_on(item, Verdict::Send(release)));
-                continue;
+        match std::mem::replace(&mut self.root, Root::Unknown) {
+            Root::Unknown => {}
+            Root::Drawn(due) if was_due(&due) => unsent += 1,
+            Root::Ready(due @ Due::At(at), item) if was_due(&due) => {
+                let due = self.pacing.origin + at;
+                self.hand(item, Verdict::NotSent { due }, true);
             }
-        };
-        if end.is_some_and(|end| due >= end) {
-            return 0;
+            Root::Drawn(_) | Root::Ready(..) | Root::None => return 0,
         }
-        if signal.is_stopped() {
-            let this = u64::from(due <= clock.now());
-            return this + if this == 1 { left(&mut due_times) } else { 0 };
-        }
-        // The bytes are in hand before they are due.
-        let Some(item) = next() else {
-            // None is left, or the run was stopped while it was waited for.
-            let this = u64::from(signal.is_stopped() && due <= clock.now());
-            return this + if this == 1 { left(&mut due_times) } else { 0 };
-        };
-        while clock.now() < due && !signal.is_stopped() {
-            signal.wait(clock, Some(due)).await;
-        }
-        if clock.now() < due {
-            return 0;
-        }
-        let is_free = || pacing.slots.is_none_or(|slots| signal.in_flight() < slots);
-        while !is_free() && !over(clock.now()) {
-            signal.wait(clock, end).await;
-        }
-        if !is_free() || signal.is_stopped() {
-            hand_on(item, Verdict::NotSent { due });
-            continue;
-        }
-        signal.take_slot();
-        let granted = pacing.capped.then(|| clock.now().max(due));
-        hand_on(item, Verdict::Send(Release { due, granted }));
-    }
-    0
-}
-
-/// Waits until a user's next request is due. `None` where the phase is over before.
-async fn next_user(
-    clock: &Clock,
-    signal: &Signal,
-    users: &mut Users,
-    end: Option<Nanos>,
-) -> Option<(Nanos, u32)> {
-    loop {
-        users.gather(signal);
-        let now = clock.now();
-        if signal.is_stopped() || end.is_some_and(|end| now >= end) {
-            return None;
-        }
-        match users.next_due() {
-            Some(due) if due <= now => return Some((due, users.next()?)),
-            Some(due) => {
-                let until = end.map_or(due, |end| due.min(end));
-                signal.wait(clock, Some(until)).await;
-            }
-            None => signal.wait(clock, end).await,
-        }
+        unsent + self.due_times.take_while(was_due).count() as u64
     }
 }
 

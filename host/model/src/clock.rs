@@ -20,8 +20,11 @@ pub fn since_process_began() -> Nanos {
         .into()
 }
 
-/// The system's date, for dates in files.
-pub fn date() -> SystemTime {
+/// A date of the system.
+pub type Date = SystemTime;
+
+/// The system's date, for dates in files and signatures.
+pub fn date() -> Date {
     SystemTime::now()
 }
 

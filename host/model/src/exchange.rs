@@ -32,8 +32,13 @@ pub struct Exchange {
     pub phase: Phase,
     /// The sample that was sent.
     pub sample: SampleFacts,
-    /// When it should have been sent. In a closed loop, when its slot became free.
+    /// When it should have been sent. In a closed loop, when its slot became free; for a request that depends on
+    /// others, when they had come so far, plus the delay.
     pub due: Nanos,
+    /// When the first of the requests that it depends on had let it go; absent if it depends on none. It is due when
+    /// the last of them has, so what lies between is the time that it waited for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<Nanos>,
     /// When the cap on requests in flight released it; absent without a cap, or if it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<Nanos>,
@@ -75,6 +80,15 @@ pub struct Exchange {
     /// The text of its tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool_calls: String,
+    /// The texts of further answers to the same request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// What came back for texts to embed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<Vectors>,
+    /// What came back for texts to rank, best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<Ranked>,
     /// The server's own finish reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
@@ -102,6 +116,8 @@ impl Exchange {
             + self.output.len()
             + self.reasoning.len()
             + self.tool_calls.len()
+            + self.choices.iter().map(String::len).sum::<usize>()
+            + size_of_val(&*self.order)
     }
 }
 
@@ -124,6 +140,26 @@ pub struct Connection {
     /// When the TLS handshake ended; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secured: Option<Nanos>,
+}
+
+/// The vectors of one reply. They themselves are not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Vectors {
+    /// How many.
+    pub count: u32,
+    /// How many numbers the longest has.
+    pub dimensions: u32,
+}
+
+/// Where one text stands in an order.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Ranked {
+    /// Which of the request's texts it is, from 0.
+    pub index: u32,
+    /// How well it answers the query, in the server's own measure.
+    pub score: f64,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -151,6 +187,15 @@ pub struct SampleFacts {
     /// The kind of sample it is, in the dataset's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
+    /// The requests that it depends on, by their index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<u64>,
+    /// How many requests depend on it, directly or through others; only of one that depends on none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub descendants: u32,
+    /// The history that stands in front of it; absent if it begins a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     /// The requested adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
@@ -158,6 +203,19 @@ pub struct SampleFacts {
     pub request_bytes: u64,
     /// First 16 hexadecimal digits of the SHA-256 of method, path and body.
     pub request_digest: String,
+}
+
+/// The history that the host put in front of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct History {
+    /// The index of the request whose conversation it continues.
+    pub continues: u64,
+    /// How many answers it holds.
+    pub answers: u32,
+    /// Of these, answers on record in place of those that the server gave.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorded: u32,
 }
 
 /// The position of a sample in a conversation of several turns.
@@ -208,12 +266,19 @@ pub enum Kind {
     Failure,
     /// The end marker.
     End,
+    /// The vector of one text.
+    Vector,
+    /// An order of texts.
+    Order,
 }
 
 impl Kind {
-    /// Whether such an event carries output: text, reasoning or a tool call.
+    /// Whether such an event carries output: text, reasoning, a tool call, a vector or an order.
     pub fn is_output(self) -> bool {
-        matches!(self, Kind::Text | Kind::Reasoning | Kind::Tool)
+        matches!(
+            self,
+            Kind::Text | Kind::Reasoning | Kind::Tool | Kind::Vector | Kind::Order
+        )
     }
 }
 
@@ -224,9 +289,9 @@ pub struct Events {
     /// When the bytes that complete the event's frame were read. Events of one read share an instant.
     pub at: Vec<Nanos>,
     /// The kind of each, one letter per event: `o` role, `t` text, `r` reasoning, `c` tool call, `u` usage,
-    /// `f` finish, `x` failure, `e` end.
+    /// `f` finish, `x` failure, `e` end, `v` vector, `k` order.
     #[serde(with = "letters")]
-    #[schemars(with = "String", regex(pattern = r"^[otrcufxe]*$"))]
+    #[schemars(with = "String", regex(pattern = r"^[otrcufxevk]*$"))]
     pub kind: Vec<Kind>,
     /// The number of tokens in each, if the server says so; empty if it never does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -240,7 +305,7 @@ mod letters {
     use super::Kind;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    const LETTERS: [(Kind, char); 8] = [
+    const LETTERS: [(Kind, char); 10] = [
         (Kind::Role, 'o'),
         (Kind::Text, 't'),
         (Kind::Reasoning, 'r'),
@@ -249,6 +314,8 @@ mod letters {
         (Kind::Finish, 'f'),
         (Kind::Failure, 'x'),
         (Kind::End, 'e'),
+        (Kind::Vector, 'v'),
+        (Kind::Order, 'k'),
     ];
 
     pub fn serialize<S: Serializer>(kinds: &[Kind], serializer: S) -> Result<S::Ok, S::Error> {
@@ -344,6 +411,8 @@ crate::words! {
     pub enum FailureClass {
         /// It was due, but the run ended before the cap on requests in flight released it.
         NotSent = "not-sent",
+        /// A request that it depends on failed, so it was not sent.
+        ParentFailed = "parent-failed",
         /// No connection could be made.
         Connect = "connect",
         /// The connection broke before the reply's headers.

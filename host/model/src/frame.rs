@@ -42,6 +42,8 @@ pub struct LengthPrefix {
     pub skip: usize,
     /// Bytes of the length, from 1 to 8.
     pub width: usize,
+    /// Added to the stated length: negative if it includes other bytes than those that follow it.
+    pub adjust: i32,
     /// Whether the length's first byte is its lowest.
     pub little_endian: bool,
 }
@@ -51,10 +53,16 @@ impl LengthPrefix {
     fn read(&self, bytes: &[u8]) -> Option<u64> {
         let digits = bytes.get(self.skip..self.skip + self.width)?;
         let shift = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
-        Some(match self.little_endian {
+        let stated: u64 = match self.little_endian {
             true => digits.iter().rev().fold(0, shift),
             false => digits.iter().fold(0, shift),
-        })
+        };
+        // A length that is less than what it includes states no frame of any size, and is refused as too large.
+        Some(
+            stated
+                .checked_add_signed(self.adjust.into())
+                .unwrap_or(u64::MAX),
+        )
     }
 }
 
@@ -170,6 +178,15 @@ impl Frames {
             alone.unfinished = frame.unfinished;
             alone
         })
+    }
+
+    /// Puts bytes that were left of earlier frames in front of the first.
+    pub fn prepend(&mut self, left: &[u8]) {
+        self.bytes.splice(..0, left.iter().copied());
+        for end in &mut self.ends {
+            // A batch is far smaller than a frame may be, and that fits.
+            *end += left.len() as u32;
+        }
     }
 
     /// Appends frames of the same reply that came later.

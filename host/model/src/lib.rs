@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod about;
+pub mod access;
 pub mod adapter;
 pub mod arrival;
 pub mod clean;
@@ -21,6 +22,7 @@ mod nearest;
 pub mod plugin;
 pub mod random;
 pub mod redact;
+pub mod session;
 pub mod target;
 pub mod timings;
 pub mod units;

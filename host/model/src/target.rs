@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
+use crate::access::Access;
 use crate::exchange::Reply;
 
 /// Replaces a secret.
@@ -163,8 +164,11 @@ fn default_port(tls: bool) -> u16 {
 /// They go to every target of a run, so a run has no targets but those that the user named and this machine.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// Sent as a bearer token.
-    pub api_key: Option<String>,
+    /// What shows the server who asks.
+    pub access: Access,
+    /// For messages: the variable that the key is from. Where there is no key, those that could have held it, the usual
+    /// one first; none where the backend sends no key.
+    pub variables: Vec<String>,
     /// Further header fields that the user gave.
     pub headers: Vec<(String, String)>,
     /// Secret values in the bodies of requests.
@@ -199,6 +203,7 @@ impl Secrets {
             output: redacted(reply.output),
             reasoning: redacted(reply.reasoning),
             tool_calls: redacted(reply.tool_calls),
+            choices: reply.choices.into_iter().map(redacted).collect(),
             finish: reply.finish.map(redacted),
             ..reply
         }
@@ -215,11 +220,12 @@ impl Secrets {
 
     /// The secret values; shorter ones would be found in texts by chance.
     fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.api_key
-            .iter()
-            .chain(self.headers.iter().map(|(_, value)| value))
-            .chain(&self.fields)
-            .map(String::as_str)
+        self.access
+            .secrets()
+            .into_iter()
+            .flatten()
+            .chain(self.headers.iter().map(|(_, value)| &**value))
+            .chain(self.fields.iter().map(String::as_str))
             .filter(|secret| secret.len() >= 4)
     }
 }
@@ -312,7 +318,8 @@ mod tests {
     #[test]
     fn secrets_are_taken_out_of_other_peoples_words() {
         let secrets = Secrets {
-            api_key: Some("sk-12345".into()),
+            access: Access::Bearer("sk-12345".into()),
+            variables: vec!["OPENAI_API_KEY".into()],
             headers: vec![("x-tenant".into(), "t0p".into())],
             fields: vec!["in-a-body".into()],
         };

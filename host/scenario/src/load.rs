@@ -8,6 +8,7 @@ use crate::key::{heading::LOAD, plan};
 use crate::table::table;
 use model::arrival::{Shape, ThinkSpread};
 use model::duration::Span;
+use model::session::{Cache, Users};
 use reader::{Located, Place};
 
 table! {
@@ -19,6 +20,14 @@ table! {
             .conflicts("duration")
             .otherwise("1000, or as many as the trace has")
             .theirs(&["num-prompts", "num-requests", "total-requests"]);
+        /// Number of sessions to measure, instead of a number of requests.
+        ///
+        /// A session is a request that depends on no other, with all that depend on it: a conversation, or an agent's
+        /// task.
+        sessions: Maybe<u64> => plan("load.amount", Must(Kind::Count))
+            .flag("sessions", "N", LOAD)
+            .conflicts("num-prompts")
+            .conflicts("duration");
         /// How long to measure, such as 60s, instead of how many requests.
         duration: Maybe<Span> => plan("load.amount", Must(Kind::Count))
             .flag("duration", "TIME", LOAD);
@@ -51,6 +60,13 @@ table! {
         /// Users in a closed loop; each sends its next request when the last one is answered.
         concurrency: Maybe<u64> => plan("load.arrival", Must(Kind::Load))
             .flag("concurrency", "USERS", LOAD);
+        /// What a user in a closed loop has one of at a time.
+        ///
+        /// With sessions, a user waits for whatever follows in its session, think times included, and then begins
+        /// another one. With requests, it takes whatever is due next, so as many requests as there are users are in
+        /// flight.
+        users: Maybe<Users> = Users::default() => plan("load.users", Must(Kind::Load))
+            .flag("users", "WHAT", LOAD);
         /// How long a user in a closed loop waits after each answer, such as 2s.
         think_time: Maybe<Span> => plan("load.arrival", Must(Kind::Load))
             .flag("think-time", "TIME", LOAD)
@@ -67,7 +83,13 @@ table! {
         warmup: Maybe<u64> = 1 => plan("load.warmup", Must(Kind::Load))
             .flag("warmup-requests", "N", LOAD)
             .theirs(&["num-warmups", "warmup-requests"]);
-        /// Make the server clear its prefix cache between the warmup and the measurement.
+        /// What becomes of the server's prefix cache.
+        ///
+        /// An earlier run with the same prompts, or one that was stopped, leaves them in the cache, and a run that finds
+        /// them there measures less than it seems to. Prompts that are embedded or ranked are never salted.
+        cache: Maybe<Cache> = Cache::default() => plan("load.salted", Must(Kind::Load))
+            .flag("cache", "HOW", LOAD);
+        /// Make the server clear its prefix cache between the warmup and the measurement: short for `cache` = "flush".
         flush_cache: Maybe<bool> = false => plan("control.flush-cache", Must(Kind::Load))
             .switch("flush-cache", LOAD);
         /// Random seed.
@@ -180,6 +202,14 @@ impl Trace {
 }
 
 impl Load {
+    /// What becomes of the server's prefix cache, by either of the two keys.
+    pub fn meant_cache(&self) -> Cache {
+        match (&self.cache, self.flush_cache()) {
+            (None, true) => Cache::Flush,
+            _ => self.cache(),
+        }
+    }
+
     /// The arrival that the keys imply: by its name, else by a key that only one arrival has,
     /// else by a rate.
     pub fn meant_arrival(&self) -> Option<Arrival> {

@@ -15,6 +15,7 @@ use model::connection::{Reuse, Timeouts};
 use model::connection::{Timestamps, Version};
 use model::plugin::Kind;
 use model::plugin::Limits;
+use model::session::Users;
 use model::units::Nanos;
 use result::metric::Objective;
 use result::summary::Used;
@@ -97,7 +98,23 @@ pub enum ApiKey {
     From {
         /// The variable's name.
         variable: String,
+        /// How requests carry it.
+        #[serde(default)]
+        scheme: Scheme,
     },
+}
+
+/// How requests show that their sender has the key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// As `authorization: Bearer KEY`; also in plans that do not say.
+    #[default]
+    Bearer,
+    /// The key alone, in the header of this name.
+    Header(String),
+    /// By a signature for this service of AWS, of version 4.
+    Sigv4(String),
 }
 
 impl ApiKey {
@@ -105,7 +122,7 @@ impl ApiKey {
     pub fn variable(&self) -> Option<&str> {
         match self {
             ApiKey::Carried(_) => None,
-            ApiKey::From { variable } => Some(variable),
+            ApiKey::From { variable, .. } => Some(variable),
         }
     }
 }
@@ -159,13 +176,36 @@ pub struct PlannedDataset {
 }
 
 /// The tokenizer that counts tokens on this side.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PlannedTokenizer {
-    /// Its path, or `bytes` for the substitute.
+    /// Its path, its name on the Hugging Face hub, or `bytes` for the substitute.
     pub name: String,
     /// Whether it is a substitute for the model's own, so that its counts are approximate.
     pub approximate: bool,
+    /// The commit, where it comes from the local cache of the Hugging Face hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// SHA-256 of its file; of a folder, that of a line for each file that decides tokens, in the order of their names,
+    /// with the file's SHA-256 and its name, as `sha256sum` writes them. Absent for the substitute, and in plans of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Whether it was found under the served model's name, and not asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub found: bool,
+}
+
+impl PlannedTokenizer {
+    /// What a summary says of it.
+    pub fn summary(&self) -> result::summary::Tokenizer {
+        result::summary::Tokenizer {
+            name: self.name.clone(),
+            approximate: self.approximate,
+            revision: self.revision.clone(),
+            found: self.found,
+        }
+    }
 }
 
 /// How many requests, and when.
@@ -179,10 +219,29 @@ pub struct Load {
     /// The maximum number of requests in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u32>,
+    /// What a user of a closed loop has one of at a time.
+    #[serde(default, skip_serializing_if = "request::is_default")]
+    pub users: Users,
+    /// Whether every prompt begins with a text that no other run has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub salted: bool,
+    /// That text. It is made when the run begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub salt: Option<Salt>,
     /// Requests before the measurement.
     pub warmup: u32,
     /// Random seed.
     pub seed: u64,
+}
+
+/// What every prompt of a run begins with, and no prompt of another run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Salt {
+    /// It, in front of texts and conversations.
+    pub text: String,
+    /// It as tokens of the run's tokenizer, in front of prompts that are tokens.
+    pub tokens: Vec<u32>,
 }
 
 /// What targets are asked in addition to the measured requests. None of it is measured.
@@ -198,6 +257,9 @@ pub struct Controls {
     /// Whether they report their metrics, before and after the measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_metrics: bool,
+    /// Whether it is counted what of the prompts repeats. No target is asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cache_report: bool,
 }
 
 impl Controls {
@@ -212,6 +274,8 @@ impl Controls {
 pub enum Amount {
     /// After this many requests.
     Requests(u64),
+    /// After this many sessions: requests that depend on no other, with all that depend on them.
+    Sessions(u64),
     /// When no request is due any more, this many nanoseconds after the start.
     Duration(Nanos),
 }
@@ -234,7 +298,18 @@ impl Load {
                 let limit = self.arrival.limit().unwrap_or(requests);
                 Some(requests.min(limit))
             }
-            Amount::Duration(_) => None,
+            Amount::Sessions(_) | Amount::Duration(_) => None,
+        }
+    }
+
+    /// How many requests that depend on no other are due at most, where that is known beforehand.
+    pub fn roots(&self) -> Option<u64> {
+        match self.amount {
+            Amount::Sessions(sessions) => {
+                let limit = self.arrival.limit().unwrap_or(sessions);
+                Some(sessions.min(limit))
+            }
+            Amount::Requests(_) | Amount::Duration(_) => self.requests(),
         }
     }
 }
@@ -258,7 +333,8 @@ impl Plan {
         .collect()
     }
 
-    /// Whether this plan's slice holds the request with this number.
+    /// Whether this plan's slice holds the session with this number. Where no request depends on another, each is a
+    /// session.
     pub fn holds(&self, index: u64) -> bool {
         self.slice
             .is_none_or(|slice| index % u64::from(slice.of) == u64::from(slice.index))
@@ -278,16 +354,16 @@ impl Plan {
         }))
     }
 
-    /// Due times of this plan's requests, in order. `trace` is the contents of the file that
+    /// Due times of this plan's requests that depend on no other, in order. `trace` is the contents of the file that
     /// [`Arrival::Trace`] names, or what the dataset plans for [`Arrival::Dataset`]; other arrivals take no
     /// notice of it.
     pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
         let slice = self.slice.unwrap_or(Slice { index: 0, of: 1 });
-        let requests = self.requests();
+        let roots = self.load.roots();
         self.load
             .arrival
-            .due_times(self.load.seed, requests, trace)
-            .zip(0..requests.unwrap_or(u64::MAX))
+            .due_times(self.load.seed, roots, trace)
+            .zip(0..roots.unwrap_or(u64::MAX))
             .filter(move |(_, index)| index % u64::from(slice.of) == u64::from(slice.index))
             .map(|(due, _)| due)
     }

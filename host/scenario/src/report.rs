@@ -25,6 +25,11 @@ table! {
         /// Compare the results with the server's own metrics.
         server_metrics: Maybe<bool> = false
             => plan("control.server-metrics", Silent).switch("server-metrics", RESULT);
+        /// Compare the prompt tokens that the server found in its prefix cache with those that repeat within the run.
+        ///
+        /// Prompts are kept in a file without a name while they are sent, and tokenized after the load.
+        cache: Maybe<bool> = false
+            => plan("control.cache-report", Silent).switch("cache-report", RESULT);
     }
 }
 

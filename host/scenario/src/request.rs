@@ -5,6 +5,7 @@ use crate::field::Maybe;
 use crate::key::{heading::REQUESTS, plan};
 use crate::table::table;
 use model::adapter::Assignment;
+use model::session::{AfterFailure, History};
 use reader::{ConfigTable, Located};
 
 table! {
@@ -66,6 +67,16 @@ table! {
             => plan("request.adapter-assignment", Must(Kind::Request))
             .flag("lora-assignment", "WHICH", REQUESTS)
             .theirs(&["lora-assignment"]);
+        /// Instructions that every conversation begins with; they stand before the dataset's own.
+        system_prompt: Maybe<String> => plan("request.system-prompt", Must(Kind::Prompts))
+            .flag("system-prompt", "TEXT", REQUESTS);
+        /// Which answers stand in the history of a conversation.
+        history: Maybe<History> = History::default() => plan("request.history", Must(Kind::Prompts))
+            .flag("history", "WHICH", REQUESTS);
+        /// What becomes of requests that depend on one that failed.
+        after_failure: Maybe<AfterFailure> = AfterFailure::default()
+            => plan("request.after-failure", Must(Kind::Request))
+            .flag("after-failure", "WHAT", REQUESTS);
         /// Fields that are added to the body of every request; the flag takes a JSON object.
         extra_body: ConfigTable => plan("request.extra-body", Must(Kind::Request))
             .flag("extra-body", "JSON", REQUESTS)

@@ -39,9 +39,9 @@ table! {
         ///
         /// The key itself does not belong in a scenario. It goes to the targets that you name; without any, it goes
         /// only to this machine. The run says where it goes.
-        api_key_env: Maybe<String> = "OPENAI_API_KEY".to_owned() => plan("target.api-key", Silent)
+        api_key_env: Maybe<String> => plan("target.api-key", Silent)
             .flag("api-key-env", "VARIABLE", TARGET)
-            .otherwise("OPENAI_API_KEY, if it is set")
+            .otherwise("the backend's, else OPENAI_API_KEY")
             .theirs(&["api-key"]);
         /// How long to wait for a server that is not ready yet; the flag takes a number of seconds too.
         wait_ready: Maybe<Span> => plan("control.wait-ready", Silent)
@@ -59,10 +59,12 @@ table! {
 table! {
     /// `[tokenizer]`: the model's tokenizer.
     pub struct Tokenizer {
-        /// The model's tokenizer: a tokenizer.json, or a folder that holds one.
+        /// The model's tokenizer: its file or folder, or its name on the Hugging Face hub, such as Qwen/Qwen3-8B.
+        ///
+        /// A name is looked up in the local cache, after `runner fetch tokenizer NAME`; nothing is downloaded here.
         path: Maybe<PathBuf> => plan("tokenizer", Must(Kind::Tokenizer))
             .flag("tokenizer", "PATH", REQUESTS)
-            .otherwise("a stand-in that counts bytes");
+            .otherwise("the one that the local cache has under the model's name, else a stand-in that counts bytes");
     }
 }
 

@@ -12,6 +12,7 @@ use model::adapter::Assignment;
 use model::arrival::{Shape, ThinkSpread};
 use model::connection::{Reuse, Timestamps, Version};
 use model::duration::Span;
+use model::session::{AfterFailure, Cache, History, Users};
 use model::words::{self, Word};
 use reader::words::list;
 use reader::{Located, Reader, Size, toml_text};
@@ -274,6 +275,10 @@ macro_rules! words {
 words!(
     Arrival,
     Assignment,
+    AfterFailure,
+    Cache,
+    History,
+    Users,
     Reuse,
     Shape,
     ThinkSpread,

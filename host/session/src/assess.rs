@@ -166,6 +166,7 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
         class: exchange.sample.class.clone(),
         requested_tokens: exchange.sample.output_tokens,
         output: exchange.output.clone(),
+        choices: exchange.choices.clone(),
         reasoning: exchange.reasoning.clone(),
         tool_calls: exchange.tool_calls.clone(),
         output_tokens: counted,

@@ -49,6 +49,8 @@ pub enum Note {
     },
     /// A target serves, but something about it is odd.
     Remark(String),
+    /// Something that follows from what a target said, in whole words.
+    Said(String),
 }
 
 /// Why targets could not be checked, or did not pass.
@@ -100,6 +102,7 @@ impl Resolved {
         let mut dialect = self.parts.backend.open()?;
         let draft = &self.draft;
         let mut model = draft.target.model.clone();
+        let mut root = None;
         for (number, target) in (0..).zip(&self.parts.targets) {
             let asked = Asked {
                 connect,
@@ -126,11 +129,20 @@ impl Resolved {
                 .map(Note::Remark)
                 .into_iter()
                 .for_each(&mut note);
+            root = root.or(found.root);
             model = Some(found.model);
         }
         self.timings.reach(Stage::TargetProbed);
+        drop(dialect);
         match model {
-            Some(model) => Ok(self.with_model(model)),
+            Some(model) => {
+                // What the server calls its model; a tokenizer may be known under any of these names.
+                let mut names = vec![model.clone()];
+                names.extend(root);
+                let (resolved, said) = self.counting_for(names)?;
+                said.into_iter().map(Note::Said).for_each(note);
+                Ok(resolved.with_model(model))
+            }
             None => Err(PreflightError::NoModel {
                 target: listed(&self.parts.targets),
                 served: "cannot be asked".to_owned(),
@@ -155,7 +167,7 @@ impl Resolved {
         Ok(tokio::task::LocalSet::new().block_on(&runtime, asking)?)
     }
 
-    fn with_model(self, model: String) -> Checked {
+    pub(crate) fn with_model(self, model: String) -> Checked {
         Checked {
             plan: self.draft.complete(model),
             parts: self.parts,

@@ -24,7 +24,7 @@ use model::exchange::{Exchange, FailureClass, Outcome, Reason, Reply};
 use model::frame::Frames;
 use model::target::Secrets;
 use plugins::PluginError;
-use plugins::backend::{Dialect, Meaning, Refusal};
+use plugins::backend::{Dialect, Fold, Head, Meaning, Refusal};
 use report::record::RecordError;
 
 pub use failures::{FailureLimit, failed, fit};
@@ -122,13 +122,22 @@ impl Decoder {
     /// Does what is next for a reply: decodes a batch of its frames, or puts the exchange together if the request has
     /// ended.
     pub fn work(&mut self, inbox: &Arc<Inbox>) -> Option<Box<Exchange>> {
+        let sessions = &inbox.sessions;
         load::crew::trip("decode");
         let mut exchange = None;
         match inbox.take() {
             Some(Found::Frames(batch)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(head) = &batch.head {
+                    self.begin(&mut unfinished.answer, head);
+                }
                 self.take(&mut unfinished.answer, &batch.frames);
                 self.count(&mut unfinished);
+                if inbox.followed.first_output
+                    && let Some(at) = unfinished.answer.first_output.take()
+                {
+                    sessions.first_output(inbox.key, at);
+                }
                 let progress = inbox.progress();
                 let output = unfinished.answer.last_output;
                 progress.output.store(output.0, Ordering::Release);
@@ -141,8 +150,13 @@ impl Decoder {
             }
             Some(Found::Closed(closed)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
-                let answer = std::mem::take(&mut unfinished.answer);
-                exchange = Some(self.close(closed, answer));
+                let mut answer = std::mem::take(&mut unfinished.answer);
+                let carry = answer.carry.take();
+                let closed = self.close(closed, answer);
+                if inbox.followed.end {
+                    sessions.over(inbox.key, &closed, carry);
+                }
+                exchange = Some(closed);
                 self.count(&mut unfinished);
             }
             None => {}
@@ -175,16 +189,25 @@ impl Decoder {
         unfinished.held.set(now);
     }
 
+    /// Shows the plugin the head of a reply.
+    fn begin(&mut self, answer: &mut Answer, head: &Head) {
+        match self.dialect.begin(head) {
+            Ok(state) => answer.fold = Some(Fold::new(state)),
+            Err(error) => self.fault(answer, &Frames::default(), &error),
+        }
+    }
+
     /// Decodes a batch. Whatever follows an error or the end marker is not part of the answer.
     fn take(&mut self, answer: &mut Answer, frames: &Frames) {
         if answer.fault.is_some() || answer.whole {
             return;
         }
-        if answer.state.len() <= LARGE_STATE_BYTES && answer.waiting.is_empty() {
+        let kept = answer.fold.as_ref().map_or(0, Fold::bytes);
+        if kept <= LARGE_STATE_BYTES && answer.waiting.is_empty() {
             return self.take_now(answer, frames);
         }
         answer.waiting.append(frames);
-        if answer.waiting.bytes().len() >= answer.state.len() / 2 {
+        if answer.waiting.bytes().len() >= kept / 2 {
             self.take_waiting(answer);
         }
     }
@@ -233,15 +256,17 @@ impl Decoder {
     }
 
     fn decode(&mut self, answer: &mut Answer, frames: &Frames) -> Result<(), PluginError> {
-        let decoded = self.dialect.decode(&answer.state, frames)?;
+        let fold = answer.fold.get_or_insert_default();
+        let events = self.dialect.decode(fold, frames)?;
         answer.decoded = true;
-        answer.state = decoded.state;
         let mut outputs = 0;
-        for (frame, meaning) in decoded.events {
+        for (frame, meaning) in events {
             if answer.whole {
                 break;
             }
-            let event = answer.add(frames.at(frame), meaning);
+            let Some(event) = answer.add(frames.at(frame), meaning) else {
+                continue;
+            };
             if event.kind.is_output() {
                 outputs += u64::from(event.tokens.unwrap_or(1));
             }

@@ -16,16 +16,21 @@
 #![forbid(unsafe_code)]
 
 pub mod assess;
+mod authenticate;
 pub mod check;
 pub mod decode;
 pub mod draft;
 pub mod finished;
 pub mod live;
 pub mod measure;
+pub mod outlook;
 pub mod preflight;
 pub mod prepare;
+pub mod prompts;
 pub mod resolve;
+pub mod reuse;
 pub mod run;
+pub mod sessions;
 
 pub use check::{CheckError, Checked, Note};
 pub use draft::Draft;

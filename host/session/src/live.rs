@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub use history::History;
 pub use snapshot::{Latency, Phase, Snapshot, Stopped};
 
+use crate::sessions::Sessions;
 use due::DueCount;
 use totals::Totals;
 
@@ -31,6 +32,7 @@ use model::clock::Clock;
 use model::exchange::Exchange;
 use model::timings::Timings;
 use model::units::Nanos;
+use plugins::dataset::Remark;
 use report::record::Written;
 use result::summary::{Client, Server};
 use scenario::plan::Plan;
@@ -38,6 +40,8 @@ use scenario::plan::Plan;
 /// The state of a run while it goes on.
 #[derive(Default)]
 pub struct Live {
+    /// The sessions under way, from the beginning of the run.
+    pub(crate) sessions: OnceLock<Arc<Sessions>>,
     /// Requests that lie ready.
     pub ready: AtomicU64,
     /// Output tokens so far, including the warmup: as reported in events, or one per event.
@@ -50,6 +54,8 @@ pub struct Live {
     pub client: OnceLock<Client>,
     /// The server's own metrics, once the measurement has ended; absent if it was not asked.
     pub server: OnceLock<Server>,
+    /// What the dataset did to its input, once it has given its last sample.
+    pub remarks: Arc<OnceLock<Vec<Remark>>>,
     /// What the recorder wrote, once it has written everything.
     pub written: OnceLock<Written>,
     phase: AtomicU8,
@@ -210,6 +216,10 @@ impl Live {
             in_flight: begun.map_or(0, |begun| begun.signal.in_flight() as u64),
             waiting: None,
             answered: totals.answered,
+            sessions: self
+                .sessions
+                .get()
+                .map_or(0, |sessions| sessions.over_count()),
             sent: totals.sent,
             failed: totals.failed.clone(),
             input_tokens: totals.input_tokens,

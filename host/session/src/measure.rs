@@ -2,7 +2,6 @@
 //! and everything that was seen is on disk ([`Kept`]), answers are assessed ([`Assessed`]), and the result is a
 //! [`Measured`].
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,19 +10,23 @@ use load::crew::{Crew, trip};
 use load::pace::Signal;
 use load::transport::Connect;
 use plugins::PluginError;
-use plugins::sandbox::LogBook;
 use report::assessment::Assessment;
 use report::environment::Environment;
 use report::folder::{self, FolderError, RunFolder, Status};
 use report::repeat::Repeat;
-use result::summary::client::Overruns;
-use result::summary::{Client, RunFacts, Server, Summary};
+use result::summary::{Client, Dataset, RunFacts, Server, Summary};
 use scenario::plan::Plan;
 
 use crate::assess::assess_read;
 use crate::check::Checked;
 use crate::live::Live;
+use crate::prepare::salt;
+use crate::reuse::SentPrompts;
 use crate::run::{Control, Execute, Executor, RunError, Threads};
+
+mod stated;
+
+use stated::{altered, overruns};
 
 /// Where a run is kept, and what stands there before the first request.
 pub struct Record {
@@ -105,6 +108,7 @@ pub struct Kept {
     unsent: u64,
     client: Option<Client>,
     server: Option<Server>,
+    dataset: Option<Dataset>,
     kept: Result<(), FolderError>,
 }
 
@@ -152,7 +156,15 @@ impl Checked {
     ///
     /// # Errors
     /// Where the folder or a file of it cannot be written.
-    pub fn begin<E: Executor>(self, record: Record, executor: E) -> Result<Begun<E>, BeginError> {
+    pub fn begin<E: Executor>(
+        mut self,
+        record: Record,
+        executor: E,
+    ) -> Result<Begun<E>, BeginError> {
+        if self.plan.load.salted {
+            let started = record.started.to_string();
+            self.plan.load.salt = Some(salt(self.plan.load.seed, &started, &self.tokenizer));
+        }
         let folder = RunFolder::create(&record.output, &self.plan.name, &record.started)
             .map_err(BeginError::Create)?;
         let written = folder.begin(&self.plan, &record.environment);
@@ -164,14 +176,25 @@ impl Checked {
             folder.discard_unbegun();
             BeginError::Write(error)
         })?;
+        let mut run = self;
+        if run.plan.control.cache_report {
+            let prompts = SentPrompts::within(folder.path()).map_err(|cause| {
+                folder.discard_unbegun();
+                BeginError::Write(FolderError::Write {
+                    path: folder.path().to_owned(),
+                    cause,
+                })
+            })?;
+            run.parts.prompts = Some(Arc::new(prompts));
+        }
         let signal = executor.signal();
         let control = Control {
             crew: Crew::new(&signal),
             signal,
-            live: Arc::new(Live::timed_by(&self.timings)),
+            live: Arc::new(Live::timed_by(&run.timings)),
         };
         Ok(Begun {
-            run: self,
+            run,
             folder,
             started: record.started.to_string(),
             control,
@@ -267,11 +290,17 @@ impl Loaded {
             ..client.clone()
         });
         let server = live.server.get().cloned();
+        let remarks = live.remarks.get();
+        let dataset = remarks.filter(|remarks| !remarks.is_empty());
+        let dataset = dataset.map(|remarks| altered(remarks, &run.parts.secrets));
         if let Some(client) = &client {
             kept = kept.and(folder.write_client(client));
         }
         if let Some(server) = &server {
             kept = kept.and(folder.write_server(server));
+        }
+        if let Some(dataset) = &dataset {
+            kept = kept.and(folder.write_dataset(dataset));
         }
         Kept {
             run,
@@ -282,6 +311,7 @@ impl Loaded {
             ended,
             client,
             server,
+            dataset,
             kept,
         }
     }
@@ -340,16 +370,23 @@ impl Kept {
             unsent,
             client,
             server,
+            dataset,
             mut kept,
         } = self;
         let abandoned = Arc::new(AtomicBool::new(false));
         let work = {
             let (folder, abandoned) = (folder.clone(), Arc::clone(&abandoned));
             let (tokenizer, scorers) = (Arc::clone(&run.tokenizer), run.scorers.clone());
+            let (plan, prompts) = (run.plan.clone(), run.parts.prompts.clone());
             move || {
                 trip("assess");
                 let given_up = || abandoned.load(Ordering::Relaxed);
-                assess_read(folder.read()?, &tokenizer, &scorers, given_up)
+                let assessed = assess_read(folder.read()?, &tokenizer, &scorers, given_up)?;
+                let counted = match &prompts {
+                    Some(prompts) => prompts.count(&plan, &tokenizer, folder.read()?, given_up)?,
+                    None => None,
+                };
+                Ok::<_, FolderError>(assessed.map(|assessed| (assessed, counted)))
             }
         };
         // A scorer may not return for as long as its limit is, which is up to the user.
@@ -359,8 +396,8 @@ impl Kept {
             Ok(assessed) => (assessed.transpose()?.flatten(), None),
             Err(cause) => (None, Some(RunError::Thread(cause))),
         };
-        let assessment = match assessed {
-            Some(assessment) => assessment,
+        let (assessment, cache) = match assessed {
+            Some(assessed) => assessed,
             None => {
                 let panicked = crew.panicked().map(RunError::Panicked);
                 let why = unable.or(panicked).unwrap_or(RunError::Unassessed);
@@ -368,10 +405,13 @@ impl Kept {
                 none.failed(why.to_string());
                 ended = ended.and(Err(why));
                 cut_short = true;
-                none
+                (none, None)
             }
         };
         kept = kept.and(folder.write_assessment(&assessment));
+        if let Some(cache) = &cache {
+            kept = kept.and(folder.write_cache(cache));
+        }
         let secrets = &run.parts.secrets;
         let lines = run.log.drain();
         let logged: Vec<String> = lines.iter().map(|line| secrets.redact(line)).collect();
@@ -381,6 +421,8 @@ impl Kept {
             unsent,
             client,
             server,
+            dataset,
+            cache,
             ..folder::facts(&run.plan, assessment, cut_short)
         };
         Ok(Assessed {
@@ -434,14 +476,4 @@ fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
         .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
         .collect();
     NotMeasured::Input { why, files }
-}
-
-/// The calls to plugins that were stopped, as a result states them.
-fn overruns(log: &LogBook) -> BTreeMap<String, Overruns> {
-    let stated = |(plugin, overruns): (String, plugins::sandbox::Overruns)| {
-        let seconds = overruns.time.as_secs_f64();
-        let calls = overruns.calls;
-        (plugin, Overruns { calls, seconds })
-    };
-    log.overruns().into_iter().map(stated).collect()
 }

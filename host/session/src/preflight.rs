@@ -3,11 +3,13 @@
 
 use hyper::header::CONTENT_TYPE;
 
+use crate::Faults;
+use crate::authenticate::http_request;
 use crate::decode::fit;
-use crate::prepare::http_request;
 use load::question;
 use load::transport::{Connect, Connection};
-use model::clock::Clock;
+use model::access::Access;
+use model::clock::{Clock, date};
 use model::connection::Timeouts;
 use model::target::{Secrets, Target};
 use plugins::PluginError;
@@ -100,6 +102,15 @@ pub enum PreflightError {
     /// The backend failed.
     #[error(transparent)]
     Plugin(#[from] PluginError),
+    /// The scenario does not resolve with the tokenizer that was found for the model.
+    #[error("the run cannot be made with the tokenizer that was found for the model")]
+    Faults(Faults),
+}
+
+impl From<Faults> for PreflightError {
+    fn from(faults: Faults) -> Self {
+        PreflightError::Faults(faults)
+    }
 }
 
 /// Which target to ask, and how.
@@ -129,6 +140,8 @@ impl<C: Connect> Asked<'_, C> {
 pub struct Found {
     /// The model to ask for.
     pub model: String,
+    /// What the server says that the model was made from, as a name on a hub or a folder.
+    pub root: Option<String>,
     /// A note for the user, if anything is odd.
     pub remark: Option<String>,
 }
@@ -174,7 +187,7 @@ pub async fn probe<C: Connect>(
     let below = target.path(&path);
     let request =
         http_request(target, connect.version(), secrets, &below, question).map_err(no_answer)?;
-    let answer = question::answer(&mut connection, request).await;
+    let answer = question::answer(&mut connection, request.ready(date)).await;
     let (head, body) = answer.map_err(no_answer)?;
     let status = head.status;
     let kind = head.headers.get(CONTENT_TYPE);
@@ -191,10 +204,7 @@ pub async fn probe<C: Connect>(
             target: target.to_string(),
             status,
             said,
-            advice: match secrets.api_key {
-                Some(_) => "it does not accept the API key from OPENAI_API_KEY or the variable named with --api-key-env".to_owned(),
-                None => "no API key was given: put it into the environment variable OPENAI_API_KEY, or into one named with --api-key-env".to_owned(),
-            },
+            advice: advice(secrets),
         });
     }
     let served = if (200..300).contains(&status) {
@@ -205,6 +215,7 @@ pub async fn probe<C: Connect>(
         return match model {
             Some(model) => Ok(Found {
                 model: model.to_owned(),
+                root: None,
                 remark: Some(remark),
             }),
             None => Err(no_model(format!(
@@ -212,11 +223,12 @@ pub async fn probe<C: Connect>(
             ))),
         };
     };
-    let names = match (served, model) {
-        (Ok(names), _) => names,
+    let served = match (served, model) {
+        (Ok(served), _) => served,
         (Err(error), Some(model)) => {
             return Ok(Found {
                 model: model.to_owned(),
+                root: None,
                 remark: Some(format!(
                     "{target} answered {path} with something unexpected: {error}"
                 )),
@@ -228,12 +240,16 @@ pub async fn probe<C: Connect>(
             )));
         }
     };
+    let names: Vec<String> = served.iter().map(|served| served.name.clone()).collect();
     let missing = adapters.iter().filter(|adapter| !names.contains(adapter));
     let missing: Vec<String> = missing.cloned().collect();
     let remark = (!names.is_empty() && !missing.is_empty())
         .then(|| format!("{target} does not list the adapters {}", list(&missing)));
     let found = |model: &str| Found {
         model: model.to_owned(),
+        root: (served.iter())
+            .find(|served| served.name == model)
+            .and_then(|served| served.root.clone()),
         remark: remark.clone(),
     };
     let models: Vec<&String> = (names.iter())
@@ -267,9 +283,36 @@ fn explained(
     Ok(refusal.message)
 }
 
+/// What to do about the key where a server refuses a request.
+fn advice(secrets: &Secrets) -> String {
+    let variables = &secrets.variables;
+    let from = variables.first().map_or("its variable", String::as_str);
+    match &secrets.access {
+        Access::Bearer(_) => format!("it does not accept the API key from {from}"),
+        Access::Header { name, .. } => {
+            format!(
+                "it does not accept the API key from {from}, which is sent in the header `{name}`"
+            )
+        }
+        Access::Sigv4(with) => format!(
+            "it does not accept the signature for the service `{}` with the key from {from}; may this key use the service, and is this machine's clock right?",
+            with.service
+        ),
+        Access::Open if variables.is_empty() => {
+            "the backend sends no API key; a gateway's own header can be given with --header"
+                .to_owned()
+        }
+        Access::Open => format!(
+            "no API key was given: put it into the environment variable {}, or into one named with --api-key-env",
+            variables.join(" or ")
+        ),
+    }
+}
+
 fn plain(model: &str) -> Found {
     Found {
         model: model.to_owned(),
+        root: None,
         remark: None,
     }
 }

@@ -1,36 +1,37 @@
 //! Preparation: samples become requests ahead of time, so that the bytes of a request are ready before
 //! it is due. One thread asks the dataset for samples, a second has the backend write their requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use sha2::{Digest, Sha256};
 
-use crate::decode::{FailureLimit, failed};
+use crate::authenticate::Outgoing;
+use crate::decode::FailureLimit;
 use crate::run::{Parts, RunError};
+use crate::sessions::Entry;
 use load::crew::{Crew, trip};
-use load::transport::Request;
-use model::connection::Version;
-use model::exchange::{FailureClass, Outcome, Phase, Prepared, SampleFacts, Turn};
+use model::exchange::{Outcome, Phase, Prepared};
 use model::frame::Framing;
-use model::hex;
-use model::target::{Secrets, Target};
 use plugins::PluginError;
-use plugins::backend::{self, Dialect, Part, Prompt, Sample};
-use plugins::backend::{Sampling, Settings};
-use plugins::dataset::Samples;
-use scenario::plan::Plan;
+use plugins::backend::{Message, Part, Prompt, Sample};
+use plugins::dataset::{Amount, Remark, Samples};
+use scenario::plan::{Load, Plan};
 
 mod arrivals;
+pub(crate) mod draw;
 mod feed;
+mod front;
+pub(crate) mod gather;
 mod veil;
+mod writer;
 
 pub use arrivals::arrivals;
+use draw::{Drawing, spares};
 pub use feed::Feed;
 use feed::{Completing, Stock};
-use veil::Veil;
+pub use front::salt;
+use gather::{Gathering, Whole};
+pub use writer::{Asked, Writer};
 
 /// The most samples to ask the dataset for in one call, and the number in the first call.
 const BATCH: u32 = 64;
@@ -50,16 +51,20 @@ pub enum Item {
         /// What it asks.
         prepared: Box<Prepared>,
         /// The request.
-        request: Request,
+        request: Outgoing,
         /// The conversation it belongs to.
         session: Option<Arc<str>>,
+        /// What it is to the requests that depend on it, or that it depends on.
+        entry: Option<Entry>,
     },
-    /// The backend could not write it.
+    /// It cannot be sent.
     Faulty {
         /// What it was to ask.
         prepared: Box<Prepared>,
         /// What will be recorded of it.
         outcome: Outcome,
+        /// As of one that is ready.
+        entry: Option<Entry>,
     },
 }
 
@@ -71,21 +76,11 @@ pub struct Preparation {
     failures: FailureLimit,
     framing: Framing,
     crew: Crew,
-}
-
-struct Writer {
-    plan: Plan,
-    dialect: Dialect,
-    settings: Settings,
-    veil: Veil,
-    targets: Vec<Target>,
-    version: Version,
-    secrets: Secrets,
-    failures: FailureLimit,
+    remarks: Arc<OnceLock<Vec<Remark>>>,
 }
 
 impl Preparation {
-    /// Opens the dataset and the backend.
+    /// Opens the dataset and the backend. What the dataset says of its input at the end goes into `remarks`.
     ///
     /// # Errors
     /// If a plugin refuses its configuration or input, or traps.
@@ -94,29 +89,19 @@ impl Preparation {
         parts: &Parts,
         failures: &FailureLimit,
         crew: &Crew,
+        remarks: Arc<OnceLock<Vec<Remark>>>,
     ) -> Result<Self, PluginError> {
         trip("open");
-        let mut dialect = parts.backend.open()?;
-        let framing = dialect.framing(plan.request.stream)?.into();
-        let mut settings = settings(plan);
-        let veil = Veil::over(&mut settings.extra_body);
+        let mut writer = Writer::open(plan, parts, failures)?;
+        let framing = writer.framing()?;
         Ok(Preparation {
-            samples: parts.dataset.open(plan.load.seed, plan.requests())?,
-            writer: Writer {
-                plan: plan.clone(),
-                dialect,
-                settings,
-                veil,
-                targets: parts.targets.clone(),
-                version: plan.connection.http,
-                secrets: parts.secrets.clone(),
-                // Requests that can be written say nothing about replies that cannot be read.
-                failures: failures.with_own_count(),
-            },
+            samples: parts.dataset.open(plan.load.seed, amount(&plan.load))?,
+            writer,
             plan: plan.clone(),
             failures: failures.clone(),
             framing,
             crew: crew.clone(),
+            remarks,
         })
     }
 
@@ -130,20 +115,17 @@ impl Preparation {
     /// # Errors
     /// If the dataset fails.
     pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
-        let mut items = Vec::new();
-        let wanted = self.plan.load.warmup;
-        while items.len() < wanted as usize && !self.crew.signal().is_stopped() {
-            let left = wanted - items.len() as u32;
-            let samples = self.samples.spare(left.min(BATCH))?;
-            if samples.is_empty() {
-                break;
-            }
-            for sample in samples {
-                let index = items.len() as u64;
-                items.push(self.writer.write(index, Phase::Warmup, sample));
-            }
-        }
-        Ok(items)
+        let signal = self.crew.signal();
+        let samples = spares(&mut self.samples, self.plan.load.warmup, || {
+            signal.is_stopped()
+        })?;
+        let numbered = (0..).zip(samples);
+        Ok(numbered
+            .map(|(index, sample)| {
+                let asked = Asked::alone(index, Phase::Warmup, sample);
+                self.writer.write(asked)
+            })
+            .collect())
     }
 
     /// Begins to prepare the measured requests, of which this many must be ready before the first is due.
@@ -175,18 +157,36 @@ impl Preparation {
             plan,
             failures,
             crew,
+            remarks,
             ..
         } = self;
         let planned = plan.requests().unwrap_or(u64::MAX);
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
-        let sampler = crew.start("sample", None, move || sample(samples, planned, &sampled));
+        let sampler = crew.start("sample", None, move || {
+            if let Some(mut samples) = sample(samples, planned, &sampled)
+                && let Ok(said) = samples.remarks()
+            {
+                let _ = remarks.set(said);
+            }
+        });
         let sampler = match sampler {
             Ok(sampler) => sampler,
             Err(cause) => return failures.abort(RunError::Thread(cause)),
         };
         let write_all =
             |writer: &mut Writer, batches: Receiver<Result<Vec<Sample>, PluginError>>| {
-                let mut index = 0;
+                let mut gathering = Gathering::new(&plan);
+                let put = |session: Whole, writer: &mut Writer| {
+                    let item = match session.item(&plan, writer) {
+                        Ok(None) => return true,
+                        Ok(Some(item)) => item,
+                        Err(what) => {
+                            failures.abort(plan_broken(&plan, &what).into());
+                            return false;
+                        }
+                    };
+                    stock.add(item.bytes()) && items.send(item).is_ok()
+                };
                 for batch in &batches {
                     let batch = match batch {
                         Ok(batch) => batch,
@@ -194,14 +194,22 @@ impl Preparation {
                     };
                     for sample in batch {
                         trip("prepare");
-                        if plan.holds(index) {
-                            let item = writer.write(index, Phase::Measure, sample);
-                            if !stock.add(item.bytes()) || items.send(item).is_err() {
-                                return;
+                        match gathering.add(sample) {
+                            Ok(Some(whole)) => {
+                                if !put(whole, writer) {
+                                    return;
+                                }
                             }
+                            Ok(None) => {}
+                            Err(what) => return failures.abort(plan_broken(&plan, &what).into()),
                         }
-                        index += 1;
+                        if gathering.is_over() {
+                            return;
+                        }
                     }
+                }
+                if let Some(whole) = gathering.finish() {
+                    put(whole, writer);
                 }
             };
         // Takes the receiver with it: a sampler that waits for room then finds none.
@@ -210,168 +218,85 @@ impl Preparation {
     }
 }
 
-/// Asks a dataset for this many samples, or all it has.
-fn sample(mut samples: Samples, planned: u64, batches: &Sender<Result<Vec<Sample>, PluginError>>) {
-    let mut given = 0;
-    let mut limit = FIRST_BATCH;
-    while given < planned {
-        trip("sample");
-        let batch = samples.next(limit.min(u32::try_from(planned - given).unwrap_or(BATCH)));
-        let size = batch.as_ref().map_or(0, Vec::len);
-        if batch.is_ok() && size == 0 {
-            return;
+/// What a dataset is told of how many samples a load measures.
+pub(crate) fn amount(load: &Load) -> Amount {
+    match load.amount {
+        scenario::plan::Amount::Sessions(_) => {
+            load.roots().map_or(Amount::Unknown, Amount::Sessions)
         }
-        given += size as u64;
-        if let Ok(batch) = &batch {
-            let bytes: usize = batch
-                .iter()
-                .map(|sample| prompt_bytes(&sample.prompt))
-                .sum();
-            let fit = BATCH_BYTES / (bytes / batch.len()).max(1);
-            limit = u32::try_from(fit).unwrap_or(BATCH).clamp(1, BATCH);
-        }
-        if batches.send(batch).is_err() || size == 0 {
-            return;
-        }
+        _ => load.requests().map_or(Amount::Unknown, Amount::Samples),
     }
 }
 
-fn prompt_bytes(prompt: &Prompt) -> usize {
+pub(crate) fn plan_broken(plan: &Plan, what: &str) -> PluginError {
+    PluginError::Contract {
+        plugin: plan.dataset.plugin.plugin.clone(),
+        call: "next",
+        what: what.to_owned(),
+    }
+}
+
+/// Asks a dataset for this many samples, or all it has. Gives it back unless it failed.
+fn sample(
+    samples: Samples,
+    planned: u64,
+    batches: &Sender<Result<Vec<Sample>, PluginError>>,
+) -> Option<Drawing> {
+    let mut drawing = Drawing::new(samples, planned);
+    for batch in drawing.by_ref() {
+        trip("sample");
+        let has_failed = batch.is_err();
+        let sent = batches.send(batch);
+        if has_failed {
+            return None;
+        }
+        if sent.is_err() {
+            break;
+        }
+    }
+    Some(drawing)
+}
+
+/// The size of a prompt.
+pub(crate) fn prompt_bytes(prompt: &Prompt) -> usize {
     match prompt {
         Prompt::Text(text) => text.len(),
         Prompt::Tokens(tokens) => size_of_val(&**tokens),
-        Prompt::Messages(messages) => (messages.iter().flat_map(|message| &message.parts))
-            .map(|part| match part {
-                Part::Text(text) => text.len(),
-                Part::Image(media) | Part::Audio(media) => media.bytes.len(),
-            })
-            .sum(),
+        Prompt::Messages(messages) => message_bytes(messages),
+        Prompt::Continuation(next) => message_bytes(&next.messages),
+        Prompt::Embedding(texts) => texts.iter().map(String::len).sum(),
+        Prompt::Ranking(texts) => {
+            texts.query.len() + texts.documents.iter().map(String::len).sum::<usize>()
+        }
     }
 }
 
-impl Writer {
-    /// Writes the request for a sample, or the record of why there is none.
-    fn write(&mut self, index: u64, phase: Phase, mut sample: Sample) -> Item {
-        if sample.adapter.is_none() {
-            sample.adapter = self.plan.adapter(index).map(str::to_owned);
-        }
-        let sample = &sample;
-        let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
-        let mut prepared = Box::new(Prepared {
-            index,
-            phase,
-            sample: SampleFacts {
-                id: sample.id.clone(),
-                input_tokens: sample.input_tokens,
-                output_tokens: sample.output_tokens.or(self.settings.output_tokens),
-                reference: sample
-                    .reference
-                    .as_ref()
-                    .and_then(|reference| serde_json::from_str(reference).ok()),
-                turn: sample.turn.as_ref().map(|turn| Turn {
-                    session: turn.session.clone(),
-                    index: turn.index,
-                }),
-                class: sample.class.clone(),
-                adapter: sample.adapter.clone(),
-                request_bytes: 0,
-                request_digest: String::new(),
-            },
-            target: self.target_of(index, session),
-        });
-        match self.request(sample, &mut prepared) {
-            Ok(request) => {
-                self.failures.reset();
-                Item::Ready {
-                    prepared,
-                    request,
-                    session: session.map(Arc::from),
-                }
-            }
-            Err(error) => {
-                self.failures.count(&error);
-                let outcome = failed(FailureClass::Plugin, &error.to_string());
-                Item::Faulty { prepared, outcome }
-            }
-        }
-    }
-
-    /// In turn, by the request's own number, so that a slice of the plan sends it to the same target; a
-    /// conversation stays with one target, which has the earlier turns in its cache.
-    fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
-        let number = session.map_or(index, |session| {
-            let digest = Sha256::digest(session);
-            digest
-                .first_chunk()
-                .map_or(index, |bytes| u64::from_le_bytes(*bytes))
-        });
-        (number % self.targets.len() as u64) as u32
-    }
-
-    fn request(
-        &mut self,
-        sample: &Sample,
-        prepared: &mut Prepared,
-    ) -> Result<Request, PluginError> {
-        let mut encoded = self.dialect.encode(sample, &self.settings)?;
-        encoded.body = self.veil.lift(encoded.body);
-        let target = &self.targets[prepared.target as usize];
-        let facts = &mut prepared.sample;
-        let path = target.path(&encoded.path);
-        let mut hash = Sha256::new();
-        hash.update(&encoded.method);
-        hash.update([0]);
-        hash.update(&path);
-        hash.update([0]);
-        hash.update(&encoded.body);
-        facts.request_bytes = encoded.body.len() as u64;
-        facts.request_digest = hex(&hash.finalize()[..8]);
-        http_request(target, self.version, &self.secrets, &path, encoded).map_err(|what| {
-            PluginError::Contract {
-                plugin: self.dialect.name().to_owned(),
-                call: "encode",
-                what,
-            }
-        })
-    }
-}
-
-/// Adds the host's own headers, and the user's, to what the backend wrote.
-///
-/// # Errors
-/// If something in it is not allowed in HTTP.
-pub(crate) fn http_request(
-    target: &Target,
-    version: Version,
-    secrets: &Secrets,
-    path: &str,
-    encoded: backend::Request,
-) -> Result<Request, String> {
-    let mut headers = HeaderMap::new();
-    let given = encoded.headers.iter().chain(&secrets.headers);
-    for (name, value) in given {
-        let name = HeaderName::try_from(name.as_str())
-            .map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
-        let value = HeaderValue::try_from(value.as_str())
-            .map_err(|_| format!("the value of the header `{name}` has invalid characters"))?;
-        headers.insert(name, value);
-    }
-    if let Some(key) = &secrets.api_key {
-        let mut value = HeaderValue::try_from(format!("Bearer {key}"))
-            .map_err(|_| "the API key has characters that a header cannot contain".to_owned())?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
-    }
-    let at = (target.scheme(), &*target.authority());
-    let body = Bytes::from(encoded.body);
-    Request::new(version, at, &encoded.method, path, headers, body)
-        .map_err(|unsendable| unsendable.to_string())
+fn message_bytes(messages: &[Message]) -> usize {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let bytes = parts.map(|part| match part {
+        Part::Text(text) | Part::Answer(text) => text.len(),
+        Part::Image(media) | Part::Audio(media) => media.bytes.len(),
+    });
+    bytes.sum()
 }
 
 impl Item {
+    /// The same, as part of a session.
+    pub fn within(mut self, of: Entry) -> Self {
+        match &mut self {
+            Item::Ready { entry, .. } | Item::Faulty { entry, .. } => *entry = Some(of),
+        }
+        self
+    }
+
     /// The approximate memory that it takes.
     fn bytes(&self) -> usize {
-        REQUEST_BYTES + self.prepared().sample.request_bytes as usize
+        let (Item::Ready { entry, .. } | Item::Faulty { entry, .. }) = self;
+        let session = match entry {
+            Some(Entry::Root(graph)) => graph.bytes(),
+            Some(Entry::Node(_)) | None => 0,
+        };
+        REQUEST_BYTES + self.prepared().sample.request_bytes as usize + session
     }
 
     /// What it asks.
@@ -379,29 +304,5 @@ impl Item {
         match self {
             Item::Ready { prepared, .. } | Item::Faulty { prepared, .. } => prepared,
         }
-    }
-}
-
-/// What a backend is told of every request.
-fn settings(plan: &Plan) -> Settings {
-    let request = &plan.request;
-    Settings {
-        model: plan.target.model.clone(),
-        streaming: request.stream,
-        output_tokens: request.output_tokens,
-        min_output_tokens: request.min_output_tokens,
-        ignore_eos: request.ignore_eos,
-        sampling: Sampling {
-            temperature: request.temperature,
-            top_p: request.top_p,
-            top_k: request.top_k,
-            min_p: request.min_p,
-            frequency_penalty: request.frequency_penalty,
-            presence_penalty: request.presence_penalty,
-            repetition_penalty: request.repetition_penalty,
-            seed: request.sampling_seed,
-            stop: request.stop.clone(),
-        },
-        extra_body: request.extra_body.as_ref().map(ToString::to_string),
     }
 }

@@ -3,11 +3,13 @@
 //! reads input files. Everything that is wrong is reported at once.
 
 mod ahead;
+mod credentials;
 mod defaults;
 mod options;
 mod remarks;
 mod source;
 mod targets;
+mod tokens;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -40,8 +42,9 @@ use plugins::scorer::Scorer;
 use plugins::{Info, PluginError};
 use reader::{ConfigTable, Located, Place, Problem, ScenarioError};
 use scenario::check_config;
-use scenario::plan::{PlannedPlugin, PlannedTokenizer};
-use tokenizer::{Tokenizer, TokenizerError};
+use scenario::plan::PlannedPlugin;
+use tokenizer::Tokenizer;
+use tokens::Counting;
 
 /// A run whose targets have not been asked yet.
 pub struct Resolved {
@@ -59,6 +62,8 @@ pub struct Resolved {
     pub remarks: Vec<String>,
     /// How far the start has come.
     pub timings: Arc<Timings>,
+    /// What it was resolved from.
+    source: Box<Source>,
 }
 
 /// What is wrong with a run before it begins.
@@ -100,7 +105,11 @@ impl Faults {
 /// # Errors
 /// Everything that is wrong with it, or with what it refers to.
 pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
-    let timings = Arc::default();
+    resolve_timed(source, Arc::default())
+}
+
+/// The same of a start that has begun already.
+fn resolve_timed(source: &Source, timings: Arc<Timings>) -> Result<Resolved, Faults> {
     let Ahead {
         plugins,
         tokenizer,
@@ -133,7 +142,7 @@ struct Chosen<'s> {
 impl<'s> Resolution<'s> {
     fn run(
         mut self,
-        tokenizer: Option<Result<Tokenizer, TokenizerError>>,
+        tokenizer: Result<Counting, String>,
         files: BTreeMap<String, Measured>,
         timings: Arc<Timings>,
     ) -> Result<Resolved, Faults> {
@@ -144,7 +153,13 @@ impl<'s> Resolution<'s> {
                 .extend(error.problems().iter().cloned());
         }
         let chosen = self.plugins();
-        let tokenizer = Arc::new(self.tokenizer(tokenizer));
+        let Counting {
+            tokenizer,
+            planned: planned_tokenizer,
+            remarks,
+        } = self.tokenizer(tokenizer);
+        self.remarks.extend(remarks);
+        let tokenizer = Arc::new(tokenizer);
         let files = self.files(files);
         let log = LogBook::default();
         let limits = limits(scenario);
@@ -181,8 +196,10 @@ impl<'s> Resolution<'s> {
                 scorers.push((scorer, planned));
             }
         }
-        let (secrets, api_key, header_names) = self.secrets();
         let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
+        let to = targets.as_deref().unwrap_or_default();
+        let (secrets, api_key, header_names) =
+            self.secrets(backend.as_ref().map(|(backend, _)| backend), to);
         if let Some((backend, _)) = &backend {
             self.questions(backend);
             self.options(backend);
@@ -228,10 +245,7 @@ impl<'s> Resolution<'s> {
             dataset: planned_dataset,
             files,
             scorers: planned_scorers,
-            tokenizer: PlannedTokenizer {
-                name: tokenizer.name().to_owned(),
-                approximate: tokenizer.facts().approximate,
-            },
+            tokenizer: planned_tokenizer,
             load,
             request: request_options(scenario),
             connection: self.wiring(),
@@ -251,12 +265,14 @@ impl<'s> Resolution<'s> {
                 targets,
                 secrets,
                 trace,
+                prompts: None,
             },
             scorers,
             tokenizer,
             log,
             remarks: self.remarks,
             timings,
+            source: Box::new(self.source.clone()),
         })
     }
 
@@ -401,15 +417,14 @@ impl<'s> Resolution<'s> {
         Some((made, planned))
     }
 
-    fn tokenizer(&mut self, opened: Option<Result<Tokenizer, TokenizerError>>) -> Tokenizer {
-        match (opened, &self.source.scenario.tokenizer.path) {
-            (Some(Ok(tokenizer)), _) => tokenizer,
-            (Some(Err(error)), Some(said)) => {
+    fn tokenizer(&mut self, opened: Result<Counting, String>) -> Counting {
+        opened.unwrap_or_else(|error| {
+            let source = self.source;
+            if let Some(said) = &source.scenario.tokenizer.path {
                 self.problem(&error, &said.place);
-                Tokenizer::bytes()
             }
-            _ => Tokenizer::bytes(),
-        }
+            Counting::bytes(Vec::new())
+        })
     }
 
     fn problem(&mut self, error: &dyn std::fmt::Display, place: &Place) {

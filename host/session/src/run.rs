@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use crate::decode::FailureLimit;
 use crate::decode::threads::most;
-use crate::prepare::Preparation;
+use crate::prepare::{Item, Preparation};
+use crate::reuse::SentPrompts;
 use load::crew::{Crew, Panicked};
 use load::drive::Order;
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
-use load::pace::Signal;
+use load::pace::news::newsfeed;
+use load::pace::{Newsfeed, Signal};
 use load::transport::Connect;
 use load::vitals::Vitals;
 use model::arrival::Trace;
@@ -53,6 +55,8 @@ pub struct Parts {
     pub secrets: Secrets,
     /// When requests arrive, if a file or the dataset sets it; else nothing.
     pub trace: Trace,
+    /// Where prompts are kept to be counted after the load, if they are.
+    pub prompts: Option<Arc<SentPrompts>>,
 }
 
 /// Why a run ended early or could not begin.
@@ -301,7 +305,7 @@ where
 }
 
 /// Writes the requests, and asks what is not measured.
-type Prepared<'r> = (Preparation, Option<ServerControl<'r>>);
+type Prepared<'r> = (Preparation, Newsfeed<Item>, Option<ServerControl<'r>>);
 
 /// A run with everything in its place.
 struct Stage<'r> {
@@ -330,7 +334,8 @@ impl<'r> Stage<'r> {
         let preparation = {
             let (plan, parts, failures) = (plan.clone(), parts.clone(), failures.clone());
             let crew = control.crew.clone();
-            let open = move || Preparation::open(&plan, &parts, &failures, &crew);
+            let remarks = Arc::clone(&control.live.remarks);
+            let open = move || Preparation::open(&plan, &parts, &failures, &crew, remarks);
             let opened = control.crew.until_stopped("open", open);
             match opened.map_err(RunError::Thread)? {
                 Some(preparation) => preparation?,
@@ -345,6 +350,7 @@ impl<'r> Stage<'r> {
         let server_control = ServerControl::open(plan, parts)?;
         let live = &control.live;
         live.begin(plan, &parts.trace, clock, &control.signal, vitals.as_ref());
+        let (announcer, newsfeed) = newsfeed(&control.signal);
         let stage = Stage {
             plan,
             parts,
@@ -353,17 +359,19 @@ impl<'r> Stage<'r> {
             clock,
             opened: Arc::default(),
             backstage: Backstage::start(
-                parts,
+                (plan, parts),
+                announcer,
                 folder,
-                decoders,
-                clock,
+                (decoders, clock),
                 control,
                 failures,
                 vitals.as_ref(),
             )?,
             vitals,
         };
-        Ok((stage, (preparation, server_control)))
+        let sessions = Arc::clone(&stage.backstage.sessions);
+        let _ = live.sessions.set(sessions);
+        Ok((stage, (preparation, newsfeed, server_control)))
     }
 
     /// Whether readers may nap: if the kernel's timestamps count, nothing depends on when they look except the
@@ -401,7 +409,7 @@ impl<'r> Stage<'r> {
     async fn conduct(
         &self,
         orders: &[WorkerHandle],
-        (preparation, server_control): Prepared<'_>,
+        (preparation, newsfeed, server_control): Prepared<'_>,
     ) -> Result<(), RunError> {
         Conductor {
             plan: self.plan,
@@ -413,8 +421,9 @@ impl<'r> Stage<'r> {
             targets: &self.parts.targets,
             trace: &self.parts.trace,
             vitals: self.vitals.as_ref(),
+            sessions: &self.backstage.sessions,
         }
-        .conduct(preparation, server_control)
+        .conduct(preparation, newsfeed, server_control)
         .await
     }
 

@@ -23,6 +23,7 @@ async fn run(
         origin: Nanos::ZERO,
         duration,
         slots,
+        by_session: true,
         capped: arrival.is_open() && slots.is_some(),
         thinking: think.map(|think| Thinking {
             think,
@@ -51,7 +52,8 @@ async fn paced(
         &signal,
         pacing,
         due_times,
-        || items.next(),
+        &mut Newsfeed::none(),
+        |_| items.next().map_or(Next::None, Next::Ready),
         |item, verdict| {
             out.borrow_mut().push((item, verdict, clock.now()));
             let key = u64::from(item);
@@ -63,7 +65,7 @@ async fn paced(
                     signal.release(key, clock.now());
                 });
             }
-            key
+            key.into()
         },
     )
     .await;
@@ -175,6 +177,7 @@ async fn pauses_belong_to_users_and_turns() {
         origin: Nanos::ZERO,
         duration: None,
         slots: Some(2),
+        by_session: true,
         capped: false,
         thinking: Some(thinking),
     };
@@ -256,21 +259,24 @@ async fn a_stop_leaves_what_was_due_undrawn() {
             } else {
                 2
             }),
+            by_session: true,
             capped: true,
             thinking: None,
         };
         let drawn = std::cell::Cell::new(0_u64);
         let due_times = arrival.due_times(1, Some(10_000_000), &Trace::default());
+        let mut newsfeed = Newsfeed::none();
         let paced = pace(
             &clock,
             &signal,
             &pacing,
             due_times.take(10_000_000),
-            || {
+            &mut newsfeed,
+            |_| {
                 drawn.set(drawn.get() + 1);
-                Some(drawn.get())
+                Next::Ready(drawn.get())
             },
-            |item, _| item,
+            |item, _| item.into(),
         );
         let stop = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -281,3 +287,5 @@ async fn a_stop_leaves_what_was_due_undrawn() {
         assert!(drawn.get() <= 4, "{arrival:?}: {} were drawn", drawn.get());
     }
 }
+
+mod sessions;

@@ -14,6 +14,8 @@ pub(super) struct Users {
     waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Whose request has that number.
     in_flight: HashMap<u64, u32>,
+    /// Whose session began with the request of that number.
+    in_session: HashMap<u64, u32>,
     /// Answers so far, by user.
     turns: Vec<u32>,
 }
@@ -26,6 +28,7 @@ impl Users {
             thinking,
             turns: vec![0; numbers.len()],
             in_flight: HashMap::new(),
+            in_session: HashMap::new(),
             waiting: numbers.map(|user| Reverse((origin, user))).collect(),
         }
     }
@@ -57,6 +60,19 @@ impl Users {
     /// The user whose request is due next; its request then has that number.
     pub(super) fn next(&mut self) -> Option<u32> {
         self.waiting.pop().map(|Reverse((_, user))| user)
+    }
+
+    /// A user has a session that begins with the request of that number, until it is over.
+    pub(super) fn hold(&mut self, user: u32, root: u64) {
+        self.in_session.insert(root, user);
+    }
+
+    /// A session is over: its user is free.
+    pub(super) fn free(&mut self, root: u64, at: Nanos) {
+        if let Some(user) = self.in_session.remove(&root) {
+            let due = at + self.pause(user);
+            self.waiting.push(Reverse((due, user)));
+        }
     }
 
     /// A user's request is in flight under that number.

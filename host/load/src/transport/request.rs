@@ -62,6 +62,42 @@ impl Request {
             }
         })
     }
+
+    /// The same with further header fields, of which it has none yet: those that depend on when it is sent.
+    #[must_use]
+    pub fn with(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
+        match self {
+            Request::Http1 { head, body } => {
+                let end = head.len().saturating_sub(b"\r\n".len());
+                let more = |(name, value): &(HeaderName, HeaderValue)| {
+                    name.as_str().len() + value.len() + b": \r\n".len()
+                };
+                let more: usize = fields.iter().map(more).sum();
+                let mut longer = Vec::with_capacity(head.len() + more);
+                longer.extend_from_slice(&head[..end]);
+                for (name, value) in fields {
+                    put(&mut longer, name, value.as_bytes());
+                }
+                longer.extend_from_slice(b"\r\n");
+                Request::Http1 {
+                    head: longer.into(),
+                    body,
+                }
+            }
+            Request::Http2(mut request) => {
+                request.headers_mut().extend(fields.iter().cloned());
+                Request::Http2(request)
+            }
+        }
+    }
+}
+
+/// Adds a header field in the form of HTTP/1.1.
+fn put(head: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
+    head.extend_from_slice(name.as_str().as_bytes());
+    head.extend_from_slice(b": ");
+    head.extend_from_slice(value);
+    head.extend_from_slice(b"\r\n");
 }
 
 /// The head in the form of HTTP/1.1.
@@ -71,15 +107,9 @@ fn head(method: &Method, path: &str, authority: &str, headers: &HeaderMap) -> Ve
     head.push(b' ');
     head.extend_from_slice(path.as_bytes());
     head.extend_from_slice(b" HTTP/1.1\r\n");
-    let mut field = |name: &HeaderName, value: &[u8]| {
-        head.extend_from_slice(name.as_str().as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value);
-        head.extend_from_slice(b"\r\n");
-    };
-    field(&HOST, authority.as_bytes());
+    put(&mut head, &HOST, authority.as_bytes());
     for (name, value) in headers {
-        field(name, value.as_bytes());
+        put(&mut head, name, value.as_bytes());
     }
     head.extend_from_slice(b"\r\n");
     head
@@ -89,6 +119,18 @@ fn head(method: &Method, path: &str, authority: &str, headers: &HeaderMap) -> Ve
 mod tests {
     use super::*;
     use hyper::header::AUTHORIZATION;
+
+    #[test]
+    fn fields_of_http_2_are_added() {
+        let at = ("http", "h:81");
+        let none = Bytes::new();
+        let request = Request::new(Version::Http2, at, "GET", "/", HeaderMap::new(), none).unwrap();
+        let more = [(AUTHORIZATION, HeaderValue::from_static("Bearer k"))];
+        let Request::Http2(request) = request.with(&more) else {
+            panic!("it is of the same version")
+        };
+        assert_eq!(request.headers()[AUTHORIZATION], "Bearer k");
+    }
 
     #[test]
     fn the_bytes_of_http_1() {
@@ -107,6 +149,13 @@ mod tests {
             panic!("it can be sent")
         };
         let expected = "POST /v1/x?y HTTP/1.1\r\nhost: h:81\r\nauthorization: Bearer k\r\ncontent-length: 2\r\n\r\n";
+        assert_eq!(std::str::from_utf8(&head).unwrap(), expected);
+        assert_eq!(&body[..], b"{}");
+        let more = [(hyper::header::DATE, HeaderValue::from_static("now"))];
+        let Request::Http1 { head, body } = (Request::Http1 { head, body }).with(&more) else {
+            panic!("it is of the same version")
+        };
+        let expected = expected.replace("\r\n\r\n", "\r\ndate: now\r\n\r\n");
         assert_eq!(std::str::from_utf8(&head).unwrap(), expected);
         assert_eq!(&body[..], b"{}");
         for (method, path) in [("GE T", "/"), ("GET", "/a b")] {

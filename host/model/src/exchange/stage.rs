@@ -4,7 +4,7 @@
 //! exchange is [`Open`]. The recorder takes an [`Exchange`], which only [`Open::finish`] and [`Due::unsent`] make of
 //! these, and both take an outcome.
 
-use super::{Connection, Events, Exchange, Outcome, Phase, SampleFacts, Usage};
+use super::{Connection, Events, Exchange, Outcome, Phase, Ranked, SampleFacts, Usage, Vectors};
 use crate::units::Nanos;
 
 /// A request that is written and not yet due.
@@ -18,6 +18,8 @@ pub struct Prepared {
     pub sample: SampleFacts,
     /// Which of the plan's targets it is for, from 0.
     pub target: u32,
+    /// When the first of the requests that it depends on had let it go; absent if it depends on none.
+    pub released: Option<Nanos>,
 }
 
 /// A request whose time has come.
@@ -66,6 +68,12 @@ pub struct Reply {
     pub reasoning: String,
     /// The text of its tool calls.
     pub tool_calls: String,
+    /// The texts of further answers.
+    pub choices: Vec<String>,
+    /// The vectors, if there are any.
+    pub vectors: Option<Vectors>,
+    /// The order, best first.
+    pub order: Vec<Ranked>,
     /// The server's own word for why it stopped.
     pub finish: Option<String>,
     /// What the server counted, if it reported that.
@@ -118,12 +126,16 @@ impl Open {
             phase,
             sample,
             target,
+            released,
         } = *prepared;
         let Reply {
             events,
             output,
             reasoning,
             tool_calls,
+            choices,
+            vectors,
+            order,
             finish,
             usage,
         } = reply;
@@ -132,6 +144,7 @@ impl Open {
             phase,
             sample,
             due,
+            released,
             granted,
             target,
             connection: self.connection,
@@ -146,6 +159,9 @@ impl Open {
             output,
             reasoning,
             tool_calls,
+            choices,
+            vectors,
+            order,
             finish,
             usage,
             outcome,
@@ -165,6 +181,7 @@ mod tests {
             phase: Phase::Measure,
             sample: serde_json::from_value(sample).unwrap(),
             target: 1,
+            released: None,
         })
     }
 

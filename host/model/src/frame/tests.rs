@@ -114,6 +114,7 @@ proptest! {
 const FOUR: Framing = Framing::LengthPrefixed(LengthPrefix {
     skip: 1,
     width: 4,
+    adjust: 0,
     little_endian: false,
 });
 
@@ -137,6 +138,7 @@ fn frames_with_their_length_before_them() {
     let little = Framing::LengthPrefixed(LengthPrefix {
         skip: 0,
         width: 2,
+        adjust: 0,
         little_endian: true,
     });
     let one = [(0, None, "ab".to_owned(), false)];

@@ -1,5 +1,7 @@
 //! Secrets in commands, and in the bodies of requests.
 
+use crate::access::Access;
+
 use super::*;
 
 #[test]
@@ -156,7 +158,7 @@ fn fields_that_are_named_as_secrets_are_replaced() {
 #[test]
 fn what_the_runner_holds_is_said_nowhere() {
     let secrets = Secrets {
-        api_key: Some("abcdef".to_owned()),
+        access: Access::Bearer("abcdef".to_owned()),
         ..Secrets::default()
     };
     let said = About {

@@ -38,6 +38,7 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
     let load = &scenario.load;
     for (name, count, range) in [
         ("load.requests", &load.requests, 1..=REQUESTS),
+        ("load.sessions", &load.sessions, 1..=REQUESTS),
         ("load.concurrency", &load.concurrency, 1..=AT_ONCE),
         ("load.max-in-flight", &load.max_in_flight, 1..=AT_ONCE),
         ("load.warmup", &load.warmup, 0..=WARMUP),
@@ -121,9 +122,8 @@ fn fits(load: &Load) -> bool {
         .chain(lengths)
         .flatten();
     let steady = load.rate.iter().all(|said| is_rate(said.value));
-    let counted = load
-        .requests
-        .iter()
+    let counted = (load.requests.iter())
+        .chain(&load.sessions)
         .all(|said| (1..=REQUESTS).contains(&said.value));
     steady
         && counted

@@ -5,6 +5,7 @@ use super::super::load::{Arrival, Load, Stage};
 use super::limits::{FACTORS, RATES, from_to, is_rate};
 use super::unless;
 use model::arrival::Shape;
+use model::session::Cache;
 use reader::Problem;
 use reader::words::joined;
 use reader::{Located, Place};
@@ -173,6 +174,19 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         clash("duration", place(&load.duration), help);
     }
     ways_to_say_a_rate(load, problems);
+    if let (Some(cache), Some(flush)) = (&load.cache, &load.flush_cache)
+        && (cache.value == Cache::Flush) != flush.value
+    {
+        let decision = format!("`load.cache` = \"{}\"", cache.value.name());
+        let help = "`flush-cache` = true is `cache` = \"flush\"; keep `cache` alone";
+        problems.push(against(
+            "flush-cache",
+            &flush.place,
+            &cache.place,
+            &decision,
+            help,
+        ));
+    }
     if let Some(normalise) = normalise
         && let Some(duration) = &load.duration
     {
@@ -186,6 +200,25 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
             decision,
             help,
         ));
+    }
+    if let Some(sessions) = &load.sessions {
+        let others = [
+            ("`load.requests`", place(&load.requests)),
+            ("`load.duration`", place(&load.duration)),
+        ];
+        for (decision, decided_at) in others {
+            if let Some(decided_at) = decided_at {
+                let help = "a run ends after a number of sessions, a number of requests, or a time; keep one";
+                let at = &sessions.place;
+                problems.push(against("sessions", at, decided_at, decision, help));
+            }
+        }
+    }
+    if meant != Some(Arrival::Closed) {
+        let help = "only closed loops have users; set `concurrency` instead of a rate";
+        if let (Some((decided_at, decision)), Some(at)) = (&decider, place(&load.users)) {
+            problems.push(against("users", at, decided_at, decision, help));
+        }
     }
     spread_unsaid(load, problems);
     stages(load, problems);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Plan;
 use model::adapter::Assignment;
 use model::random::mix;
+use model::session::{AfterFailure, History};
 
 /// The options of every request. What is absent is left to the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,15 +53,24 @@ pub struct RequestOptions {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adapters: Vec<String>,
     /// How adapters are assigned to requests.
-    #[serde(default, skip_serializing_if = "is_random")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub adapter_assignment: Assignment,
+    /// Instructions that every conversation begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Which answers stand in the history of a conversation.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub history: History,
+    /// What becomes of requests that depend on one that failed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub after_failure: AfterFailure,
     /// Fields added to every request's body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_body: Option<serde_json::Value>,
 }
 
-fn is_random(assignment: &Assignment) -> bool {
-    *assignment == Assignment::Random
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Plan {

@@ -7,15 +7,15 @@ use std::io;
 
 use super::Fault;
 use super::spool::{Extent, Spool};
-use model::exchange::{Event, FailureClass, Kind, Reply, Usage};
+use model::exchange::{Event, FailureClass, Kind, Ranked, Reply, Usage, Vectors};
 use model::frame::Frames;
 use model::units::Nanos;
-use plugins::backend::Meaning;
+use plugins::backend::{Fold, Meaning};
 
 /// The size that an event counts as.
 const EVENT_BYTES: usize = 32;
 /// Every kind of event. A kind's place here is its number in a log.
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 10] = [
     Kind::Role,
     Kind::Text,
     Kind::Reasoning,
@@ -24,28 +24,45 @@ const KINDS: [Kind; 8] = [
     Kind::Finish,
     Kind::Failure,
     Kind::End,
+    Kind::Vector,
+    Kind::Order,
 ];
+/// The bits of an event's first byte that give its kind.
+const KIND: u8 = 15;
 /// Set in an event's first byte if its tokens are known.
-const HAS_TOKENS: u8 = 8;
+const HAS_TOKENS: u8 = 16;
+/// Set in an event's first byte if it belongs to another answer than the first.
+const HAS_CHOICE: u8 = 32;
+/// The most answers to one request that are kept apart; what belongs to later ones is recorded without its text.
+const CHOICES: u32 = 1024;
+/// The most texts of an order that are kept.
+const RANKED: usize = 4096;
 
 /// A reply that is being assembled.
 #[derive(Default)]
 pub(super) struct Answer {
-    /// The plugin's own.
-    pub(super) state: Vec<u8>,
+    /// What the plugin remembers; absent before the reply's head was shown to it.
+    pub(super) fold: Option<Fold>,
+    /// What the plugin carries to the next request of the conversation.
+    pub(super) carry: Option<Vec<u8>>,
     /// Frames that wait until it is worth handing over a large state.
     pub(super) waiting: Frames,
     log: Log,
     finish: Option<String>,
     usage: Option<Usage>,
+    vectors: Option<Vectors>,
+    order: Vec<Ranked>,
     /// Whether the end marker came.
     pub(super) whole: bool,
     /// Whether anything was decoded.
     pub(super) decoded: bool,
+    /// When its first output came, until those who wait for it know.
+    pub(super) first_output: Option<Nanos>,
+    has_output: bool,
     /// When its last output came.
     pub(super) last_output: Nanos,
     pub(super) fault: Option<Fault>,
-    has_text: bool,
+    has_result: bool,
     /// Bytes of the frames that it was decoded from.
     pub(super) received: usize,
 }
@@ -72,7 +89,9 @@ impl Answer {
     pub(super) fn memory(&self) -> usize {
         self.log.bytes.capacity()
             + self.log.spooled.capacity() * size_of::<Extent>()
-            + self.state.len()
+            + self.fold.as_ref().map_or(0, Fold::bytes)
+            + self.carry.as_ref().map_or(0, Vec::len)
+            + size_of_val(&*self.order)
             + self.waiting.bytes().len()
             + self.finish.as_ref().map_or(0, String::len)
     }
@@ -80,7 +99,7 @@ impl Answer {
     /// Whether anything of an answer came.
     pub(super) fn has_output(&self) -> bool {
         let counted = self.usage.and_then(|usage| usage.output_tokens);
-        self.has_text || counted.is_some_and(|tokens| tokens > 0)
+        self.has_result || counted.is_some_and(|tokens| tokens > 0)
     }
 
     /// Moves the log to disk, if it is worth a write.
@@ -92,22 +111,44 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes one meaning in and returns the event to record of it.
-    pub(super) fn add(&mut self, at: Nanos, meaning: Meaning) -> Event {
+    /// Takes one meaning in and returns the event to record of it, if there is one.
+    pub(super) fn add(&mut self, at: Nanos, meaning: Meaning) -> Option<Event> {
         let mut text = String::new();
+        let mut choice = 0;
         let (kind, tokens) = match meaning {
             Meaning::Opened => (Kind::Role, None),
             Meaning::Text(piece) => {
-                text = piece.text;
+                (text, choice) = (piece.text, piece.choice);
                 (Kind::Text, piece.tokens)
             }
             Meaning::Reasoning(piece) => {
-                text = piece.text;
+                (text, choice) = (piece.text, piece.choice);
                 (Kind::Reasoning, piece.tokens)
             }
             Meaning::ToolCall(piece) => {
-                text = piece.text;
+                (text, choice) = (piece.text, piece.choice);
                 (Kind::Tool, piece.tokens)
+            }
+            Meaning::Vector(vector) => {
+                let vectors = self.vectors.get_or_insert_default();
+                let length = u32::try_from(vector.values.len()).unwrap_or(u32::MAX);
+                vectors.count += 1;
+                vectors.dimensions = vectors.dimensions.max(length);
+                self.has_result |= length > 0;
+                (Kind::Vector, None)
+            }
+            Meaning::Order(order) => {
+                self.has_result |= !order.is_empty();
+                let ranked = order.into_iter().take(RANKED).map(|text| Ranked {
+                    index: text.index,
+                    score: text.score,
+                });
+                self.order = ranked.collect();
+                (Kind::Order, None)
+            }
+            Meaning::Carry(bytes) => {
+                self.carry = Some(bytes);
+                return None;
             }
             Meaning::Usage(usage) => {
                 self.usage = Some(Usage {
@@ -131,18 +172,21 @@ impl Answer {
                 (Kind::End, None)
             }
         };
-        self.has_text |= !text.is_empty();
+        self.has_result |= !text.is_empty();
         let event = Event {
             at,
             kind,
             tokens,
             bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
         };
-        self.log.push(event, &text);
+        self.log.push(event, choice, &text);
         if kind.is_output() {
             self.last_output = at;
+            if !std::mem::replace(&mut self.has_output, true) {
+                self.first_output = Some(at);
+            }
         }
-        event
+        Some(event)
     }
 
     /// The reply as it is recorded.
@@ -153,6 +197,8 @@ impl Answer {
         let mut reply = Reply {
             finish: self.finish,
             usage: self.usage,
+            vectors: self.vectors,
+            order: self.order,
             ..Reply::default()
         };
         let mut at = Nanos::ZERO;
@@ -165,17 +211,21 @@ impl Answer {
 }
 
 impl Log {
-    fn push(&mut self, event: Event, text: &str) {
+    fn push(&mut self, event: Event, choice: u32, text: &str) {
         let kind = KINDS.iter().position(|kind| *kind == event.kind);
         let kind = kind.unwrap_or_default() as u8;
         let has_tokens = event.tokens.map_or(0, |_| HAS_TOKENS);
-        self.bytes.push(kind | has_tokens);
+        let has_choice = if choice > 0 { HAS_CHOICE } else { 0 };
+        self.bytes.push(kind | has_tokens | has_choice);
         // Replies' instants do not go back, except where an end is seen without bytes; so the difference has a sign.
         let step = event.at.0.wrapping_sub(self.last.0) as i64;
         put(&mut self.bytes, ((step << 1) ^ (step >> 63)) as u64);
         self.last = event.at;
         if let Some(tokens) = event.tokens {
             put(&mut self.bytes, tokens.into());
+        }
+        if choice > 0 {
+            put(&mut self.bytes, choice.into());
         }
         put(&mut self.bytes, text.len() as u64);
         self.bytes.extend_from_slice(text.as_bytes());
@@ -189,13 +239,17 @@ fn unpack(mut log: &[u8], at: &mut Nanos, reply: &mut Reply) -> io::Result<()> {
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not what was written");
     while let Some((first, rest)) = log.split_first() {
         log = rest;
-        let kind = KINDS[usize::from(first & 7)];
+        let kind = *KINDS.get(usize::from(first & KIND)).ok_or_else(damaged)?;
         let step = take(&mut log).ok_or_else(damaged)?;
         let step = (step >> 1) as i64 ^ -((step & 1) as i64);
         *at = Nanos(at.0.wrapping_add_signed(step));
         let tokens = match first & HAS_TOKENS {
             0 => None,
             _ => Some(u32::try_from(take(&mut log).ok_or_else(damaged)?).map_err(|_| damaged())?),
+        };
+        let choice = match first & HAS_CHOICE {
+            0 => 0,
+            _ => u32::try_from(take(&mut log).ok_or_else(damaged)?).map_err(|_| damaged())?,
         };
         let length = take(&mut log).ok_or_else(damaged)?;
         let (text, rest) = usize::try_from(length)
@@ -204,10 +258,19 @@ fn unpack(mut log: &[u8], at: &mut Nanos, reply: &mut Reply) -> io::Result<()> {
             .ok_or_else(damaged)?;
         log = rest;
         let text = std::str::from_utf8(text).map_err(|_| damaged())?;
-        match kind {
-            Kind::Reasoning => reply.reasoning.push_str(text),
-            Kind::Tool => reply.tool_calls.push_str(text),
-            _ => reply.output.push_str(text),
+        match (kind, choice) {
+            (Kind::Reasoning, 0) => reply.reasoning.push_str(text),
+            (Kind::Tool, 0) => reply.tool_calls.push_str(text),
+            (_, 0) => reply.output.push_str(text),
+            (Kind::Text, 1..=CHOICES) => {
+                let further = choice as usize;
+                if reply.choices.len() < further {
+                    reply.choices.resize(further, String::new());
+                }
+                reply.choices[further - 1].push_str(text);
+            }
+            // Of further answers only the text is kept.
+            _ => {}
         }
         reply.events.push(Event {
             at: *at,
@@ -248,13 +311,37 @@ mod tests {
     use plugins::backend::Output;
     use proptest::prelude::*;
 
+    fn piece(text: String, tokens: Option<u32>) -> Output {
+        Output {
+            text,
+            tokens,
+            choice: 0,
+        }
+    }
+
+    #[test]
+    fn further_answers_are_kept_apart() {
+        let mut answer = Answer::default();
+        for (choice, text) in [(0, "a"), (2, "c"), (1, "b"), (0, "A"), (2, "C")] {
+            let piece = Output {
+                choice,
+                ..piece(text.to_owned(), Some(1))
+            };
+            answer.add(Nanos(1), Meaning::Text(piece));
+        }
+        let reply = answer.into_reply().unwrap();
+        assert_eq!(reply.output, "aA");
+        assert_eq!(reply.choices, ["b", "cC"]);
+        assert_eq!(reply.events.tokens.len(), 5);
+    }
+
     fn meaning() -> impl Strategy<Value = Meaning> {
-        let piece = (".{0,9}", prop::option::of(any::<u32>()));
-        (0..6, piece).prop_map(|(kind, (text, tokens))| match kind {
+        let fields = (".{0,9}", prop::option::of(any::<u32>()));
+        (0..6, fields).prop_map(|(kind, (text, tokens))| match kind {
             0 => Meaning::Opened,
-            1 => Meaning::Text(Output { text, tokens }),
-            2 => Meaning::Reasoning(Output { text, tokens }),
-            3 => Meaning::ToolCall(Output { text, tokens }),
+            1 => Meaning::Text(piece(text, tokens)),
+            2 => Meaning::Reasoning(piece(text, tokens)),
+            3 => Meaning::ToolCall(piece(text, tokens)),
             4 => Meaning::Finish(text),
             _ => Meaning::End,
         })
@@ -278,7 +365,7 @@ mod tests {
                     Meaning::ToolCall(piece) => texts[2].push_str(&piece.text),
                     _ => {}
                 }
-                events.push(answer.add(Nanos(at), meaning));
+                events.push(answer.add(Nanos(at), meaning).unwrap());
                 if is_spooled {
                     answer.spool(&spool, 1).unwrap();
                 }
@@ -293,10 +380,7 @@ mod tests {
     fn an_event_of_one_token_is_small() {
         let mut answer = Answer::default();
         for number in 0..1_000_u64 {
-            let text = Output {
-                text: " word".to_owned(),
-                tokens: Some(1),
-            };
+            let text = piece(" word".to_owned(), Some(1));
             answer.add(
                 Nanos(1_000_000_000 + number * 20_000_000),
                 Meaning::Text(text),

@@ -5,18 +5,24 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
+use http::header::HeaderMap;
 
 use super::answer::Answer;
+use crate::sessions::{Followed, Sessions};
 use load::backlog::{Backlog, Held};
 use load::drive::{DecodeProgress, End, Replies, Reply};
 use model::exchange::Open;
 use model::frame::Frames;
 use model::units::Nanos;
+use plugins::backend::Head;
 
 /// Most frames handed to the plugin in one call.
 const BATCH: usize = 256;
+/// Header fields of replies that plugins do not see.
+const HIDDEN_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
 /// Most bytes of frames handed to the plugin in one call, if there is more than one frame.
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -24,6 +30,8 @@ const BATCH_BYTES: usize = 1 << 20;
 pub struct Inboxes {
     ready: Sender<Arc<Inbox>>,
     backlog: Arc<Backlog>,
+    streaming: bool,
+    sessions: Arc<Sessions>,
 }
 
 /// What was read of one reply and is not decoded.
@@ -33,6 +41,12 @@ pub struct Inbox {
     pub(super) answer: Mutex<Unfinished>,
     ready: Sender<Arc<Inbox>>,
     backlog: Arc<Backlog>,
+    streaming: bool,
+    /// The pacer's number of the request.
+    pub(super) key: u64,
+    /// What others wait for.
+    pub(super) followed: Followed,
+    pub(super) sessions: Arc<Sessions>,
 }
 
 /// An answer and what counts it.
@@ -43,6 +57,8 @@ pub(super) struct Unfinished {
 
 #[derive(Default)]
 struct Mail {
+    /// The head of a successful reply, until its first frames are taken.
+    head: Option<Head>,
     batches: VecDeque<Batch>,
     closed: Option<Closed>,
     /// Whether the inbox is in the queue, or with a decode thread.
@@ -52,6 +68,8 @@ struct Mail {
 /// Frames that are decoded together.
 pub(super) struct Batch {
     pub(super) frames: Frames,
+    /// The reply's head, with its first frames.
+    pub(super) head: Option<Head>,
     /// When the first of them were passed on.
     pub(super) handed_on: Nanos,
     /// Counts them.
@@ -77,16 +95,26 @@ pub(super) enum Found {
 }
 
 impl Inboxes {
-    /// For one run; what this returns beside is the queue of inboxes that hold something.
-    pub fn new(backlog: &Arc<Backlog>) -> (Self, Receiver<Arc<Inbox>>) {
+    /// For one run whose replies are streamed or not; what this returns beside is the queue of inboxes that hold something.
+    pub fn new(
+        backlog: &Arc<Backlog>,
+        streaming: bool,
+        sessions: &Arc<Sessions>,
+    ) -> (Self, Receiver<Arc<Inbox>>) {
         let (ready, queue) = crossbeam_channel::unbounded();
         let backlog = Arc::clone(backlog);
-        (Inboxes { ready, backlog }, queue)
+        let inboxes = Inboxes {
+            ready,
+            backlog,
+            streaming,
+            sessions: Arc::clone(sessions),
+        };
+        (inboxes, queue)
     }
 }
 
 impl Replies for Inboxes {
-    fn open(&self, _: u64) -> Box<dyn Reply> {
+    fn open(&self, key: u64) -> Box<dyn Reply> {
         let unfinished = Unfinished {
             answer: Answer::default(),
             held: self.backlog.hold(),
@@ -97,6 +125,10 @@ impl Replies for Inboxes {
             answer: Mutex::new(unfinished),
             ready: self.ready.clone(),
             backlog: Arc::clone(&self.backlog),
+            streaming: self.streaming,
+            key,
+            followed: self.sessions.followed(key),
+            sessions: Arc::clone(&self.sessions),
         })))
     }
 }
@@ -105,14 +137,35 @@ impl Replies for Inboxes {
 struct Outlet(Arc<Inbox>);
 
 impl Reply for Outlet {
+    fn head(&self, status: u16, headers: &HeaderMap) {
+        let fields = headers
+            .iter()
+            .filter(|(name, _)| !HIDDEN_HEADERS.contains(&name.as_str()));
+        let fields = fields.filter_map(|(name, value)| {
+            let value = value.to_str().ok()?;
+            Some((name.as_str().to_owned(), value.to_owned()))
+        });
+        let head = Head {
+            status,
+            headers: fields.collect(),
+            streaming: self.0.streaming,
+        };
+        self.0.lock().head = Some(head);
+    }
+
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held) {
         self.0.put(|mail| {
+            let head = mail.head.take();
             mail.batches.push_back(Batch {
                 frames,
+                head,
                 handed_on,
                 held,
             });
         });
+        if self.0.followed.first_output && self.0.sessions.waits() {
+            self.0.wait_until_decoded();
+        }
     }
 
     fn closed(self: Box<Self>, exchange: Box<Open>, end: End) {
@@ -125,6 +178,9 @@ impl Reply for Outlet {
             end,
             _held: self.0.backlog.queue(size_of::<Open>() + body),
         };
+        if self.0.followed.end {
+            self.0.sessions.expect();
+        }
         self.0.put(|mail| mail.closed = Some(closed));
     }
 
@@ -150,6 +206,13 @@ impl Inbox {
     fn queue(self: &Arc<Self>) {
         // The decode threads outlive the readers, so this cannot fail while anyone listens.
         let _ = self.ready.send(Arc::clone(self));
+    }
+
+    /// Blocks until nothing that was put here waits, so that no time passes on a paused clock.
+    fn wait_until_decoded(&self) {
+        while self.lock().is_waiting {
+            std::thread::sleep(Duration::from_micros(50));
+        }
     }
 
     /// How far the reply is decoded.

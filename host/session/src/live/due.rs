@@ -26,7 +26,7 @@ impl DueCount {
         Some(DueCount {
             times: times.peekable(),
             end: match plan.load.amount {
-                Amount::Requests(_) => Nanos(u64::MAX),
+                Amount::Requests(_) | Amount::Sessions(_) => Nanos(u64::MAX),
                 Amount::Duration(duration) => duration,
             },
             count: 0,

@@ -103,6 +103,8 @@ pub struct Snapshot {
     pub waiting: Option<u64>,
     /// Measured requests that are over and answered.
     pub answered: u64,
+    /// Sessions of several requests that are over.
+    pub sessions: u64,
     /// Of those that are over, how many were handed to a socket.
     pub sent: u64,
     /// Those that are over and not answered.
@@ -144,6 +146,8 @@ impl Snapshot {
     pub fn share(&self, amount: Amount) -> f64 {
         let share = match amount {
             Amount::Requests(requests) => self.over() as f64 / requests.max(1) as f64,
+            // How many requests they have is not known.
+            Amount::Sessions(sessions) => self.sessions as f64 / sessions.max(1) as f64,
             Amount::Duration(span) => {
                 let elapsed = self.elapsed.unwrap_or_default();
                 elapsed.as_secs_f64() / span.as_secs_f64().max(1e-9)
@@ -160,10 +164,10 @@ impl Snapshot {
         let share = self.share(amount);
         let left = match amount {
             Amount::Duration(span) => span.since(elapsed),
-            Amount::Requests(_) if share > EARLY => {
+            Amount::Requests(_) | Amount::Sessions(_) if share > EARLY => {
                 Nanos::from_secs_f64(elapsed.as_secs_f64() * (1.0 - share) / share)
             }
-            Amount::Requests(_) => return None,
+            Amount::Requests(_) | Amount::Sessions(_) => return None,
         };
         (share < 1.0 && self.phase == Phase::Measuring).then_some(left)
     }

@@ -160,6 +160,7 @@ impl Track {
         let wanted = match self.metric.of {
             Of::Answered => reading.exchange.is_ok(),
             Of::Sent => reading.exchange.sent.is_some(),
+            Of::Session => false,
         };
         if !wanted {
             return;
@@ -175,6 +176,7 @@ impl Track {
                     self.add(over, Nanos(span), times)
                 });
             }
+            Measure::Session(_) => {}
         }
     }
 

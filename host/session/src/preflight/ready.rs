@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::{Asked, PreflightError, explained};
-use crate::prepare::http_request;
+use crate::authenticate::http_request;
 use load::question;
 use load::transport::Connect;
+use model::clock::date;
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Control, Dialect};
@@ -69,7 +70,7 @@ async fn ask<C: Connect>(
     };
     let below = target.path(&question.path);
     let answered = match http_request(target, connect.version(), secrets, &below, question) {
-        Ok(request) => question::answer(&mut connection, request).await,
+        Ok(request) => question::answer(&mut connection, request.ready(date)).await,
         Err(cause) => Err(cause),
     };
     Ok(match answered {

@@ -15,7 +15,7 @@ use scenario::plan::{Amount, Load};
 /// # Errors
 /// If the dataset fails, or a sample has no arrival time, or one before that of the sample before it.
 pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
-    let mut samples = dataset.open(load.seed, load.requests())?;
+    let mut samples = dataset.open(load.seed, super::amount(load))?;
     let mut left = load.warmup;
     while left > 0 {
         let spares = samples.spare(left.min(BATCH))?.len() as u32;
@@ -24,7 +24,7 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
         }
         left -= spares.min(left);
     }
-    let wanted = load.requests().unwrap_or(u64::MAX);
+    let wanted = load.roots().unwrap_or(u64::MAX);
     let until = last_due(load);
     let mut arrivals: Vec<Nanos> = Vec::new();
     while (arrivals.len() as u64) < wanted {
@@ -33,7 +33,11 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
         if batch.is_empty() {
             break;
         }
-        for sample in batch {
+        // Those that depend on others are due when these have come so far.
+        for sample in batch.into_iter().filter(|sample| sample.after.is_empty()) {
+            if arrivals.len() as u64 == wanted {
+                break;
+            }
             let due =
                 due(&sample, arrivals.last().copied()).map_err(|what| PluginError::Contract {
                     plugin: dataset.plugin().asked.clone(),

@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::Item;
 use load::crew::Member;
-use load::pace::Signal;
+use load::pace::{Next, Signal};
 
 /// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
@@ -43,16 +43,18 @@ struct StockState {
 }
 
 impl Feed {
-    /// The next request; waits if preparation is behind, until the run is stopped. `None` when there are no more.
-    pub fn next(&self) -> Option<Item> {
+    /// The next request. If preparation is behind and this may wait, waits until the run is stopped.
+    pub fn next(&self, may_wait: bool) -> Next<Item> {
         loop {
-            match self.items.recv_timeout(GLANCE) {
+            let longest = if may_wait { GLANCE } else { Duration::ZERO };
+            match self.items.recv_timeout(longest) {
                 Ok(item) => {
                     self.stock.take(item.bytes());
-                    return Some(item);
+                    return Next::Ready(item);
                 }
+                Err(RecvTimeoutError::Timeout) if !may_wait => return Next::Later,
                 Err(RecvTimeoutError::Timeout) if !self.signal.is_stopped() => {}
-                Err(_) => return None,
+                Err(_) => return Next::None,
             }
         }
     }

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::defaults::limits;
+use super::tokens::{self, Counting};
 use super::{Measured, Source, measure};
 use model::timings::{Stage, Timings};
 use plugins::PluginError;
 use plugins::load::{self, Plugin, SearchPath};
 use reader::Located;
-use tokenizer::{Tokenizer, TokenizerError};
 
 /// What was read.
 pub(super) struct Ahead {
     /// By the name under which it was asked for.
     pub(super) plugins: BTreeMap<String, Result<Plugin, PluginError>>,
-    /// Absent if the scenario names none.
-    pub(super) tokenizer: Option<Result<Tokenizer, TokenizerError>>,
+    /// The tokenizer, or why the one that the scenario names cannot be had.
+    pub(super) tokenizer: Result<Counting, String>,
     /// Path, length and SHA-256, by the scenario's names.
     pub(super) files: BTreeMap<String, Measured>,
 }
@@ -35,12 +35,13 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
     let search = search(source);
     let limits = limits(scenario);
     std::thread::scope(|scope| {
-        let tokenizer = scenario.tokenizer.path.as_ref().map(|said| {
-            scope.spawn(|| {
-                let tokenizer = Tokenizer::open(&seen(source, said));
+        let tokenizer = scope.spawn(|| {
+            let opened = tokens::open(source);
+            // The substitute is not loaded.
+            if opened.as_ref().is_ok_and(|made| !made.planned.approximate) {
                 timings.reach(Stage::TokenizerLoaded);
-                tokenizer
-            })
+            }
+            opened
         });
         let files: Vec<_> = (scenario.dataset.files.iter())
             .map(|(name, said)| {
@@ -64,7 +65,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
         timings.reach(Stage::PluginsLoaded);
         Ahead {
             plugins,
-            tokenizer: tokenizer.map(join),
+            tokenizer: join(tokenizer),
             files: joined(files),
         }
     })

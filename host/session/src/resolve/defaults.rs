@@ -7,6 +7,7 @@ use model::connection::Timeouts;
 use model::duration::Span;
 use model::file::PlannedFile;
 use model::plugin::Limits;
+use model::session::Cache;
 use model::units::Nanos;
 use reader::Located;
 use result::metric::Objective;
@@ -27,15 +28,19 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
         (None, Some((_, trace))) => Amount::Requests(trace.len() as u64),
         (None, None) => Amount::Requests(load.requests()),
     };
-    let amount = match (&load.duration, &load.requests) {
-        (Some(duration), _) => Amount::Duration(duration.value.0.into()),
-        (None, Some(requests)) => Amount::Requests(requests.value),
-        (None, None) => otherwise,
+    let amount = match (&load.duration, &load.requests, &load.sessions) {
+        (Some(duration), _, _) => Amount::Duration(duration.value.0.into()),
+        (None, Some(requests), _) => Amount::Requests(requests.value),
+        (None, None, Some(sessions)) => Amount::Sessions(sessions.value),
+        (None, None, None) => otherwise,
     };
     Load {
         amount,
         arrival: arrival_of(load, amount, trace),
         max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
+        users: load.users(),
+        salted: load.meant_cache() == Cache::Salt,
+        salt: None,
         warmup: narrow(load.warmup()),
         seed: load.seed(),
     }
@@ -121,7 +126,9 @@ fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
         length: match (&ramp.over, amount) {
             (Some(over), _) => over.value.0.into(),
             (None, Amount::Duration(duration)) => duration,
-            (None, Amount::Requests(requests)) => length_for(shape, from, to, requests),
+            (None, Amount::Requests(requests) | Amount::Sessions(requests)) => {
+                length_for(shape, from, to, requests)
+            }
         },
     }
 }
@@ -172,6 +179,9 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
         stop: texts(&request.stop),
         adapters: texts(&request.adapters),
         adapter_assignment: request.adapter_assignment(),
+        system_prompt: (request.system_prompt.as_ref()).map(|said| said.value.clone()),
+        history: request.history(),
+        after_failure: request.after_failure(),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
     }
 }
@@ -198,8 +208,9 @@ pub fn controls(scenario: &Scenario) -> Controls {
         wait_ready: (scenario.target.wait_ready.as_ref())
             .map(|said| said.value.0.into())
             .filter(|limit| *limit > Nanos::ZERO),
-        flush_cache: scenario.load.flush_cache(),
+        flush_cache: scenario.load.meant_cache() == Cache::Flush,
         server_metrics: scenario.report.server_metrics(),
+        cache_report: scenario.report.cache(),
     }
 }
 

@@ -78,7 +78,7 @@ impl Resolution<'_> {
         for (place, key, alone) in set {
             let mut settings = plain.clone();
             alone(&mut settings);
-            if let Err(error) = dialect.encode(&sample, &settings) {
+            if let Err(error) = dialect.encode(&sample, &settings, None) {
                 let what = format!("the backend cannot express `{key}`: {error}");
                 self.problem(&what, place);
             }
@@ -101,6 +101,8 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Sample> {
     let sample = |prompt| Sample {
         id: "options".to_owned(),
         prompt,
+        after: Vec::new(),
+        recorded_answer: None,
         input_tokens: Some(1),
         output_tokens: Some(16),
         reference: None,
@@ -113,5 +115,5 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Sample> {
     prompts
         .into_iter()
         .map(sample)
-        .find(|sample| dialect.encode(sample, settings).is_ok())
+        .find(|sample| dialect.encode(sample, settings, None).is_ok())
 }

@@ -25,6 +25,9 @@ pub struct Source {
     pub shipped: Shipped,
     /// Where the variables are read that a scenario names.
     pub variables: Variables,
+    /// What the server calls its model, where it was asked: its tokenizer is looked for under these names where the
+    /// scenario names none.
+    pub served: Vec<String>,
     /// The part of the plan to run; absent for the whole.
     pub slice: Option<Slice>,
 }

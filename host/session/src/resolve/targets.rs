@@ -1,49 +1,15 @@
-//! Where requests go and how: addresses, secrets, connections.
+//! Where requests go and how: addresses and connections.
 
 use super::Resolution;
 use super::ahead::seen;
 use model::connection::Trust;
-use model::redact;
-use model::target::{Secrets, Target, TargetError};
+use model::session::Cache;
+use model::target::{Target, TargetError};
 use plugins::backend::{Backend, Control};
-use reader::{Place, Problem};
-use scenario::plan::{ApiKey, Wiring};
+use reader::{Located, Place, Problem};
+use scenario::plan::Wiring;
 
 impl Resolution<'_> {
-    /// What requests carry that nobody else may see, and what the plan says of it.
-    pub(super) fn secrets(&mut self) -> (Secrets, ApiKey, Vec<String>) {
-        let target = &self.source.scenario.target;
-        let variable = target.api_key_env();
-        let api_key = (self.source.variables.get(&variable)).filter(|key| !key.is_empty());
-        // Text that is no variable's name may be the key itself; the scenario's check has refused it already.
-        let is_name = variable
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if let (None, Some(said), true) = (&api_key, &target.api_key_env, is_name) {
-            let error =
-                format!("the variable `{variable}`, which should hold the API key, is not set");
-            self.problem(&error, &said.place);
-        }
-        let headers: Vec<(String, String)> = target
-            .headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.value.clone()))
-            .collect();
-        let names = headers.iter().map(|(name, _)| name.clone()).collect();
-        let planned = match api_key {
-            Some(_) => ApiKey::From { variable },
-            None => ApiKey::Carried(false),
-        };
-        let body = super::config_json(&self.source.scenario.request.extra_body);
-        let fields = redact::secrets_in(&body);
-        let secrets = Secrets {
-            api_key,
-            headers,
-            fields,
-        };
-        (secrets, planned, names)
-    }
-
     /// Where requests go: what the scenario sets, else where the backend's engine listens by default on this machine.
     ///
     /// A plugin does not choose who gets the user's key, headers and prompts: another machine must be named by the user.
@@ -80,11 +46,12 @@ impl Resolution<'_> {
     /// Checks that the backend knows how to ask what is asked in addition to the measured requests.
     pub(super) fn questions(&mut self, backend: &Backend) {
         let scenario = &self.source.scenario;
-        let flush = (
-            &scenario.load.flush_cache,
-            Control::FlushCache,
-            "flush the prefix cache",
-        );
+        let load = &scenario.load;
+        let cache = load.cache.as_ref();
+        let by_cache = cache.filter(|said| said.value == Cache::Flush);
+        let by_cache = by_cache.map(|said| Located::new(true, said.place.clone()));
+        let flush = by_cache.or_else(|| load.flush_cache.clone());
+        let flush = (&flush, Control::FlushCache, "flush the prefix cache");
         let metrics = (
             &scenario.report.server_metrics,
             Control::Metrics,

@@ -8,12 +8,21 @@ use crate::decode::inbox::Inboxes;
 use crate::decode::threads::threads as decode_threads;
 use crate::decode::{FailureLimit, Shared};
 use crate::finished::Finished;
+use crate::prepare::{Item, Writer};
+use crate::sessions::{Continuer, Sessions};
 use load::backlog::{BOUND, Backlog};
 use load::crew::{Member, trip};
+use load::pace::Announcer;
 use load::vitals::{Vitals, yield_to_others};
 use model::clock::Clock;
 use model::exchange::Exchange;
 use report::record::{RecordError, Recorder};
+use scenario::plan::Plan;
+
+/// How many threads write what follows from replies, where this many decode them.
+fn continuers_for(decoders: usize) -> usize {
+    decoders.div_ceil(4)
+}
 
 /// The threads behind the workers.
 pub(super) struct Backstage {
@@ -23,6 +32,9 @@ pub(super) struct Backstage {
     pub(super) finished: Finished,
     /// Bounds what is in memory between the readers and the recorder.
     pub(super) backlog: Arc<Backlog>,
+    /// The sessions under way.
+    pub(super) sessions: Arc<Sessions>,
+    continuers: Vec<Member<()>>,
     decoders: Vec<Member<()>>,
     recorder: Member<Result<(), RecordError>>,
     failures: FailureLimit,
@@ -32,10 +44,10 @@ impl Backstage {
     /// Starts this many decode threads, and the recorder. They let the readers go first: their work
     /// can wait, but bytes that are read late would count as the server's latency.
     pub(super) fn start(
-        parts: &Parts,
+        (plan, parts): (&Plan, &Parts),
+        announcer: Announcer<Item>,
         folder: &Path,
-        threads: usize,
-        clock: Clock,
+        (threads, clock): (usize, Clock),
         control: &Control,
         failures: FailureLimit,
         vitals: Option<&Arc<Vitals>>,
@@ -62,7 +74,18 @@ impl Backstage {
             recorded.map(|written| drop(live.written.set(written)))
         });
         let recorder = recorder.map_err(RunError::Thread)?;
-        let (replies, queue) = Inboxes::new(&backlog);
+        let (sessions, events) = Sessions::new(announcer, control.signal.is_task());
+        let mut continuers = Vec::new();
+        for number in 0..continuers_for(threads) {
+            let writer = Writer::open(plan, parts, &failures)?;
+            let continuer = Continuer::new(&sessions, events.clone(), writer);
+            let continuing = crew.start(&format!("continue-{number}"), vitals, move || {
+                yield_to_others();
+                continuer.run();
+            });
+            continuers.push(continuing.map_err(RunError::Thread)?);
+        }
+        let (replies, queue) = Inboxes::new(&backlog, plan.request.stream, &sessions);
         if let Some(vitals) = vitals {
             let queue = queue.clone();
             vitals.enlist_queue(move || queue.len());
@@ -89,6 +112,8 @@ impl Backstage {
             replies: Arc::new(replies),
             finished,
             backlog,
+            sessions,
+            continuers,
             decoders,
             recorder,
             failures,
@@ -100,6 +125,12 @@ impl Backstage {
         drop(self.replies);
         for decoder in self.decoders {
             decoder.join();
+        }
+        for _ in &self.continuers {
+            self.sessions.stop();
+        }
+        for continuer in self.continuers {
+            continuer.join();
         }
         drop(self.finished);
         self.recorder.join().unwrap_or(Ok(()))?;

@@ -10,16 +10,18 @@ use crate::decode::failed;
 use crate::finished::Finished;
 use crate::live::Phase;
 use crate::prepare::{Item, Preparation};
+use crate::sessions::Sessions;
 use load::crew::trip;
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Job, Opened, Order};
-use load::pace::{Pacing, Release, Thinking, Verdict, drain, pace};
+use load::pace::{Handed, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
 use load::vitals::{Vitals, Watch};
 use model::arrival::{Arrival, Due, Trace};
-use model::clock::Clock;
+use model::clock::{Clock, date};
 use model::connection::Reuse;
 use model::exchange::{self, FailureClass, Outcome};
 use model::frame::Framing;
+use model::session::Users;
 use model::target::{Target, listed};
 use model::timings::Stage;
 use model::units::Nanos;
@@ -40,6 +42,7 @@ pub(super) struct Conductor<'r> {
     pub(super) targets: &'r [Target],
     pub(super) trace: &'r Trace,
     pub(super) vitals: Option<&'r Arc<Vitals>>,
+    pub(super) sessions: &'r Sessions,
 }
 
 impl Conductor<'_> {
@@ -47,6 +50,7 @@ impl Conductor<'_> {
     pub(super) async fn conduct(
         &self,
         mut preparation: Preparation,
+        mut newsfeed: Newsfeed<Item>,
         mut server_control: Option<ServerControl<'_>>,
     ) -> Result<(), RunError> {
         let framing = preparation.framing();
@@ -75,7 +79,9 @@ impl Conductor<'_> {
             let mut items = warmup.into_iter();
             let all_at_once = std::iter::repeat(Due::At(Nanos::ZERO));
             let all_at_once = all_at_once.take(items.len());
-            self.phase(None, all_at_once, || items.next(), framing, &mut key)
+            let next = |_| items.next().map_or(Next::None, Next::Ready);
+            let mut none = Newsfeed::none();
+            self.phase(None, all_at_once, (&mut none, next), framing, &mut key)
                 .await;
         }
         let asks = &self.plan.control;
@@ -97,15 +103,22 @@ impl Conductor<'_> {
         }
         if !self.control.signal.is_stopped() {
             let duration = match self.plan.load.amount {
-                Amount::Requests(_) => None,
+                Amount::Requests(_) | Amount::Sessions(_) => None,
                 Amount::Duration(duration) => Some(duration),
             };
             live.measure(self.clock.now());
             let watch = self.vitals.map(|vitals| vitals.watch(crew)).transpose();
             let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.plan.due_times(self.trace);
+            let next = |may_wait| feed.next(may_wait);
             let unsent = self
-                .phase(duration, due_times, || feed.next(), framing, &mut key)
+                .phase(
+                    duration,
+                    due_times,
+                    (&mut newsfeed, next),
+                    framing,
+                    &mut key,
+                )
                 .await;
             live.unsent.store(unsent, Ordering::Release);
             if let Some(client) = watch.and_then(Watch::finish) {
@@ -127,7 +140,7 @@ impl Conductor<'_> {
 
     /// How many requests must be ready before the first is due: all that may be sent at once.
     fn ready(&self) -> u64 {
-        let requests = self.plan.requests().unwrap_or(u64::MAX);
+        let requests = self.plan.load.roots().unwrap_or(u64::MAX);
         let arrival = &self.plan.load.arrival;
         let wanted = match (self.plan.slots(), arrival.peak_rate()) {
             (Some(slots), _) => 2 * slots as u64,
@@ -139,7 +152,8 @@ impl Conductor<'_> {
 
     /// Opens the connections that will be needed first, before anything is due.
     async fn open_connections(&self, warmup: usize) -> Result<(), RunError> {
-        let requests = self.plan.requests().unwrap_or(u64::MAX).max(warmup as u64);
+        let requests = self.plan.load.roots().unwrap_or(u64::MAX);
+        let requests = requests.max(warmup as u64);
         let wanted = match (self.plan.slots(), self.plan.load.arrival.peak_rate()) {
             (Some(slots), _) => slots as u64,
             (None, Some(rate)) if rate.is_finite() => {
@@ -177,7 +191,7 @@ impl Conductor<'_> {
         &self,
         duration: Option<Nanos>,
         due_times: impl Iterator<Item = Due>,
-        next: impl FnMut() -> Option<Item>,
+        (newsfeed, next): (&mut Newsfeed<Item>, impl FnMut(bool) -> Next<Item>),
         framing: Framing,
         key: &mut u64,
     ) -> u64 {
@@ -199,6 +213,7 @@ impl Conductor<'_> {
             origin: self.clock.now(),
             duration,
             slots,
+            by_session: load.users == Users::Sessions,
             capped: load.arrival.is_open() && slots.is_some(),
             thinking,
         };
@@ -208,14 +223,18 @@ impl Conductor<'_> {
             signal,
             &pacing,
             due_times,
+            newsfeed,
             next,
             |item, verdict| {
                 *key += 1;
-                self.hand_on(item, verdict, framing, *key);
-                *key
+                let opens = self.hand_on(item, verdict, framing, *key);
+                Handed { key: *key, opens }
             },
         )
         .await;
+        if self.control.live.phase() == Phase::Measuring {
+            self.sessions.close();
+        }
         if self.control.live.phase() == Phase::Measuring {
             self.control.live.enter(Phase::Draining);
         }
@@ -242,23 +261,32 @@ impl Conductor<'_> {
         (number % self.orders.len() as u64) as usize
     }
 
-    fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) {
+    /// Hands a request to a worker, or records why it is not sent. Says whether it begins a session.
+    fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) -> bool {
         trip("pace");
-        let (prepared, request) = match item {
+        let (prepared, request, entry) = match item {
             Item::Ready {
                 prepared,
                 request,
                 session,
-            } => (prepared, Ok((request, session))),
-            Item::Faulty { prepared, outcome } => (prepared, Err(outcome)),
+                entry,
+            } => (prepared, Ok((request, session)), entry),
+            Item::Faulty {
+                prepared,
+                outcome,
+                entry,
+            } => (prepared, Err(outcome), entry),
         };
+        // Before the request is sent: its reply may end at any time.
+        let is_member = entry.is_some();
+        let opens = entry.is_some_and(|entry| self.sessions.enter(key, entry));
         let measured = prepared.phase == exchange::Phase::Measure;
         match (verdict, request) {
             (Verdict::Send(Release { due, granted }), Ok((request, session))) => {
                 let job = Box::new(Job {
                     key,
                     exchange: prepared.due(due, granted),
-                    request,
+                    request: request.ready(date),
                     framing,
                     session,
                 });
@@ -275,6 +303,9 @@ impl Conductor<'_> {
                 if measured {
                     self.control.live.gave_out();
                 }
+                if is_member {
+                    self.sessions.fell_through(key, due);
+                }
                 self.control.signal.release(key, self.clock.now());
                 self.record(prepared.due(due, None), outcome);
             }
@@ -282,9 +313,13 @@ impl Conductor<'_> {
                 let outcome = request
                     .err()
                     .unwrap_or_else(|| failed(FailureClass::NotSent, NOT_SENT));
+                if is_member {
+                    self.sessions.forget(key);
+                }
                 self.record(prepared.due(due, None), outcome);
             }
         }
+        opens
     }
 
     /// Hands an exchange whose request was never sent to the recorder.

@@ -9,10 +9,11 @@ use tokio::sync::oneshot;
 
 use super::conductor::Conductor;
 use super::{Parts, RunError};
+use crate::authenticate::http_request;
 use crate::decode::fit;
-use crate::prepare::http_request;
 use load::drive::Order;
 use load::question::Question;
+use model::clock::date;
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Control, Dialect};
@@ -148,7 +149,7 @@ impl<'r> ServerControl<'r> {
         let below = to.path(&question.path);
         let version = conductor.plan.connection.http;
         let request = match http_request(to, version, secrets, &below, question) {
-            Ok(request) => request,
+            Ok(request) => request.ready(date),
             Err(cause) => return Ok(Err(cause)),
         };
         let (sender, mut answer) = oneshot::channel();

@@ -1,0 +1,70 @@
+//! Requests that follow from others, by due time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Follower;
+use model::units::Nanos;
+
+/// Followers that were not sent, the earliest first; those of one instant in the order of their news.
+pub(super) struct Queue<Item> {
+    waiting: BinaryHeap<Reverse<Waiting<Item>>>,
+    pushed: u64,
+}
+
+struct Waiting<Item> {
+    due: Nanos,
+    number: u64,
+    item: Item,
+}
+
+impl<Item> Queue<Item> {
+    pub(super) fn new() -> Self {
+        Queue {
+            waiting: BinaryHeap::new(),
+            pushed: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn push(&mut self, follower: Follower<Item>) {
+        self.pushed += 1;
+        self.waiting.push(Reverse(Waiting {
+            due: follower.due,
+            number: self.pushed,
+            item: follower.item,
+        }));
+    }
+
+    /// When the earliest is due.
+    pub(super) fn due(&self) -> Option<Nanos> {
+        self.waiting.peek().map(|Reverse(waiting)| waiting.due)
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Item> {
+        self.waiting.pop().map(|Reverse(waiting)| waiting.item)
+    }
+}
+
+impl<Item> PartialEq for Waiting<Item> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.due, self.number) == (other.due, other.number)
+    }
+}
+
+impl<Item> Eq for Waiting<Item> {}
+
+impl<Item> PartialOrd for Waiting<Item> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<Item> Ord for Waiting<Item> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}

@@ -1,0 +1,180 @@
+//! Sessions on virtual time: what follows from an answer is due when it should be, whoever else is waiting.
+
+use super::*;
+
+/// How an item went out: its session and turn, when it was due, and when it was handed on.
+type Seen = (u32, u32, u64, u64);
+
+/// Paces sessions of this many turns, whose answers take `service` and whose users then think for `delay`.
+async fn sessions(
+    pacing: &Pacing,
+    due_times: impl Iterator<Item = Due>,
+    (count, turns): (u32, u32),
+    service: Duration,
+    delay: Nanos,
+) -> Vec<Seen> {
+    let clock = Clock::start();
+    let signal = Signal::for_task();
+    let (announcer, mut newsfeed) = news::newsfeed(&signal);
+    let seen = RefCell::new(Vec::new());
+    let mut roots = 0..count;
+    let mut key = 0_u64;
+    pace(
+        &clock,
+        &signal,
+        pacing,
+        due_times,
+        &mut newsfeed,
+        |_| {
+            roots
+                .next()
+                .map_or(Next::None, |root| Next::Ready((root, 0, 0)))
+        },
+        |(session, turn, root), verdict| {
+            key += 1;
+            let (key, root) = (key, if turn == 0 { key } else { root });
+            let Verdict::Send(Release { due, .. }) = verdict else {
+                return key.into();
+            };
+            let line = (session, turn, due.0 / MS, clock.now().0 / MS);
+            seen.borrow_mut().push(line);
+            let (signal, announcer) = (signal.clone(), announcer.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(service).await;
+                let at = clock.now();
+                announcer.expect();
+                signal.release(key, at);
+                // The work that follows takes time of its own, but none that the pacer sees.
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(2));
+                    announcer.announce(vec![match turn + 1 == turns {
+                        true => News::Over { root, at },
+                        false => News::Due(Follower {
+                            due: at + delay,
+                            item: (session, turn + 1, root),
+                        }),
+                    }]);
+                });
+            });
+            Handed {
+                key,
+                opens: turn == 0 && turns > 1,
+            }
+        },
+    )
+    .await;
+    // News of one instant come in any order.
+    let mut seen = seen.into_inner();
+    seen.sort_by_key(|(session, turn, _, sent)| (*sent, *session, *turn));
+    seen
+}
+
+fn pacing(slots: Option<usize>, by_session: bool, capped: bool) -> Pacing {
+    Pacing {
+        origin: Nanos::ZERO,
+        duration: None,
+        slots,
+        by_session,
+        capped,
+        thinking: None,
+    }
+}
+
+fn ms(count: u64) -> Nanos {
+    Nanos(count * MS)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_due_when_its_user_has_thought() {
+    let arrival = Arrival::Constant { rate: 10.0 };
+    let due_times = arrival.due_times(1, Some(2), &Trace::default());
+    let service = Duration::from_millis(70);
+    let open = pacing(None, true, false);
+    let seen = sessions(&open, due_times.take(2), (2, 3), service, ms(30)).await;
+    let expected = [
+        (0, 0, 0, 0),
+        (0, 1, 100, 100),
+        (1, 0, 100, 100),
+        (0, 2, 200, 200),
+        (1, 1, 200, 200),
+        (1, 2, 300, 300),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_has_one_session_at_a_time() {
+    let due_times = closed(2, None).due_times(1, None, &Trace::default());
+    let service = Duration::from_millis(40);
+    let two = pacing(Some(2), true, false);
+    let seen = sessions(&two, due_times, (3, 2), service, ms(60)).await;
+    let expected = [
+        (0, 0, 0, 0),
+        (1, 0, 0, 0),
+        (0, 1, 100, 100),
+        (1, 1, 100, 100),
+        // The first user is free when its second turn is answered.
+        (2, 0, 140, 140),
+        (2, 1, 240, 240),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_that_counts_requests_does_what_is_due_next() {
+    let due_times = closed(1, None).due_times(1, None, &Trace::default());
+    let service = Duration::from_millis(40);
+    let one = pacing(Some(1), false, false);
+    let seen = sessions(&one, due_times, (2, 2), service, ms(60)).await;
+    let expected = [
+        (0, 0, 0, 0),
+        // Its first session thinks until 100 ms, so the user begins another one.
+        (1, 0, 40, 40),
+        (0, 1, 100, 100),
+        (1, 1, 140, 140),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn followers_wait_for_the_cap_too() {
+    let due_times = Arrival::Inf.due_times(1, None, &Trace::default());
+    let service = Duration::from_millis(50);
+    let one = pacing(Some(1), true, true);
+    let seen = sessions(&one, due_times, (2, 2), service, ms(0)).await;
+    let expected = [
+        (0, 0, 0, 0),
+        (1, 0, 0, 50),
+        (0, 1, 50, 100),
+        (1, 1, 100, 150),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_follows_after_the_end() {
+    let due_times = Arrival::Inf.due_times(1, None, &Trace::default());
+    let limited = Pacing {
+        duration: Some(ms(250)),
+        ..pacing(None, true, false)
+    };
+    let service = Duration::from_millis(50);
+    let seen = sessions(&limited, due_times, (1, 9), service, ms(50)).await;
+    let due: Vec<u64> = seen.iter().map(|(_, _, due, _)| *due).collect();
+    assert_eq!(due, [0, 100, 200]);
+}
+
+/// As many as a real run may have, to the millisecond.
+#[tokio::test(start_paused = true)]
+async fn many_sessions_keep_their_think_times() {
+    let arrival = Arrival::Constant { rate: 1000.0 };
+    let due_times = arrival.due_times(1, Some(300), &Trace::default());
+    let service = Duration::from_millis(7);
+    let open = pacing(None, true, false);
+    let seen = sessions(&open, due_times.take(300), (300, 5), service, ms(13)).await;
+    assert_eq!(seen.len(), 1500);
+    for (session, turn, due, sent) in seen {
+        assert_eq!(due, u64::from(session) + 20 * u64::from(turn));
+        assert_eq!(sent, due, "session {session}, turn {turn}");
+    }
+}

@@ -1,0 +1,203 @@
+//! How requests show who sends them: the key, and the way in which it is used. Which way that is, the backend says;
+//! where the key is read and how requests are written is the session's.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What shows a server who asks. It holds the key, so it has no place in files and messages.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing: there is no key, or none is wanted.
+    #[default]
+    Open,
+    /// This key as `authorization: Bearer KEY`.
+    Bearer(String),
+    /// The key alone, in a header of its own.
+    Header {
+        /// The header's name.
+        name: String,
+        /// The key.
+        key: String,
+    },
+    /// A signature of each request, of which the server has the key as well.
+    Sigv4(Arc<Sigv4>),
+}
+
+/// What AWS Signature Version 4 needs beside the request and the time.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sigv4 {
+    /// The service that is asked, such as `bedrock`.
+    pub service: String,
+    /// The region of targets whose host does not name theirs.
+    pub region: Option<String>,
+    /// The access key's identifier.
+    pub id: String,
+    /// The access key: it signs, and is never sent.
+    pub secret: String,
+    /// What temporary keys are sent with.
+    pub session_token: Option<String>,
+}
+
+/// Why a text is no key of AWS. It does not repeat the text.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected `ID:SECRET` or `ID:SECRET:SESSION-TOKEN`, the access key's identifier, the access key, and the token of a temporary one"
+)]
+pub struct NotAwsKey;
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Access(…)")
+    }
+}
+
+impl fmt::Debug for Sigv4 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sigv4(…)")
+    }
+}
+
+impl Access {
+    /// The parts of it that must not be seen.
+    pub fn secrets(&self) -> [Option<&str>; 3] {
+        match self {
+            Access::Open => [None; 3],
+            Access::Bearer(key) | Access::Header { key, .. } => [Some(key), None, None],
+            Access::Sigv4(with) => [
+                Some(&with.id),
+                Some(&with.secret),
+                with.session_token.as_deref(),
+            ],
+        }
+    }
+}
+
+impl Sigv4 {
+    /// Reads a key of the form `ID:SECRET` or `ID:SECRET:SESSION-TOKEN`. Neither an identifier nor a secret has a colon.
+    ///
+    /// # Errors
+    /// If the text has another form, or a part that cannot be sent.
+    pub fn parse_key(key: &str) -> Result<(String, String, Option<String>), NotAwsKey> {
+        let mut parts = key.splitn(3, ':');
+        let (Some(id), Some(secret), token) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(NotAwsKey);
+        };
+        // Spaces, commas and line breaks would have a meaning in the header.
+        let is_part = |part: &str| {
+            !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic() && b != b',')
+        };
+        match is_part(id) && is_part(secret) && token.is_none_or(is_part) {
+            true => Ok((id.to_owned(), secret.to_owned(), token.map(str::to_owned))),
+            false => Err(NotAwsKey),
+        }
+    }
+}
+
+/// The region that the host of a service of AWS names: `eu-west-1` in `bedrock-runtime.eu-west-1.amazonaws.com`.
+///
+/// Absent where the host belongs to nobody's region, such as a gateway or `iam.amazonaws.com`.
+pub fn region_of(host: &str) -> Option<String> {
+    /// Below these, AWS puts the names of its regions.
+    const AWS: [&str; 4] = [
+        ".amazonaws.com",
+        ".amazonaws.com.cn",
+        ".amazonaws.eu",
+        ".api.aws",
+    ];
+    let host = host.to_ascii_lowercase();
+    let below = AWS.iter().find_map(|end| host.strip_suffix(end))?;
+    let region = below.rsplit('.').find(|label| is_region(label))?;
+    Some(region.to_owned())
+}
+
+/// Whether it looks as a name of a region does: `us-east-1`, `us-gov-west-1`, `ap-southeast-2`.
+pub fn is_region(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let [area, middle @ .., number] = &*parts else {
+        return false;
+    };
+    let letters = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase());
+    (2..=4).contains(&area.len())
+        && letters(area)
+        && !middle.is_empty()
+        && middle.iter().all(letters)
+        && (1..=2).contains(&number.len())
+        && number.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_by_the_hosts_that_name_them() {
+        for (host, region) in [
+            ("bedrock-runtime.eu-west-1.amazonaws.com", Some("eu-west-1")),
+            (
+                "bedrock-runtime-fips.us-gov-west-1.amazonaws.com",
+                Some("us-gov-west-1"),
+            ),
+            (
+                "runtime.sagemaker.cn-north-1.amazonaws.com.cn",
+                Some("cn-north-1"),
+            ),
+            (
+                "vpce-0a1b-2c.bedrock-runtime.ap-southeast-2.vpce.amazonaws.com",
+                Some("ap-southeast-2"),
+            ),
+            ("Bedrock-Runtime.US-EAST-1.API.AWS", Some("us-east-1")),
+            ("iam.amazonaws.com", None),
+            ("bedrock-runtime.eu-west-1.amazonaws.com.example", None),
+            ("eu-west-1.gateway.example", None),
+            ("127.0.0.1", None),
+        ] {
+            assert_eq!(region_of(host).as_deref(), region, "{host}");
+        }
+    }
+
+    #[test]
+    fn keys_of_aws_by_their_parts() {
+        let part = |text: &str| text.to_owned();
+        assert_eq!(
+            Sigv4::parse_key("AKID:s/e+c="),
+            Ok((part("AKID"), part("s/e+c="), None))
+        );
+        assert_eq!(
+            Sigv4::parse_key("AKID:secret:to:ken=="),
+            Ok((part("AKID"), part("secret"), Some(part("to:ken=="))))
+        );
+        for wrong in [
+            "",
+            "AKID",
+            "AKID:",
+            ":secret",
+            "AKID:secret:",
+            "A ID:secret",
+            "A:b\n",
+            "A,B:c",
+        ] {
+            assert_eq!(Sigv4::parse_key(wrong), Err(NotAwsKey), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_it_is_printed() {
+        let with = Sigv4 {
+            service: part("bedrock"),
+            region: None,
+            id: part("AKID"),
+            secret: part("s3cret"),
+            session_token: Some(part("t0ken")),
+        };
+        assert_eq!(format!("{with:?}"), "Sigv4(…)");
+        let access = Access::Sigv4(Arc::new(with));
+        assert_eq!(format!("{access:?}"), "Access(…)");
+        assert_eq!(
+            access.secrets(),
+            [Some("AKID"), Some("s3cret"), Some("t0ken")]
+        );
+        fn part(text: &str) -> String {
+            text.to_owned()
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! AWS Signature Version 4 of a request's headers, as AWS documents it ("Create a signed AWS API request", in the
+//! reference of IAM). Pure: the time is given. What is signed and where the key comes from is decided by others.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use jiff::Timestamp;
+use ring::hmac::{self, HMAC_SHA256};
+use sha2::{Digest, Sha256};
+
+use model::access::Sigv4;
+use model::clock::Date;
+use model::hex;
+
+/// When a request was signed.
+pub(super) const DATE: HeaderName = HeaderName::from_static("x-amz-date");
+/// The digest of its body.
+pub(super) const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+/// What a temporary key is sent with.
+pub(super) const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
+
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+
+/// Headers that others on the way may change, so that they are not signed; the SDKs of AWS leave out the same.
+const UNSIGNED: [&str; 4] = ["authorization", "expect", "user-agent", "x-amzn-trace-id"];
+
+/// Whether a header is signed if a request has it.
+pub(super) fn is_signed(name: &str) -> bool {
+    !UNSIGNED.contains(&name)
+}
+
+/// A request's part in its signature: the canonical request, but for the date.
+pub(super) struct Unsigned {
+    with: Arc<Sigv4>,
+    region: String,
+    /// What precedes the date.
+    before: String,
+    /// What follows it.
+    after: String,
+    /// The names of the headers that are signed, as they are listed.
+    names: String,
+}
+
+impl Unsigned {
+    /// Of a method and the path as it is sent, with its query, of headers by their names, and of the body's digest.
+    pub(super) fn new<'h>(
+        with: &Arc<Sigv4>,
+        region: String,
+        (method, target): (&str, &str),
+        headers: impl IntoIterator<Item = (&'h str, Cow<'h, str>)>,
+        digest: &str,
+    ) -> Self {
+        let mut values = BTreeMap::<String, String>::new();
+        for (name, value) in headers {
+            let value = single_spaced(&value);
+            values
+                .entry(name.to_ascii_lowercase())
+                .and_modify(|values| {
+                    values.push(',');
+                    values.push_str(&value);
+                })
+                .or_insert(value);
+        }
+        values.remove(DATE.as_str());
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut before = format!(
+            "{method}\n{}\n{}\n",
+            path_of(path, &with.service),
+            query_of(query)
+        );
+        let mut after = String::new();
+        let mut names = String::new();
+        let mut is_before = true;
+        for (name, value) in &values {
+            if is_before && name.as_str() > DATE.as_str() {
+                is_before = false;
+                names.push_str(DATE.as_str());
+                names.push(';');
+            }
+            let lines = if is_before { &mut before } else { &mut after };
+            // Writing to a text cannot fail.
+            let _ = writeln!(lines, "{name}:{value}");
+            names.push_str(name);
+            names.push(';');
+        }
+        if is_before {
+            names.push_str(DATE.as_str());
+        } else {
+            names.pop();
+        }
+        let _ = write!(after, "\n{names}\n{digest}");
+        Unsigned {
+            with: Arc::clone(with),
+            region,
+            before,
+            after,
+            names,
+        }
+    }
+
+    /// The headers that a signature of this moment adds.
+    pub(super) fn sign(&self, at: Date) -> [(HeaderName, HeaderValue); 2] {
+        // A clock beyond the years that have dates is refused by the server, in its own words.
+        let at = Timestamp::try_from(at).unwrap_or(Timestamp::UNIX_EPOCH);
+        let date = at.strftime("%Y%m%dT%H%M%SZ").to_string();
+        let day = date.split('T').next().unwrap_or_default();
+        let scope = format!("{day}/{}/{}/aws4_request", self.region, self.with.service);
+        let signed = self.string_to_sign(&date, &scope);
+        let signature = hex(&self.derived_key(day, signed.as_bytes()));
+        let authorization = format!(
+            "{ALGORITHM} Credential={}/{scope}, SignedHeaders={}, Signature={signature}",
+            self.with.id, self.names
+        );
+        // Both are visible ASCII: the parts of the key and of the scope were checked when they were read.
+        let value = |text: &str| {
+            let value = HeaderValue::try_from(text);
+            value.unwrap_or_else(|_| HeaderValue::from_static(""))
+        };
+        let mut secret = value(&authorization);
+        secret.set_sensitive(true);
+        [(DATE, value(&date)), (AUTHORIZATION, secret)]
+    }
+
+    /// What is hashed of the request.
+    fn canonical(&self, date: &str) -> String {
+        format!("{}{DATE}:{date}\n{}", self.before, self.after)
+    }
+
+    fn string_to_sign(&self, date: &str, scope: &str) -> String {
+        let digest = hex(&Sha256::digest(self.canonical(date)));
+        format!("{ALGORITHM}\n{date}\n{scope}\n{digest}")
+    }
+
+    /// The HMAC of a text by the key that is made of the secret for a day, a region and a service.
+    fn derived_key(&self, day: &str, text: &[u8]) -> Vec<u8> {
+        let first = format!("AWS4{}", self.with.secret).into_bytes();
+        let steps = [
+            day.as_bytes(),
+            self.region.as_bytes(),
+            self.with.service.as_bytes(),
+            b"aws4_request",
+            text,
+        ];
+        steps.into_iter().fold(first, |key, step| {
+            let key = hmac::Key::new(HMAC_SHA256, &key);
+            hmac::sign(&key, step).as_ref().to_vec()
+        })
+    }
+}
+
+/// A header's value without spaces around it, and with one wherever it has several.
+fn single_spaced(value: &str) -> String {
+    let words: Vec<&str> = value.split_ascii_whitespace().collect();
+    words.join(" ")
+}
+
+/// The path, without its detours and encoded once more than it is sent. S3 alone takes it as it is sent, because `//`
+/// and `..` can be parts of the names of its objects.
+fn path_of(path: &str, service: &str) -> String {
+    if service == "s3" {
+        return path.to_owned();
+    }
+    let mut segments = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            segment => segments.push(encoded(segment.as_bytes())),
+        }
+    }
+    let ends_open = path.len() > 1 && path.ends_with('/') && !segments.is_empty();
+    let end = if ends_open { "/" } else { "" };
+    format!("/{}{end}", segments.join("/"))
+}
+
+/// The query's parameters by their names and values, each encoded once.
+fn query_of(query: &str) -> String {
+    let mut parameters: Vec<(String, String)> = query
+        .split('&')
+        .filter(|parameter| !parameter.is_empty())
+        .map(|parameter| {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            (encoded(&decoded(name)), encoded(&decoded(value)))
+        })
+        .collect();
+    parameters.sort_unstable();
+    let parameters: Vec<String> = parameters
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    parameters.join("&")
+}
+
+/// With `%XX` for every byte that is neither a letter, a digit, nor one of `-._~`.
+fn encoded(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// The bytes that `%XX` and `+` stand for in a query; a `%` that begins no byte is itself.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        bytes.push(match (byte, tail) {
+            (b'+', _) => b' ',
+            (b'%', [high, low, after @ ..]) => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => {
+                    rest = after;
+                    high << 4 | low
+                }
+                _ => b'%',
+            },
+            _ => *byte,
+        });
+    }
+    bytes
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests;

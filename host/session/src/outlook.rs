@@ -1,0 +1,388 @@
+//! What a run would send: draws the samples of a plan with the same calls as a run, writes their requests, and sends
+//! nothing. Of everything that is drawn only figures are kept, so memory does not grow with the plan.
+//!
+//! Answers that only a run gives are replaced: by the one on record, else by a text of about the requested length. The
+//! figures and their forms are `report::outlook`'s.
+
+pub mod export;
+mod made_up;
+mod shown;
+mod tally;
+
+use std::num::NonZeroU32;
+
+use load::pace::Signal;
+use model::arrival::Due;
+use model::exchange::{Outcome, Phase};
+use model::session::History;
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::{Part, Prompt, Sample};
+use report::outlook::{End, Outlook};
+use scenario::plan::{Amount, Plan};
+use tokenizer::Tokenizer;
+
+use crate::check::Checked;
+use crate::decode::FailureLimit;
+use crate::prepare::draw::{Drawing, spares};
+use crate::prepare::gather::{Gathering, Whole};
+use crate::prepare::{Asked, Item, Writer, amount, plan_broken, salt};
+use crate::prompts::{self, Tokenized};
+use crate::resolve::Resolved;
+use crate::run::{Parts, RunError};
+use crate::sessions::graph::{Graph, Policy};
+use crate::sessions::history::{Composed, Given};
+use made_up::MadeUp;
+use tally::Tally;
+
+/// The model's name in requests where the scenario names none.
+pub const PLACEHOLDER: &str = "MODEL";
+/// Requests that are drawn at most where the plan does not say how many there are.
+pub const ENDLESS: u64 = 10_000;
+
+/// What is looked at, and how far.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Tokens per page of the prefix cache.
+    pub page: NonZeroU32,
+    /// Draw no further session after so many requests.
+    pub at_most: Option<u64>,
+    /// How many prompts to show.
+    pub show: u64,
+    /// The most characters to show of a message; absent for all.
+    pub cut: Option<usize>,
+}
+
+/// A session that was drawn.
+pub struct Drawn {
+    /// When its root is due, if that is known.
+    pub due: Option<Nanos>,
+    /// Its requests, the root first, in the dataset's order.
+    pub requests: Vec<Request>,
+}
+
+/// A request of it.
+pub struct Request {
+    /// Its number.
+    pub index: u64,
+    /// The sample as the dataset gave it.
+    pub given: Sample,
+    /// The sample as the backend got it: with its history, and what the plan puts before it.
+    pub sent: Sample,
+    /// Whether answers stand in its history that a run would replace.
+    pub is_estimate: bool,
+    /// Tokens of its prompt, if they are known.
+    pub input_tokens: Option<u64>,
+    /// Tokens that it asks for, if it asks for any number.
+    pub output_tokens: Option<u32>,
+    /// Its digest, as a record has it.
+    digest: String,
+    bytes: u64,
+    fault: Option<String>,
+    tokens: Option<Tokenized>,
+}
+
+/// Why there is no outlook.
+#[derive(Debug, thiserror::Error)]
+pub enum OutlookError {
+    /// A plugin failed.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// A plugin failed again and again.
+    #[error(transparent)]
+    Ended(#[from] RunError),
+}
+
+impl Resolved {
+    /// Takes the targets as they are, without a question. Says whether the model's name is a placeholder.
+    pub fn unasked(mut self) -> (Checked, bool) {
+        let is_placeholder = self.draft.target.model.is_none();
+        let model = self.draft.target.model.take();
+        let checked = self.with_model(model.unwrap_or_else(|| PLACEHOLDER.to_owned()));
+        (checked, is_placeholder)
+    }
+}
+
+impl Checked {
+    /// What the run would send. `each` gets every session in order, and says whether to go on. Where `signal` stops, so
+    /// does this, with what was drawn until then.
+    ///
+    /// # Errors
+    /// If a plugin fails.
+    pub fn outlook<E: From<OutlookError>>(
+        &self,
+        question: &Question,
+        signal: &Signal,
+        mut each: impl FnMut(&Drawn) -> Result<(), E>,
+    ) -> Result<Outlook, E> {
+        let failures = FailureLimit::new(signal.clone());
+        let mut looking = Looking::open(self, question, &failures).map_err(E::from)?;
+        let end = looking.run(signal, &mut each)?;
+        match failures.abort_reason() {
+            Some(why) => Err(OutlookError::Ended(why).into()),
+            None => Ok(looking.finish(end).map_err(E::from)?),
+        }
+    }
+}
+
+/// An outlook under way.
+struct Looking<'r> {
+    plan: Plan,
+    parts: &'r Parts,
+    tokenizer: &'r Tokenizer,
+    question: &'r Question,
+    writer: Writer,
+    drawing: Drawing,
+    made_up: MadeUp,
+    tally: Tally,
+    /// How many sessions are due, where that is known.
+    sessions: Option<u64>,
+}
+
+impl<'r> Looking<'r> {
+    fn open(
+        run: &'r Checked,
+        question: &'r Question,
+        failures: &FailureLimit,
+    ) -> Result<Self, OutlookError> {
+        let mut plan = run.plan.clone();
+        if plan.load.salted {
+            // That of a run follows from when it begins; this one is the same on every machine.
+            plan.load.salt = Some(salt(plan.load.seed, "", &run.tokenizer));
+        }
+        let writer = Writer::open(&plan, &run.parts, failures)?;
+        let samples = run.parts.dataset.open(plan.load.seed, amount(&plan.load))?;
+        let planned = plan.requests().unwrap_or(u64::MAX);
+        let mut looking = Looking {
+            sessions: sessions(&plan, &run.parts),
+            tally: Tally::new(question, plan.control.flush_cache),
+            made_up: MadeUp::new(&run.tokenizer),
+            drawing: Drawing::new(samples, planned),
+            parts: &run.parts,
+            tokenizer: &run.tokenizer,
+            plan,
+            question,
+            writer,
+        };
+        looking.warm_up()?;
+        Ok(looking)
+    }
+
+    fn warm_up(&mut self) -> Result<(), OutlookError> {
+        let wanted = self.plan.load.warmup;
+        for (index, sample) in (0..).zip(spares(self.drawing.samples(), wanted, || false)?) {
+            let asked = Asked::alone(index, Phase::Warmup, sample);
+            let request = self.write(asked, None);
+            self.tally.warm_up(&request);
+        }
+        Ok(())
+    }
+
+    /// Draws until the end of what there is, and says which end that is.
+    fn run<E: From<OutlookError>>(
+        &mut self,
+        signal: &Signal,
+        each: &mut impl FnMut(&Drawn) -> Result<(), E>,
+    ) -> Result<End, E> {
+        let failed = |error: PluginError| E::from(OutlookError::from(error));
+        let limit = match (self.question.at_most, self.plan.load.amount) {
+            (Some(most), _) => most,
+            (None, Amount::Duration(_)) if self.sessions.is_none() => ENDLESS,
+            (None, _) => u64::MAX,
+        };
+        let mut due_times = self.plan.due_times(&self.parts.trace);
+        let mut gathering = Gathering::new(&self.plan);
+        let mut ended = false;
+        while !ended {
+            let batch = match self.drawing.next() {
+                Some(batch) => batch.map_err(failed)?.into_iter().map(Some).collect(),
+                None => {
+                    ended = true;
+                    vec![None]
+                }
+            };
+            for sample in batch {
+                if signal.is_stopped() {
+                    return Ok(End::Interrupted);
+                }
+                let broken = |what: String| failed(plan_broken(&self.plan, &what));
+                let whole = match sample {
+                    Some(sample) => gathering.add(sample).map_err(broken)?,
+                    None => gathering.finish(),
+                };
+                if let Some(whole) = whole {
+                    if self
+                        .sessions
+                        .is_some_and(|most| self.tally.sessions() >= most)
+                    {
+                        return Ok(End::Whole);
+                    }
+                    if self.tally.requests() >= limit {
+                        return Ok(End::Limit);
+                    }
+                    let due = match due_times.next() {
+                        Some(Due::At(due)) => Some(due),
+                        Some(Due::WhenFree) | None => None,
+                    };
+                    let drawn = self.session(whole, due).map_err(E::from)?;
+                    self.tally.add(&drawn);
+                    each(&drawn)?;
+                }
+                if gathering.is_over() {
+                    return Ok(End::Whole);
+                }
+            }
+        }
+        let is_short = match self.plan.load.amount {
+            Amount::Requests(_) => {
+                let planned = self.plan.requests();
+                planned.is_some_and(|planned| self.tally.requests() < planned)
+            }
+            Amount::Sessions(_) => {
+                let planned = self.plan.load.roots();
+                planned.is_some_and(|planned| self.tally.sessions() < planned)
+            }
+            Amount::Duration(_) => (self.sessions).is_none_or(|due| self.tally.sessions() < due),
+        };
+        Ok(match is_short {
+            true => End::Dataset,
+            false => End::Whole,
+        })
+    }
+
+    /// A session, written.
+    fn session(&mut self, whole: Whole, due: Option<Nanos>) -> Result<Drawn, OutlookError> {
+        let (_, samples) = whole.into_parts();
+        let mut requests = Vec::with_capacity(samples.len());
+        if let [(index, sample)] = samples.as_slice() {
+            let asked = Asked::alone(*index, Phase::Measure, sample.clone());
+            requests.push(self.write(asked, None));
+            return Ok(Drawn { due, requests });
+        }
+        let policy = Policy {
+            history: self.plan.request.history,
+            after_failure: self.plan.request.after_failure,
+        };
+        let broken = |plan: &Plan, what: String| plan_broken(plan, &what);
+        let given: Vec<Sample> = samples.iter().map(|(_, sample)| sample.clone()).collect();
+        let mut graph = Graph::new(samples, policy).map_err(|what| broken(&self.plan, what))?;
+        let mut ready = vec![0];
+        while let Some(node) = ready.pop() {
+            let composed = graph
+                .compose(node)
+                .map_err(|what| broken(&self.plan, what))?;
+            let request = self.request(graph.index(node), composed, &given[node]);
+            requests.push(request);
+            let answer = self.answer(&given[node]);
+            // When it ends is not known, and makes no difference to what is sent.
+            let steps = graph.over(node, Nanos::ZERO, Some(answer));
+            ready.extend(steps.ready);
+        }
+        requests.sort_by_key(|request| request.index);
+        Ok(Drawn { due, requests })
+    }
+
+    fn request(&mut self, index: u64, composed: Composed, given: &Sample) -> Request {
+        let history = composed.history;
+        let is_known = self.plan.request.history == History::Recorded
+            && history.is_none_or(|history| history.recorded == history.answers);
+        let asked = Asked {
+            index,
+            phase: Phase::Measure,
+            sample: composed.sample,
+            earlier: composed.earlier,
+            parents: composed.parents,
+            history,
+            descendants: 0,
+            released: None,
+        };
+        let mut request = self.write(asked, Some(given));
+        let needs_answers = history.is_some() || !quotes(given).is_empty();
+        request.is_estimate = needs_answers && !is_known;
+        request
+    }
+
+    /// What stands in for the answer to a sample.
+    fn answer(&mut self, sample: &Sample) -> Given {
+        let tokens = sample.output_tokens.or(self.plan.request.output_tokens);
+        let answer = match &sample.recorded_answer {
+            Some(recorded) => recorded.clone(),
+            None => self.made_up.answer(self.tokenizer, tokens),
+        };
+        Given {
+            answer,
+            carry: None,
+        }
+    }
+
+    fn write(&mut self, mut asked: Asked, given: Option<&Sample>) -> Request {
+        let given = given.cloned().unwrap_or_else(|| asked.sample.clone());
+        self.writer.complete(&mut asked);
+        let item = self.writer.write_complete(&asked);
+        let (path, fault) = match &item {
+            Item::Ready { request, .. } => (prompts::path(request.request()).to_owned(), None),
+            Item::Faulty { outcome, .. } => (String::new(), Some(words(outcome))),
+        };
+        let facts = &item.prepared().sample;
+        let tokenized = prompts::tokenize(self.tokenizer, &asked.sample, &path);
+        let ours = tokenized.as_ref().map(|made| made.tokens.len() as u64);
+        // A dataset counts what it makes itself, and not what stands before it in the end.
+        let by_dataset = asked.sample.input_tokens.map(u64::from);
+        Request {
+            index: asked.index,
+            is_estimate: false,
+            input_tokens: by_dataset.or(ours),
+            output_tokens: facts.output_tokens,
+            digest: facts.request_digest.clone(),
+            bytes: facts.request_bytes,
+            fault,
+            tokens: tokenized,
+            given,
+            sent: asked.sample,
+        }
+    }
+
+    fn finish(mut self, end: End) -> Result<Outlook, OutlookError> {
+        let remarks = self.drawing.remarks()?;
+        Ok(self.tally.finish(&self.plan, end, remarks))
+    }
+}
+
+/// Why a request cannot be written.
+fn words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed { message, .. } => message.clone(),
+        _ => String::new(),
+    }
+}
+
+/// How many sessions are due, where the plan says.
+fn sessions(plan: &Plan, parts: &Parts) -> Option<u64> {
+    let Amount::Duration(duration) = plan.load.amount else {
+        return None;
+    };
+    let mut due = 0;
+    for next in plan.due_times(&parts.trace) {
+        match next {
+            Due::WhenFree => return None,
+            Due::At(at) if at >= duration => break,
+            Due::At(_) => due += 1,
+        }
+    }
+    Some(due)
+}
+
+/// The samples whose answers stand in a sample's own messages.
+fn quotes(sample: &Sample) -> Vec<&str> {
+    let messages = match &sample.prompt {
+        Prompt::Messages(messages) => messages,
+        Prompt::Continuation(next) => &next.messages,
+        _ => return Vec::new(),
+    };
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let quoted = parts.filter_map(|part| match part {
+        Part::Answer(of) => Some(of.as_str()),
+        _ => None,
+    });
+    quoted.collect()
+}

@@ -1,0 +1,307 @@
+//! Counting what was drawn.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use super::shown::shown;
+use super::{Drawn, PLACEHOLDER, Question, Request, quotes};
+use model::arrival::{Arrival, Think};
+use model::hex;
+use plugins::backend::{Prompt, Sample};
+use plugins::dataset::{self, Treatment};
+use report::outlook::{
+    Cache, Due, End, Faulty, Input, Lengths, Outlook, Output, Remark, Sessions, Shown, StandIns,
+    Users,
+};
+use result::prefix::{Pages, Reuse};
+use result::stats::Spread;
+use scenario::plan::Plan;
+
+/// The most classes that are counted on their own.
+const CLASSES: usize = 1000;
+/// What the others are counted under.
+const OTHERS: &str = "(others)";
+
+/// Figures of what was drawn so far.
+pub(super) struct Tally {
+    show: u64,
+    cut: Option<usize>,
+    requests: u64,
+    sessions: u64,
+    warmup: u64,
+    bytes: u64,
+    faulty: Option<Faulty>,
+    session_requests: Spread,
+    is_grouped: bool,
+    forks: u64,
+    widest: u64,
+    joins: u64,
+    delays: Spread,
+    stand_ins: StandIns,
+    input: Spread,
+    counted: Input,
+    output: Spread,
+    unlimited: u64,
+    due: Spread,
+    classes: BTreeMap<String, u64>,
+    page: u32,
+    pages: Pages,
+    is_flushed: bool,
+    found: Found,
+    digest: Sha256,
+    shown: Vec<Shown>,
+}
+
+/// What a cache would have found.
+#[derive(Default)]
+struct Found {
+    requests: u64,
+    tokens: u64,
+    cached: u64,
+}
+
+impl Tally {
+    /// Nothing yet. `is_flushed` says that the server forgets the warm-up.
+    pub(super) fn new(question: &Question, is_flushed: bool) -> Self {
+        Tally {
+            show: question.show,
+            cut: question.cut,
+            requests: 0,
+            sessions: 0,
+            warmup: 0,
+            bytes: 0,
+            faulty: None,
+            session_requests: Spread::new(1.0),
+            is_grouped: false,
+            forks: 0,
+            widest: 0,
+            joins: 0,
+            delays: Spread::new(1e6),
+            stand_ins: StandIns::default(),
+            input: Spread::new(1.0),
+            counted: Input::default(),
+            output: Spread::new(1.0),
+            unlimited: 0,
+            due: Spread::new(1e6),
+            classes: BTreeMap::new(),
+            page: question.page.get(),
+            pages: Pages::new(question.page),
+            is_flushed,
+            found: Found::default(),
+            digest: Sha256::new(),
+            shown: Vec::new(),
+        }
+    }
+
+    /// How many requests there are.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// How many sessions.
+    pub(super) fn sessions(&self) -> u64 {
+        self.sessions
+    }
+
+    /// A request before the measurement.
+    pub(super) fn warm_up(&mut self, request: &Request) {
+        self.warmup += 1;
+        if !self.is_flushed {
+            self.reuse(request);
+        }
+    }
+
+    /// A session.
+    pub(super) fn add(&mut self, drawn: &Drawn) {
+        self.sessions += 1;
+        self.session_requests.add(drawn.requests.len() as f64);
+        self.is_grouped |= drawn.requests.len() > 1;
+        if let Some(due) = drawn.due {
+            self.due.add(due.as_secs_f64());
+        }
+        self.edges(drawn);
+        for request in &drawn.requests {
+            self.request(request);
+        }
+    }
+
+    fn edges(&mut self, drawn: &Drawn) {
+        let mut followers: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut needed = Vec::new();
+        for request in &drawn.requests {
+            let sample = &request.given;
+            self.joins += u64::from(sample.after.len() > 1);
+            for dependency in &sample.after {
+                self.delays.add(dependency.delay as f64 / 1e9);
+                *followers.entry(&dependency.sample).or_default() += 1;
+            }
+            if request.is_estimate {
+                self.stand_ins.requests += 1;
+                needed.extend(answers(sample));
+            }
+        }
+        for number in followers.into_values() {
+            self.forks += u64::from(number > 1);
+            self.widest = self.widest.max(number);
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        for request in &drawn.requests {
+            if needed.binary_search(&&*request.given.id).is_err() {
+                continue;
+            }
+            let kind = match (&request.given.recorded_answer, request.output_tokens) {
+                (Some(_), _) => &mut self.stand_ins.recorded,
+                (None, Some(_)) => &mut self.stand_ins.made_up,
+                (None, None) => &mut self.stand_ins.empty,
+            };
+            *kind += 1;
+        }
+    }
+
+    fn request(&mut self, request: &Request) {
+        self.requests += 1;
+        self.bytes += request.bytes;
+        self.digest.update(&request.digest);
+        self.digest.update("\n");
+        if let Some(fault) = &request.fault {
+            let first = || Faulty {
+                count: 0,
+                first: fault.clone(),
+            };
+            self.faulty.get_or_insert_with(first).count += 1;
+        }
+        match (request.input_tokens, request.sent.input_tokens) {
+            (None, _) => self.counted.unknown += 1,
+            (Some(_), Some(_)) => self.counted.by_dataset += 1,
+            (Some(_), None) => {
+                self.counted.by_tokenizer += 1;
+                let is_bare = request.tokens.as_ref().is_some_and(|made| made.is_bare);
+                self.counted.without_template += u64::from(is_bare);
+            }
+        }
+        if let Some(tokens) = request.input_tokens {
+            self.input.add(tokens as f64);
+        }
+        match request.output_tokens {
+            Some(tokens) => self.output.add(f64::from(tokens)),
+            None => self.unlimited += 1,
+        }
+        if let Some(class) = &request.given.class {
+            let known = self.classes.contains_key(class) || self.classes.len() < CLASSES;
+            let class = if known { class } else { OTHERS };
+            *self.classes.entry(class.to_owned()).or_default() += 1;
+        }
+        if let Some(reuse) = self.reuse(request) {
+            self.found.requests += 1;
+            self.found.tokens += u64::from(reuse.tokens);
+            self.found.cached += u64::from(reuse.cached);
+        }
+        if (self.shown.len() as u64) < self.show {
+            self.shown.push(shown(request, self.cut));
+        }
+    }
+
+    fn reuse(&mut self, request: &Request) -> Option<Reuse> {
+        let made = request.tokens.as_ref()?;
+        let adapter = request.sent.adapter.as_deref();
+        Some(self.pages.take(adapter, &made.tokens))
+    }
+
+    /// All of it.
+    pub(super) fn finish(self, plan: &Plan, end: End, remarks: Vec<dataset::Remark>) -> Outlook {
+        let whole = |spread: Spread| Some(Lengths::of(&spread.figures()?, true));
+        let seconds = |spread: Spread| Some(Lengths::of(&spread.figures()?, false));
+        let plugin = |name: &str, version: &str| format!("{name} {version}");
+        let (backend, dataset) = (&plan.backend, &plan.dataset.plugin);
+        let users = match &plan.load.arrival {
+            Arrival::Closed { concurrency, think } => Some(Users {
+                count: *concurrency,
+                think: think.as_ref().map(thinking),
+            }),
+            _ => None,
+        };
+        Outlook {
+            name: plan.name.clone(),
+            model: plan.target.model.clone(),
+            model_is_placeholder: plan.target.model == PLACEHOLDER,
+            backend: plugin(&backend.name, &backend.version),
+            dataset: plugin(&dataset.name, &dataset.version),
+            tokenizer: plan.tokenizer.summary(),
+            arrival: plan.load.arrival.to_string(),
+            end,
+            requests: self.requests,
+            warmup: self.warmup,
+            faulty: self.faulty,
+            request_bytes: self.bytes,
+            sessions: Sessions {
+                count: self.sessions,
+                requests: match self.is_grouped {
+                    true => whole(self.session_requests),
+                    false => None,
+                },
+                forks: self.forks,
+                widest: self.widest,
+                joins: self.joins,
+                delays: seconds(self.delays),
+                stand_ins: (self.stand_ins.requests > 0).then_some(self.stand_ins),
+            },
+            input: Input {
+                tokens: whole(self.input),
+                ..self.counted
+            },
+            output: Output {
+                tokens: whole(self.output),
+                unlimited: self.unlimited,
+            },
+            due: seconds(self.due).map(|seconds| Due {
+                per_second: (seconds.max > seconds.min)
+                    .then(|| (seconds.count - 1) as f64 / (seconds.max - seconds.min)),
+                seconds,
+            }),
+            users,
+            classes: self.classes,
+            cache: (self.found.tokens > 0).then(|| Cache {
+                page: self.page,
+                requests: self.found.requests,
+                tokens: self.found.tokens,
+                cached: self.found.cached,
+                share: self.found.cached as f64 / self.found.tokens as f64,
+                is_bounded: self.pages.is_full(),
+            }),
+            remarks: remarks.into_iter().map(remark).collect(),
+            digest: hex(&self.digest.finalize()),
+            shown: self.shown,
+        }
+    }
+}
+
+/// The samples whose answers a sample's prompt needs.
+fn answers(sample: &Sample) -> Vec<&str> {
+    let mut needed = quotes(sample);
+    if let Prompt::Continuation(next) = &sample.prompt {
+        needed.push(&next.parent);
+    }
+    needed
+}
+
+fn thinking(think: &Think) -> String {
+    let time = model::duration::format(std::time::Duration::from_nanos(think.time.0));
+    format!("{time} ({})", think.spread)
+}
+
+fn remark(remark: dataset::Remark) -> Remark {
+    let what = match remark.what {
+        Treatment::Dropped => "dropped",
+        Treatment::Truncated => "truncated",
+        Treatment::Repaired => "repaired",
+        Treatment::Repeated => "repeated",
+    };
+    Remark {
+        what: what.to_owned(),
+        reason: remark.reason,
+        count: remark.count,
+        first: remark.first,
+    }
+}

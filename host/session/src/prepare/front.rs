@@ -1,0 +1,169 @@
+//! What the host puts in front of prompts: the run's instructions, and before everything its salt.
+
+use plugins::backend::{Message, Part, Prompt, Role};
+use scenario::plan::Salt;
+use sha2::{Digest, Sha256};
+use tokenizer::Tokenizer;
+
+/// Digits of a salt: the same number for every run, because many tokenizers make a token of one or three of them.
+const DIGITS: u64 = 1_000_000_000_000_000_000;
+
+/// The salt of a run with this seed that began at this instant. Two runs have the same one with a probability of 10^-18.
+pub fn salt(seed: u64, started: &str, tokenizer: &Tokenizer) -> Salt {
+    let digest = Sha256::digest(format!("{seed} {started}"));
+    let number = digest
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let text = format!("Run {:018}.\n\n", number % DIGITS);
+    let encoded = tokenizer.encode(std::slice::from_ref(&text), false);
+    Salt {
+        // A text of digits is one that every tokenizer takes.
+        tokens: encoded.unwrap_or_default().pop().unwrap_or_default(),
+        text,
+    }
+}
+
+/// Puts the run's instructions and its salt in front of a prompt.
+pub(super) fn put(prompt: &mut Prompt, system: Option<&str>, salt: Option<&Salt>) {
+    if let Some(system) = system {
+        instruct(prompt, system);
+    }
+    if let Some(salt) = salt {
+        salted(prompt, salt);
+    }
+}
+
+/// Puts the run's instructions in front of a conversation. Its own instructions follow in the same message, because
+/// many chat templates refuse a second one.
+fn instruct(prompt: &mut Prompt, system: &str) {
+    let message = |role, text: String| Message {
+        role,
+        parts: vec![Part::Text(text)],
+        extra: None,
+    };
+    match prompt {
+        Prompt::Text(text) => {
+            let text = std::mem::take(text);
+            *prompt = Prompt::Messages(vec![
+                message(Role::System, system.to_owned()),
+                message(Role::User, text),
+            ]);
+        }
+        Prompt::Messages(messages) => match messages.first_mut() {
+            Some(first) if first.role == Role::System => {
+                first.parts.insert(0, Part::Text(format!("{system}\n\n")));
+                if let [Part::Text(run), Part::Text(own)] = first.parts.as_mut_slice() {
+                    run.push_str(own);
+                    first.parts.truncate(1);
+                }
+            }
+            _ => messages.insert(0, message(Role::System, system.to_owned())),
+        },
+        // Those that have no place for instructions are sent as they are.
+        Prompt::Tokens(_) | Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {
+        }
+    }
+}
+
+/// Puts the salt before everything else, so that no page of a prefix cache is that of another run. All prompts of the
+/// run have the same one, and share what they share without it.
+fn salted(prompt: &mut Prompt, salt: &Salt) {
+    match prompt {
+        Prompt::Text(text) => text.insert_str(0, &salt.text),
+        Prompt::Tokens(tokens) => {
+            tokens.splice(0..0, salt.tokens.iter().copied());
+        }
+        Prompt::Messages(messages) => {
+            if let Some(first) = messages.first_mut() {
+                match first.parts.first_mut() {
+                    Some(Part::Text(text)) => text.insert_str(0, &salt.text),
+                    _ => first.parts.insert(0, Part::Text(salt.text.clone())),
+                }
+            }
+        }
+        // What is embedded or ranked is the text itself: another one would have another result.
+        Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, text: &str) -> Message {
+        Message {
+            role,
+            parts: vec![Part::Text(text.to_owned())],
+            extra: None,
+        }
+    }
+
+    fn texts(prompt: &Prompt) -> Vec<String> {
+        let Prompt::Messages(messages) = prompt else {
+            panic!("no conversation")
+        };
+        let parts = messages.iter().flat_map(|message| &message.parts);
+        parts
+            .map(|part| match part {
+                Part::Text(text) => text.clone(),
+                _ => "?".to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_salt_is_that_of_the_seed_and_the_instant() {
+        let of = |seed, started| salt(seed, started, &Tokenizer::bytes());
+        let one = of(1, "2026-03-01T12:00:00Z");
+        assert_eq!(one, of(1, "2026-03-01T12:00:00Z"));
+        assert_ne!(one, of(2, "2026-03-01T12:00:00Z"));
+        let other = of(1, "2026-03-01T12:00:00.000000001Z");
+        assert_ne!(one, other);
+        assert_eq!(one.text.len(), other.text.len());
+        assert_eq!(one.tokens.len(), one.text.len());
+    }
+
+    #[test]
+    fn the_salt_comes_first_of_all() {
+        let salt = Salt {
+            text: "77 ".into(),
+            tokens: vec![7, 7],
+        };
+        let put = |mut prompt: Prompt, system: Option<&str>| {
+            put(&mut prompt, system, Some(&salt));
+            prompt
+        };
+        let Prompt::Text(text) = put(Prompt::Text("a".into()), None) else {
+            panic!("a text")
+        };
+        assert_eq!(text, "77 a");
+        let Prompt::Tokens(tokens) = put(Prompt::Tokens(vec![1]), None) else {
+            panic!("tokens")
+        };
+        assert_eq!(tokens, [7, 7, 1]);
+        let chat = || Prompt::Messages(vec![message(Role::User, "a")]);
+        assert_eq!(texts(&put(chat(), None)), ["77 a"]);
+        assert_eq!(
+            texts(&put(chat(), Some("Be brief."))),
+            ["77 Be brief.", "a"]
+        );
+        assert_eq!(
+            texts(&put(Prompt::Text("a".into()), Some("Be brief."))),
+            ["77 Be brief.", "a"]
+        );
+        let Prompt::Embedding(texts) = put(Prompt::Embedding(vec!["a".into()]), Some("x")) else {
+            panic!("texts")
+        };
+        assert_eq!(texts, ["a"]);
+    }
+
+    #[test]
+    fn a_conversations_own_instructions_follow_the_runs_in_one_message() {
+        let mut prompt = Prompt::Messages(vec![
+            message(Role::System, "Own."),
+            message(Role::User, "a"),
+        ]);
+        put(&mut prompt, Some("Run."), None);
+        assert_eq!(texts(&prompt), ["Run.\n\nOwn.", "a"]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Samples in their order, as sessions: a request that depends on no other, and all that depend on it.
+
+use super::{Asked, Item, Writer};
+use crate::sessions::Entry;
+use crate::sessions::graph::{Graph, Policy};
+use model::exchange::Phase;
+use plugins::backend::Sample;
+use scenario::plan::{Amount, Plan};
+
+/// Puts samples together.
+pub(crate) struct Gathering {
+    /// How many sessions there are to be.
+    sessions: u64,
+    /// The number of the next sample.
+    index: u64,
+    /// How many roots came.
+    roots: u64,
+    session: Vec<(u64, Sample)>,
+}
+
+/// A session with all its samples.
+pub(crate) struct Whole {
+    number: u64,
+    samples: Vec<(u64, Sample)>,
+}
+
+impl Gathering {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Gathering {
+            sessions: match plan.load.amount {
+                Amount::Sessions(_) => plan.load.roots().unwrap_or(u64::MAX),
+                Amount::Requests(_) | Amount::Duration(_) => u64::MAX,
+            },
+            index: 0,
+            roots: 0,
+            session: Vec::new(),
+        }
+    }
+
+    /// Takes the next sample; gives the session before it, if this one begins another.
+    ///
+    /// # Errors
+    /// If it depends on others, and there is no root before it.
+    pub(crate) fn add(&mut self, sample: Sample) -> Result<Option<Whole>, String> {
+        let is_root = sample.after.is_empty();
+        if !is_root && self.session.is_empty() {
+            return Err(format!(
+                "sample `{}` depends on others, but no sample that depends on none came before it",
+                sample.id
+            ));
+        }
+        let before = if is_root { self.finish() } else { None };
+        self.session.push((self.index, sample));
+        self.index += 1;
+        self.roots += u64::from(is_root);
+        Ok(before)
+    }
+
+    /// Whether all that are to be are whole, so that the next one is of no use.
+    pub(crate) fn is_over(&self) -> bool {
+        self.roots > self.sessions
+    }
+
+    /// The last session.
+    pub(crate) fn finish(&mut self) -> Option<Whole> {
+        let samples = std::mem::take(&mut self.session);
+        let number = self.roots.checked_sub(1)?;
+        (!samples.is_empty() && number < self.sessions).then_some(Whole { number, samples })
+    }
+}
+
+impl Whole {
+    /// The number of the session, and its samples, each with its request's number.
+    pub(crate) fn into_parts(self) -> (u64, Vec<(u64, Sample)>) {
+        (self.number, self.samples)
+    }
+
+    /// Its first request, written, with the rest; nothing if this slice of the plan does not hold it.
+    ///
+    /// # Errors
+    /// What in it breaks the contract.
+    pub(crate) fn item(mut self, plan: &Plan, writer: &mut Writer) -> Result<Option<Item>, String> {
+        if !plan.holds(self.number) {
+            return Ok(None);
+        }
+        if self.samples.len() == 1
+            && let Some((index, sample)) = self.samples.pop()
+        {
+            return Ok(Some(writer.write(Asked::alone(
+                index,
+                Phase::Measure,
+                sample,
+            ))));
+        }
+        let policy = Policy {
+            history: plan.request.history,
+            after_failure: plan.request.after_failure,
+        };
+        let descendants = u32::try_from(self.samples.len() - 1).unwrap_or(u32::MAX);
+        let mut graph = Graph::new(self.samples, policy)?;
+        let root = graph.compose(0)?;
+        let item = writer.write(Asked {
+            descendants,
+            ..Asked::alone(graph.index(0), Phase::Measure, root.sample)
+        });
+        Ok(Some(item.within(Entry::Root(Box::new(graph)))))
+    }
+}

@@ -1,0 +1,258 @@
+//! From a sample to a request: what the plan adds to the sample, what is recorded of it, and the backend's call.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::veil::Veil;
+use super::{Item, front};
+use crate::authenticate::{Outgoing, http_request};
+use crate::decode::{FailureLimit, failed};
+use crate::prompts;
+use crate::reuse::SentPrompts;
+use crate::run::Parts;
+use model::connection::Version;
+use model::exchange::{FailureClass, History, Outcome, Phase, Prepared, SampleFacts, Turn};
+use model::frame::Framing;
+use model::hex;
+use model::target::{Secrets, Target};
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::{Dialect, Earlier, Sample, Sampling, Settings};
+use scenario::plan::Plan;
+
+/// A sample to write a request for, with what is recorded beside it.
+pub struct Asked {
+    /// The request's number.
+    pub index: u64,
+    /// Which part of the run it belongs to.
+    pub phase: Phase,
+    /// The sample, with its history.
+    pub sample: Sample,
+    /// What the last reply of its conversation left for it.
+    pub earlier: Option<Earlier>,
+    /// The requests that it depends on, by their number.
+    pub parents: Vec<u64>,
+    /// How many requests depend on it, if it depends on none.
+    pub descendants: u32,
+    /// The history in front of it.
+    pub history: Option<History>,
+    /// When the first of its dependencies had let it go.
+    pub released: Option<Nanos>,
+}
+
+impl Asked {
+    /// A sample that depends on nothing.
+    pub(crate) fn alone(index: u64, phase: Phase, sample: Sample) -> Self {
+        Asked {
+            index,
+            phase,
+            sample,
+            earlier: None,
+            parents: Vec::new(),
+            descendants: 0,
+            history: None,
+            released: None,
+        }
+    }
+}
+
+/// Writes requests.
+pub struct Writer {
+    plan: Plan,
+    dialect: Dialect,
+    settings: Settings,
+    veil: Veil,
+    targets: Vec<Target>,
+    version: Version,
+    secrets: Secrets,
+    failures: FailureLimit,
+    prompts: Option<Arc<SentPrompts>>,
+}
+
+impl Writer {
+    /// A writer for a run, with an instance of the backend of its own.
+    ///
+    /// # Errors
+    /// If the backend refuses its configuration, or traps.
+    pub fn open(plan: &Plan, parts: &Parts, failures: &FailureLimit) -> Result<Self, PluginError> {
+        let mut settings = settings(plan);
+        let veil = Veil::over(&mut settings.extra_body);
+        Ok(Writer {
+            plan: plan.clone(),
+            dialect: parts.backend.open()?,
+            settings,
+            veil,
+            targets: parts.targets.clone(),
+            version: plan.connection.http,
+            secrets: parts.secrets.clone(),
+            // Requests that can be written say nothing about replies that cannot be read.
+            failures: failures.with_own_count(),
+            prompts: parts.prompts.clone(),
+        })
+    }
+
+    /// How replies are cut.
+    ///
+    /// # Errors
+    /// If the backend traps, or gives a framing that cannot be.
+    pub(super) fn framing(&mut self) -> Result<Framing, PluginError> {
+        Ok(self.dialect.framing(self.plan.request.stream)?.into())
+    }
+
+    /// What is recorded of a sample, before its request is written.
+    fn prepared(&self, asked: &Asked) -> Box<Prepared> {
+        let sample = &asked.sample;
+        let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
+        Box::new(Prepared {
+            index: asked.index,
+            phase: asked.phase,
+            released: asked.released,
+            sample: SampleFacts {
+                id: sample.id.clone(),
+                input_tokens: sample.input_tokens,
+                output_tokens: sample.output_tokens.or(self.settings.output_tokens),
+                reference: sample
+                    .reference
+                    .as_ref()
+                    .and_then(|reference| serde_json::from_str(reference).ok()),
+                turn: sample.turn.as_ref().map(|turn| Turn {
+                    session: turn.session.clone(),
+                    index: turn.index,
+                }),
+                class: sample.class.clone(),
+                parents: asked.parents.clone(),
+                descendants: asked.descendants,
+                history: asked.history,
+                adapter: sample.adapter.clone(),
+                request_bytes: 0,
+                request_digest: String::new(),
+            },
+            target: self.target_of(asked.index, session),
+        })
+    }
+
+    /// Writes the request for a sample, or the record of why there is none.
+    pub fn write(&mut self, mut asked: Asked) -> Item {
+        self.complete(&mut asked);
+        self.write_complete(&asked)
+    }
+
+    /// Gives a sample what the plan adds to it.
+    pub(crate) fn complete(&self, asked: &mut Asked) {
+        if asked.sample.adapter.is_none() {
+            asked.sample.adapter = self.plan.adapter(asked.index).map(str::to_owned);
+        }
+        let (system, salt) = (&self.plan.request.system_prompt, &self.plan.load.salt);
+        front::put(&mut asked.sample.prompt, system.as_deref(), salt.as_ref());
+    }
+
+    /// Writes the request for a sample that has what the plan adds.
+    pub(crate) fn write_complete(&mut self, asked: &Asked) -> Item {
+        let mut prepared = self.prepared(asked);
+        match self.request(&asked.sample, asked.earlier.as_ref(), &mut prepared) {
+            Ok(request) => {
+                self.failures.reset();
+                if let Some(prompts) = &self.prompts {
+                    let path = prompts::path(request.request());
+                    prompts.keep(asked.phase, asked.index, &asked.sample, path);
+                }
+                let turn = asked.sample.turn.as_ref();
+                Item::Ready {
+                    prepared,
+                    request,
+                    session: turn.map(|turn| Arc::from(&*turn.session)),
+                    entry: None,
+                }
+            }
+            Err(error) => {
+                self.failures.count(&error);
+                let outcome = failed(FailureClass::Plugin, &error.to_string());
+                Item::Faulty {
+                    prepared,
+                    outcome,
+                    entry: None,
+                }
+            }
+        }
+    }
+
+    /// A request that cannot be written, because its dataset broke the contract.
+    pub fn faulty(&mut self, asked: Asked, what: &str) -> Item {
+        let outcome = failed(FailureClass::Plugin, &format!("dataset: {what}"));
+        self.unsent(asked, outcome)
+    }
+
+    /// A request that is not sent.
+    pub fn unsent(&self, asked: Asked, outcome: Outcome) -> Item {
+        Item::Faulty {
+            prepared: self.prepared(&asked),
+            outcome,
+            entry: None,
+        }
+    }
+
+    /// In turn, by the request's own number, so that a slice of the plan sends it to the same target; a
+    /// conversation stays with one target, which has the earlier turns in its cache.
+    fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
+        let number = session.map_or(index, |session| {
+            let digest = Sha256::digest(session);
+            digest
+                .first_chunk()
+                .map_or(index, |bytes| u64::from_le_bytes(*bytes))
+        });
+        (number % self.targets.len() as u64) as u32
+    }
+
+    fn request(
+        &mut self,
+        sample: &Sample,
+        earlier: Option<&Earlier>,
+        prepared: &mut Prepared,
+    ) -> Result<Outgoing, PluginError> {
+        let mut encoded = self.dialect.encode(sample, &self.settings, earlier)?;
+        encoded.body = self.veil.lift(encoded.body);
+        let target = &self.targets[prepared.target as usize];
+        let facts = &mut prepared.sample;
+        let path = target.path(&encoded.path);
+        let mut hash = Sha256::new();
+        hash.update(&encoded.method);
+        hash.update([0]);
+        hash.update(&path);
+        hash.update([0]);
+        hash.update(&encoded.body);
+        facts.request_bytes = encoded.body.len() as u64;
+        facts.request_digest = hex(&hash.finalize()[..8]);
+        http_request(target, self.version, &self.secrets, &path, encoded).map_err(|what| {
+            PluginError::Contract {
+                plugin: self.dialect.name().to_owned(),
+                call: "encode",
+                what,
+            }
+        })
+    }
+}
+
+/// What a backend is told of every request.
+fn settings(plan: &Plan) -> Settings {
+    let request = &plan.request;
+    Settings {
+        model: plan.target.model.clone(),
+        streaming: request.stream,
+        output_tokens: request.output_tokens,
+        min_output_tokens: request.min_output_tokens,
+        ignore_eos: request.ignore_eos,
+        sampling: Sampling {
+            temperature: request.temperature,
+            top_p: request.top_p,
+            top_k: request.top_k,
+            min_p: request.min_p,
+            frequency_penalty: request.frequency_penalty,
+            presence_penalty: request.presence_penalty,
+            repetition_penalty: request.repetition_penalty,
+            seed: request.sampling_seed,
+            stop: request.stop.clone(),
+        },
+        extra_body: request.extra_body.as_ref().map(ToString::to_string),
+    }
+}

@@ -1,0 +1,135 @@
+//! The tokens that a server makes of a prompt, as far as this side can say: by the run's tokenizer, and by the model's
+//! chat template where there is one. What repeats in them is the business of [`result::prefix`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use load::transport::Request;
+use plugins::backend::{Prompt, Sample};
+use plugins::chat;
+use tokenizer::Tokenizer;
+
+/// A prompt as tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tokenized {
+    /// The tokens.
+    pub tokens: Vec<u32>,
+    /// Whether it is a conversation without the model's template, because that is not known or does not take it. Then
+    /// these are the tokens of its texts, one after the other.
+    pub is_bare: bool,
+}
+
+/// A prompt in the form in which it is tokenized.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Form {
+    /// A text that is completed.
+    Text(String),
+    /// Tokens already.
+    Tokens(Vec<u32>),
+    /// A conversation that a chat template makes a text of, with the tools it may call.
+    Chat(Vec<Value>, Option<Value>),
+}
+
+impl Form {
+    /// That of a sample that is sent to a path. `None` for what is not made of text alone.
+    pub fn of(sample: &Sample, path: &str) -> Option<Self> {
+        match &sample.prompt {
+            Prompt::Tokens(tokens) => Some(Form::Tokens(tokens.clone())),
+            Prompt::Text(text) if takes_chats(path) => {
+                let message = serde_json::json!({ "role": "user", "content": text });
+                Some(Form::Chat(vec![message], None))
+            }
+            Prompt::Text(text) => Some(Form::Text(text.clone())),
+            Prompt::Messages(messages) => {
+                let messages = messages.iter().map(chat::message);
+                let messages = messages.collect::<Option<Vec<Value>>>()?;
+                let parameters = sample.parameters.as_deref();
+                let parameters = parameters.and_then(|json| serde_json::from_str(json).ok());
+                let tools = parameters.and_then(|mut fields: Map<_, _>| fields.remove("tools"));
+                Some(Form::Chat(messages, tools))
+            }
+            Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => None,
+        }
+    }
+}
+
+/// The tokens of a sample that is sent to a path. `None` for what is not made of text alone, or cannot be tokenized.
+pub fn tokenize(tokenizer: &Tokenizer, sample: &Sample, path: &str) -> Option<Tokenized> {
+    encode_form(tokenizer, Form::of(sample, path)?)
+}
+
+/// The tokens of a prompt. `None` if it cannot be tokenized.
+pub fn encode_form(tokenizer: &Tokenizer, form: Form) -> Option<Tokenized> {
+    match form {
+        Form::Tokens(tokens) => Some(whole(tokens)),
+        Form::Text(text) => encode(tokenizer, text, true).map(whole),
+        Form::Chat(messages, tools) => chat_tokens(tokenizer, &messages, tools.as_ref()),
+    }
+}
+
+/// The path that a request goes to.
+pub fn path(request: &Request) -> &str {
+    match request {
+        Request::Http1 { head, .. } => {
+            let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+            let mut words = line.split(|byte| *byte == b' ').skip(1);
+            let path = words.next().unwrap_or_default();
+            std::str::from_utf8(path).unwrap_or_default()
+        }
+        Request::Http2(request) => request.uri().path(),
+    }
+}
+
+/// Whether a server wraps what it gets there into its chat template: the paths of the OpenAI and Anthropic APIs.
+fn takes_chats(path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default();
+    path.ends_with("/chat/completions") || path.ends_with("/messages")
+}
+
+fn whole(tokens: Vec<u32>) -> Tokenized {
+    Tokenized {
+        tokens,
+        is_bare: false,
+    }
+}
+
+fn chat_tokens(
+    tokenizer: &Tokenizer,
+    messages: &[Value],
+    tools: Option<&Value>,
+) -> Option<Tokenized> {
+    if let Ok(text) = tokenizer.render_chat(messages, tools, &Map::new()) {
+        return encode(tokenizer, text, false).map(whole);
+    }
+    let contents = messages
+        .iter()
+        .filter_map(|message| message["content"].as_str());
+    let tokens = encode(tokenizer, contents.collect(), false)?;
+    Some(Tokenized {
+        tokens,
+        is_bare: true,
+    })
+}
+
+fn encode(tokenizer: &Tokenizer, text: String, special: bool) -> Option<Vec<u32>> {
+    tokenizer.encode(&[text], special).ok()?.pop()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_chats_are_known() {
+        for path in [
+            "/v1/chat/completions",
+            "/base/v1/chat/completions?x=1",
+            "/v1/messages",
+        ] {
+            assert!(takes_chats(path), "{path}");
+        }
+        for path in ["/v1/completions", "/generate", "/v1/embeddings", ""] {
+            assert!(!takes_chats(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What requests carry that nobody else may see: the key that the user keeps in a variable, used as the backend says,
+//! and the user's headers.
+//!
+//! A backend says how a key is used and where people keep it; it never sees one. Which of the user's secrets may leave
+//! the machine is not for it to choose: a variable that it names is read only if its name says that it holds an API
+//! key. Others have to be named by the user.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+
+use super::Resolution;
+use model::access::{Access, Sigv4, is_region, region_of};
+use model::redact;
+use model::target::{Secrets, Target};
+use plugins::backend::{Authentication, Backend, Credentials};
+use reader::Problem;
+use scenario::plan::{ApiKey, Scheme};
+
+/// What the variable is called that most clients read.
+const USUAL: &str = "OPENAI_API_KEY";
+/// The end of the names of variables that a backend may choose.
+const KEY: &str = "_API_KEY";
+/// The variables in which the tools of AWS keep a key.
+const AWS_ID: &str = "AWS_ACCESS_KEY_ID";
+const AWS_SECRET: &str = "AWS_SECRET_ACCESS_KEY";
+const AWS_TOKEN: &str = "AWS_SESSION_TOKEN";
+/// The variables that say in which region of AWS to work.
+const AWS_REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
+
+/// Which variables may hold the key.
+struct Sources {
+    /// Their names; the first that is set counts.
+    variables: Vec<String>,
+    /// Whether the user named it.
+    is_named: bool,
+}
+
+impl Resolution<'_> {
+    /// What requests carry that nobody else may see, what the plan says of it, and the names of the user's headers.
+    pub(super) fn secrets(
+        &mut self,
+        backend: Option<&Backend>,
+        targets: &[Target],
+    ) -> (Secrets, ApiKey, Vec<String>) {
+        let asked = backend.and_then(|backend| {
+            let asked = backend.open().and_then(|mut dialect| dialect.credentials());
+            match asked {
+                Ok(credentials) => Some((&*backend.plugin().asked, credentials)),
+                Err(error) => {
+                    self.faults.add(error, None);
+                    None
+                }
+            }
+        });
+        // Without a backend there is no run, but what is wrong with the key is reported along with that.
+        let (name, credentials) = asked.unwrap_or((
+            "",
+            Credentials {
+                scheme: Authentication::Bearer,
+                variable: None,
+            },
+        ));
+        let sources = self.sources(&credentials);
+        let (access, planned, variables) = match &credentials.scheme {
+            Authentication::None => {
+                self.no_key(name);
+                (Access::Open, ApiKey::Carried(false), Vec::new())
+            }
+            Authentication::Bearer => self.plain(sources, Scheme::Bearer),
+            Authentication::Header(header) => {
+                self.plain(sources, Scheme::Header(header.to_ascii_lowercase()))
+            }
+            Authentication::Sigv4(service) => self.aws(sources, service, targets),
+        };
+        let target = &self.source.scenario.target;
+        let headers: Vec<(String, String)> = target
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.value.clone()))
+            .collect();
+        let names = headers.iter().map(|(name, _)| name.clone()).collect();
+        let body = super::config_json(&self.source.scenario.request.extra_body);
+        let secrets = Secrets {
+            access,
+            variables,
+            headers,
+            fields: redact::secrets_in(&body),
+        };
+        (secrets, planned, names)
+    }
+
+    /// Where the key may be: in the variable that the user names, else in the backend's, else in the usual one.
+    fn sources(&mut self, credentials: &Credentials) -> Sources {
+        if let Some(said) = &self.source.scenario.target.api_key_env {
+            return Sources {
+                variables: vec![said.value.clone()],
+                is_named: true,
+            };
+        }
+        let mut variables = Vec::new();
+        let is_aws = matches!(credentials.scheme, Authentication::Sigv4(_));
+        if let Some(own) = &credentials.variable {
+            if may_be_chosen(own) {
+                variables.push(own.clone());
+            } else if !is_aws || own != AWS_ID {
+                self.not_chosen(own);
+            }
+        }
+        match credentials.scheme {
+            Authentication::Sigv4(_) => variables.push(AWS_ID.to_owned()),
+            // The engines' users have it, whatever the backend names. To whom a key in a header of its own belongs,
+            // the backend's variable says.
+            Authentication::Header(_) if !variables.is_empty() => {}
+            _ if variables.iter().any(|variable| variable == USUAL) => {}
+            _ => variables.push(USUAL.to_owned()),
+        }
+        Sources {
+            variables,
+            is_named: false,
+        }
+    }
+
+    /// The value of a variable, if it has one.
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = self.source.variables.get(name);
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// The first variable that is set, with its value. That one which the user named is not set is an error.
+    fn found(&mut self, sources: &Sources) -> Option<(String, String)> {
+        let found = (sources.variables.iter())
+            .find_map(|name| self.variable(name).map(|value| (name.clone(), value)));
+        if let (None, true, Some(said)) = (
+            &found,
+            sources.is_named,
+            &self.source.scenario.target.api_key_env,
+        ) {
+            let variable = &said.value;
+            // Text that is no variable's name may be the key itself; the scenario's check has refused it already.
+            if is_name(variable) {
+                let error =
+                    format!("the variable `{variable}`, which should hold the API key, is not set");
+                self.problem(&error, &said.place);
+            }
+        }
+        found
+    }
+
+    /// A key that is sent as it is.
+    fn plain(&mut self, sources: Sources, scheme: Scheme) -> (Access, ApiKey, Vec<String>) {
+        let Some((variable, key)) = self.found(&sources) else {
+            return (Access::Open, ApiKey::Carried(false), sources.variables);
+        };
+        if HeaderValue::try_from(&*key).is_err() {
+            self.wrong_key(
+                &variable,
+                "has characters that a header cannot contain",
+                "a line break at its end, perhaps; set the variable to the key alone",
+            );
+        }
+        let access = match &scheme {
+            Scheme::Header(name) => Access::Header {
+                name: name.clone(),
+                key,
+            },
+            Scheme::Bearer | Scheme::Sigv4(_) => Access::Bearer(key),
+        };
+        let variables = vec![variable.clone()];
+        (access, ApiKey::From { variable, scheme }, variables)
+    }
+
+    /// A key of AWS, which signs.
+    fn aws(
+        &mut self,
+        sources: Sources,
+        service: &str,
+        targets: &[Target],
+    ) -> (Access, ApiKey, Vec<String>) {
+        let none = |variables| (Access::Open, ApiKey::Carried(false), variables);
+        let Some((variable, value)) = self.found(&sources) else {
+            return none(sources.variables);
+        };
+        // The identifier alone is there, as the tools of AWS keep it, and the rest next to it.
+        let key = match (variable == AWS_ID, value.contains(':')) {
+            (true, false) => {
+                let Some(secret) = self.variable(AWS_SECRET) else {
+                    let problem = format!("{AWS_ID} is set and {AWS_SECRET} is not");
+                    self.faults.scenario.push(
+                        Problem::new(problem)
+                            .help("set both, and AWS_SESSION_TOKEN if the key is a temporary one"),
+                    );
+                    return none(sources.variables);
+                };
+                let token = self.variable(AWS_TOKEN).map(|token| format!(":{token}"));
+                format!("{value}:{secret}{}", token.unwrap_or_default())
+            }
+            _ => value,
+        };
+        let (id, secret, session_token) = match Sigv4::parse_key(&key) {
+            Ok(parts) => parts,
+            Err(not_key) => {
+                self.wrong_key(
+                    &variable,
+                    "is no key for AWS Signature Version 4",
+                    &not_key.to_string(),
+                );
+                return none(sources.variables);
+            }
+        };
+        let region = self.region(targets);
+        let with = Sigv4 {
+            service: service.to_owned(),
+            region,
+            id,
+            secret,
+            session_token,
+        };
+        let variables = vec![variable.clone()];
+        let scheme = Scheme::Sigv4(service.to_owned());
+        let planned = ApiKey::From { variable, scheme };
+        (Access::Sigv4(Arc::new(with)), planned, variables)
+    }
+
+    /// The region of targets that do not name theirs.
+    fn region(&mut self, targets: &[Target]) -> Option<String> {
+        let target = (targets.iter()).find(|target| region_of(target.host()).is_none())?;
+        let set = AWS_REGIONS
+            .iter()
+            .find_map(|name| self.variable(name).map(|region| (name, region)));
+        let problem = match set {
+            Some((_, region)) if is_region(&region) => return Some(region),
+            Some((name, region)) => Problem::new(format!(
+                "the variable `{name}` holds no region of AWS: {region:?}"
+            )),
+            None => Problem::new(format!(
+                "requests to {target} are signed for a region of AWS, and its name says none"
+            )),
+        };
+        let help = "set AWS_REGION, to eu-west-1 for example, or name a target whose host has its region, such as https://bedrock-runtime.eu-west-1.amazonaws.com";
+        self.faults.scenario.push(problem.help(help));
+        None
+    }
+
+    /// A key is named, and the backend sends none.
+    fn no_key(&mut self, backend: &str) {
+        let Some(said) = &self.source.scenario.target.api_key_env else {
+            return;
+        };
+        let problem = Problem::new(format!(
+            "the backend `{backend}` sends no API key, so none can be named"
+        ));
+        self.faults.scenario.push(
+            problem
+                .at(said.place.clone(), "not with this backend")
+                .help("leave it out; a header that a gateway asks for can be given with --header"),
+        );
+    }
+
+    fn wrong_key(&mut self, variable: &str, what: &str, help: &str) {
+        let problem = Problem::new(format!("the API key in the variable `{variable}` {what}"));
+        let problem = match &self.source.scenario.target.api_key_env {
+            Some(said) if said.value == variable => problem.at(said.place.clone(), "named here"),
+            _ => problem,
+        };
+        self.faults.scenario.push(problem.help(help));
+    }
+
+    /// Notes that a variable of the backend's is not read, where that could have been expected.
+    fn not_chosen(&mut self, variable: &str) {
+        if is_name(variable) && self.variable(variable).is_some() {
+            self.remarks.push(format!(
+                "note: the backend keeps its key in {variable}, which is not read because a plugin does not choose among your secrets; if the targets may get it, give --api-key-env {variable}"
+            ));
+        }
+    }
+}
+
+/// Whether a backend may have this variable read.
+fn may_be_chosen(variable: &str) -> bool {
+    is_name(variable) && variable.ends_with(KEY)
+}
+
+/// Whether this can be a variable's name.
+fn is_name(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}

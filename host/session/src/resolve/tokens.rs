@@ -1,0 +1,386 @@
+//! Which tokenizer counts on this side: the one that the scenario names, by its path or by its name on the Hugging Face
+//! hub; else one that the hub's local cache has under a name of the served model; else bytes. Nothing is downloaded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::{Faults, Resolved, Source, ahead, measure, resolve_timed};
+use hub::{Cache, Kind, Repository, Snapshot};
+use model::hex;
+use scenario::plan::PlannedTokenizer;
+use tokenizer::Tokenizer;
+
+/// Files whose names end so are meant as files, not as names on the hub.
+const OF_FILES: [&str; 3] = [".json", ".model", ".tiktoken"];
+
+/// A tokenizer, and what there is to say about it.
+pub(super) struct Counting {
+    pub(super) tokenizer: Tokenizer,
+    pub(super) planned: PlannedTokenizer,
+    pub(super) remarks: Vec<String>,
+}
+
+impl Counting {
+    /// The substitute, which takes every byte for a token.
+    pub(super) fn bytes(remarks: Vec<String>) -> Self {
+        let tokenizer = Tokenizer::bytes();
+        let planned = PlannedTokenizer {
+            name: tokenizer.name().to_owned(),
+            approximate: tokenizer.facts().approximate,
+            ..PlannedTokenizer::default()
+        };
+        Counting {
+            tokenizer,
+            planned,
+            remarks,
+        }
+    }
+
+    fn of(name: String, path: &Path) -> Result<Self, String> {
+        let tokenizer = Tokenizer::open(path).map_err(|cause| cause.to_string())?;
+        let digest = digest(path)
+            .map_err(|cause| format!("cannot read the tokenizer `{}`: {cause}", path.display()))?;
+        let planned = PlannedTokenizer {
+            name,
+            approximate: tokenizer.facts().approximate,
+            digest: Some(digest),
+            ..PlannedTokenizer::default()
+        };
+        Ok(Counting {
+            tokenizer,
+            planned,
+            remarks: Vec::new(),
+        })
+    }
+
+    fn of_snapshot(repository: &Repository, snapshot: Snapshot) -> Result<Self, String> {
+        let mut made = Counting::of(repository.name().to_owned(), &snapshot.folder)?;
+        made.planned.revision = Some(snapshot.commit);
+        Ok(made)
+    }
+}
+
+impl Resolved {
+    /// The same with the tokenizer that is found under one of the names that a server has for its model, where the
+    /// scenario names none and none was found before; then everything that depends on it is resolved again. As it is,
+    /// where none is found now either. Second, what there is to say about it.
+    ///
+    /// # Errors
+    /// Where the scenario does not resolve with it.
+    pub(crate) fn counting_for(
+        self,
+        names: Vec<String>,
+    ) -> Result<(Resolved, Vec<String>), Faults> {
+        let source = &self.source;
+        let tried = candidates(source);
+        let is_settled = source.scenario.tokenizer.path.is_some() || self.draft.tokenizer.found;
+        if is_settled || names.iter().all(|name| tried.contains(name)) {
+            return Ok((self, Vec::new()));
+        }
+        let found = find(&names, cache(source).as_ref());
+        if found.planned.approximate {
+            return Ok((self, found.remarks));
+        }
+        let source = Source {
+            served: names,
+            ..(**source).clone()
+        };
+        let again = resolve_timed(&source, Arc::clone(&self.timings))?;
+        Ok((again, found.remarks))
+    }
+}
+
+/// Opens the tokenizer that a scenario names, or looks for one where it names none.
+///
+/// # Errors
+/// Why the one that is named cannot be had, in words.
+pub(super) fn open(source: &Source) -> Result<Counting, String> {
+    let Some(said) = &source.scenario.tokenizer.path else {
+        return Ok(find(&candidates(source), cache(source).as_ref()));
+    };
+    let path = ahead::seen(source, said);
+    let of_path = || Counting::of(path.display().to_string(), &path);
+    match repository(&said.value).filter(|_| !path.exists()) {
+        None => of_path(),
+        Some(repository) => cached(&repository, &path, cache(source).as_ref()),
+    }
+}
+
+/// The names under which a tokenizer is looked for where the scenario names none.
+pub(super) fn candidates(source: &Source) -> Vec<String> {
+    let named = source.scenario.target.model.as_ref();
+    let mut names: Vec<String> = named.map(|model| model.value.clone()).into_iter().collect();
+    for name in &source.served {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// Opens the first tokenizer that a cache has under one of these names: those that a server has for its model, as they
+/// come. A name that is none of the hub, such as a path, is passed over. Without any, the substitute.
+pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
+    let mut remarks = Vec::new();
+    for name in names {
+        let Ok(repository) = Repository::parse(Kind::Model, name) else {
+            continue;
+        };
+        let found = cache.and_then(|cache| cache.find(&repository));
+        let Some(snapshot) = found.filter(Snapshot::has_tokenizer) else {
+            continue;
+        };
+        let commit: String = snapshot.commit.chars().take(12).collect();
+        match Counting::of_snapshot(&repository, snapshot) {
+            Ok(mut made) => {
+                made.planned.found = true;
+                remarks.push(format!(
+                    "note: the tokenizer is that of {} (commit {commit}), which the local cache of the Hugging Face hub has under the served model's name; give another with --tokenizer",
+                    repository.name()
+                ));
+                return Counting { remarks, ..made };
+            }
+            Err(cause) => remarks.push(format!(
+                "note: the local cache of the Hugging Face hub has {repository}, but its tokenizer cannot be used: {cause}"
+            )),
+        }
+    }
+    Counting::bytes(remarks)
+}
+
+/// The cache that the environment names.
+pub(super) fn cache(source: &Source) -> Option<Cache> {
+    Cache::of(|name| source.variables.get(name))
+}
+
+/// What a path is if it is the name of a model on the hub.
+fn repository(path: &Path) -> Option<Repository> {
+    let text = path.to_str()?;
+    if OF_FILES.iter().any(|ending| text.ends_with(ending)) {
+        return None;
+    }
+    Repository::parse(Kind::Model, text).ok()
+}
+
+/// The tokenizer that a cache has under a name.
+fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result<Counting, String> {
+    let found = cache.and_then(|cache| cache.find(repository));
+    if let Some(snapshot) = found.filter(Snapshot::has_tokenizer) {
+        return Counting::of_snapshot(repository, snapshot);
+    }
+    let looked = match cache {
+        Some(cache) => {
+            let folder: PathBuf = cache.folder(repository);
+            match folder.exists() {
+                true => format!(
+                    "the local cache of the Hugging Face hub has no tokenizer of it at `{}` (in `{}`)",
+                    repository.revision(),
+                    folder.display()
+                ),
+                false => format!(
+                    "the local cache of the Hugging Face hub has no `{}`",
+                    folder.display()
+                ),
+            }
+        }
+        None => "there is no home directory with a cache of the Hugging Face hub".to_owned(),
+    };
+    Err(format!(
+        "tokenizer `{repository}`: there is no file or folder `{}`, and {looked}; download it with `runner fetch tokenizer {repository}`, or give a tokenizer's file or folder",
+        path.display()
+    ))
+}
+
+/// SHA-256 of a tokenizer's file; of a folder, that of its files that decide tokens: of a line for each in the order of
+/// their names, with its SHA-256 and its name.
+fn digest(path: &Path) -> std::io::Result<String> {
+    if !path.is_dir() {
+        return measure(path).map(|(_, digest)| digest);
+    }
+    let mut names = Vec::new();
+    for below in ["", "additional_chat_templates/"] {
+        let Ok(entries) = std::fs::read_dir(path.join(below)) else {
+            continue;
+        };
+        for entry in entries {
+            let name = entry?.file_name();
+            let name = name.to_str().map(|name| format!("{below}{name}"));
+            names
+                .extend(name.filter(|name| hub::decides_tokens(name) && path.join(name).is_file()));
+        }
+    }
+    names.sort_unstable();
+    let mut hash = Sha256::new();
+    for name in names {
+        let (_, digest) = measure(&path.join(&name))?;
+        hash.update(format!("{digest}  {name}\n"));
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reader::Located;
+    use tempfile::TempDir;
+
+    /// The smallest tokenizer: three words.
+    const SMALL: &str = r#"{"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel",
+        "vocab": {"a": 0, "b": 1, "[UNK]": 2}, "unk_token": "[UNK]"}}"#;
+
+    /// A cache with a tokenizer of each name at a commit.
+    fn cache_of(models: &[(&str, &str, &str)]) -> TempDir {
+        let folder = TempDir::new().unwrap();
+        for (name, commit, tokenizer) in models {
+            let model = folder
+                .path()
+                .join(format!("models--{}", name.replace('/', "--")));
+            let snapshot = model.join("snapshots").join(commit);
+            std::fs::create_dir_all(&snapshot).unwrap();
+            std::fs::create_dir_all(model.join("refs")).unwrap();
+            std::fs::write(model.join("refs/main"), commit).unwrap();
+            std::fs::write(snapshot.join("tokenizer.json"), tokenizer).unwrap();
+        }
+        folder
+    }
+
+    fn source(cache: &TempDir) -> Source {
+        let folder = cache.path().display().to_string();
+        let variables = [("HF_HUB_CACHE".to_owned(), folder)];
+        Source {
+            variables: super::super::Variables::Given(variables.into()),
+            ..Source::default()
+        }
+    }
+
+    fn asking(cache: &TempDir, said: &str) -> Source {
+        let mut source = source(cache);
+        source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", PathBuf::from(said)));
+        source
+    }
+
+    #[test]
+    fn a_name_is_looked_up_in_the_cache_and_the_plan_says_which_commit() {
+        let cache = cache_of(&[("org/model", "abc123", SMALL)]);
+        for (said, revision) in [("org/model", "abc123"), ("org/model@abc123", "abc123")] {
+            let planned = open(&asking(&cache, said)).unwrap().planned;
+            assert_eq!(planned.name, "org/model");
+            assert_eq!(planned.revision.as_deref(), Some(revision));
+            assert!(planned.digest.is_some() && !planned.found && !planned.approximate);
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_cache_is_an_error_with_the_command_that_brings_it() {
+        let cache = cache_of(&[("org/model", "abc123", SMALL)]);
+        let wrong = |said: &str| match open(&asking(&cache, said)) {
+            Ok(_) => panic!("{said} was opened"),
+            Err(words) => words,
+        };
+        let other = wrong("org/other");
+        let folder = cache.path().join("models--org--other");
+        assert!(other.contains(&folder.display().to_string()), "{other}");
+        assert!(
+            other.contains("runner fetch tokenizer org/other`"),
+            "{other}"
+        );
+        let revision = wrong("org/model@v2");
+        assert!(
+            revision.contains("no tokenizer of it at `v2`"),
+            "{revision}"
+        );
+        assert!(
+            revision.contains("runner fetch tokenizer org/model@v2`"),
+            "{revision}"
+        );
+        for path in [
+            "./org/model",
+            "/no/such/folder",
+            "a/b/c",
+            "no-such/tokenizer.json",
+        ] {
+            let words = wrong(path);
+            assert!(!words.contains("runner fetch"), "{path}: {words}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_exists_comes_before_a_name() {
+        let cache = cache_of(&[("org/model", "abc123", SMALL)]);
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("org/model");
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("tokenizer.json"), SMALL).unwrap();
+        // A path in a scenario's text starts from the scenario's folder.
+        let text = "[tokenizer]\npath = \"org/model\"\n";
+        let mut written = source(&cache);
+        written.scenario = scenario::Scenario::parse("s.toml", text).unwrap();
+        assert!(open(&written).unwrap().planned.revision.is_some());
+        written.folder = Some(folder.path().to_owned());
+        assert_eq!(open(&written).unwrap().planned.revision, None);
+
+        let direct = asking(&cache, path.to_str().unwrap());
+        let planned = open(&direct).unwrap().planned;
+        assert_eq!(
+            (planned.name.as_str(), planned.revision),
+            (path.to_str().unwrap(), None)
+        );
+    }
+
+    #[test]
+    fn without_a_name_the_served_models_is_tried_and_said() {
+        let cache = cache_of(&[
+            ("org/model", "abc123", SMALL),
+            ("org/broken", "def456", "{"),
+        ]);
+        let names = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        };
+        let at = Cache::at(cache.path());
+        let made = find(
+            &names(&["/models/llama", "org/other", "org/model"]),
+            Some(&at),
+        );
+        assert_eq!(made.planned.name, "org/model");
+        assert!(made.planned.found && !made.planned.approximate);
+        assert!(
+            made.remarks[0].contains("org/model (commit abc123)"),
+            "{:?}",
+            made.remarks
+        );
+
+        let none = find(&names(&["org/other"]), Some(&at));
+        assert_eq!(
+            (none.planned.name.as_str(), none.planned.found),
+            ("bytes", false)
+        );
+        assert!(none.planned.approximate && none.remarks.is_empty());
+        assert_eq!(find(&names(&["org/model"]), None).planned.name, "bytes");
+
+        let broken = find(&names(&["org/broken"]), Some(&at));
+        assert_eq!(broken.planned.name, "bytes");
+        assert!(
+            broken.remarks[0].contains("cannot be used"),
+            "{:?}",
+            broken.remarks
+        );
+
+        let mut source = source(&cache);
+        source.served = names(&["org/model"]);
+        assert!(open(&source).unwrap().planned.found);
+    }
+
+    #[test]
+    fn a_folders_digest_is_of_what_decides_tokens() {
+        let cache = cache_of(&[("org/model", "abc", SMALL)]);
+        let folder = cache.path().join("models--org--model/snapshots/abc");
+        let before = digest(&folder).unwrap();
+        std::fs::write(folder.join("README.md"), "words").unwrap();
+        std::fs::write(folder.join("config.json"), "{}").unwrap();
+        assert_eq!(digest(&folder).unwrap(), before);
+        std::fs::write(folder.join("chat_template.jinja"), "{{ x }}").unwrap();
+        assert_ne!(digest(&folder).unwrap(), before);
+    }
+}

@@ -1,0 +1,155 @@
+//! What of a run's prompts repeats: keeps them while they are sent, and counts after the load.
+//!
+//! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's folder, and 16 bytes per
+//! request are held; after the load they are read back in the order in which they were sent.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::prompts::{self, Form};
+use model::exchange::{Exchange, Phase};
+use model::units::Nanos;
+use plugins::backend::Sample;
+use result::prefix::{PAGE, Pages};
+use result::summary::cache::Cache;
+use scenario::plan::Plan;
+use tokenizer::Tokenizer;
+
+/// The prompts of a run, in the order in which they were written.
+pub struct SentPrompts {
+    state: Mutex<State>,
+}
+
+struct State {
+    file: File,
+    end: u64,
+    /// Where each is: the phase and number of its request, its place and length.
+    places: HashMap<(bool, u64), (u64, u32)>,
+    failed: Option<io::Error>,
+}
+
+/// A prompt in the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    adapter: Option<String>,
+    form: Form,
+}
+
+impl SentPrompts {
+    /// None yet, in a file in this folder.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn within(folder: &Path) -> io::Result<Self> {
+        Ok(SentPrompts {
+            state: Mutex::new(State {
+                file: tempfile::tempfile_in(folder)?,
+                end: 0,
+                places: HashMap::new(),
+                failed: None,
+            }),
+        })
+    }
+
+    /// Keeps the prompt of a request that goes to a path. One that cannot be tokenized is left out.
+    pub(crate) fn keep(&self, phase: Phase, index: u64, sample: &Sample, path: &str) {
+        let Some(form) = Form::of(sample, path) else {
+            return;
+        };
+        let line = Line {
+            adapter: sample.adapter.clone(),
+            form,
+        };
+        let Ok(bytes) = serde_json::to_vec(&line) else {
+            return;
+        };
+        let Ok(length) = u32::try_from(bytes.len()) else {
+            return;
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = state.end;
+        if state.failed.is_none()
+            && let Err(cause) = state.file.write_all_at(&bytes, at)
+        {
+            state.failed = Some(cause);
+        }
+        if state.failed.is_none() {
+            state.end += u64::from(length);
+            state
+                .places
+                .insert((phase == Phase::Measure, index), (at, length));
+        }
+    }
+
+    /// What of the prompts that were sent repeats, and what the server says that it found. `None` if it is given up, if
+    /// nothing was kept, or if a prompt could not be written or read, because sums over a part would mislead.
+    ///
+    /// # Errors
+    /// The first error of reading the exchanges.
+    pub(crate) fn count<X>(
+        &self,
+        plan: &Plan,
+        tokenizer: &Tokenizer,
+        exchanges: impl Iterator<Item = Result<Exchange, X>>,
+        given_up: impl Fn() -> bool,
+    ) -> Result<Option<Cache>, X> {
+        let mut sent: Vec<(Nanos, bool, u64, Option<u32>)> = Vec::new();
+        for exchange in exchanges {
+            let exchange = exchange?;
+            if let Some(at) = exchange.sent {
+                let cached = exchange.usage.and_then(|usage| usage.cached_input_tokens);
+                let measured = exchange.phase == Phase::Measure;
+                sent.push((at, measured, exchange.index, cached));
+            }
+        }
+        sent.sort_unstable();
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.failed.is_some() {
+            return Ok(None);
+        }
+        let mut pages = Pages::new(PAGE);
+        let mut cache = Cache {
+            policy: match (plan.control.flush_cache, plan.load.salted) {
+                (true, _) => model::session::Cache::Flush,
+                (false, true) => model::session::Cache::Salt,
+                (false, false) => model::session::Cache::Keep,
+            },
+            page: PAGE.get(),
+            ..Cache::default()
+        };
+        for (_, measured, index, cached) in sent {
+            if given_up() {
+                return Ok(None);
+            }
+            let Some((at, length)) = state.places.get(&(measured, index)) else {
+                continue;
+            };
+            // What the warm-up left was flushed.
+            if !measured && plan.control.flush_cache {
+                continue;
+            }
+            let mut bytes = vec![0; *length as usize];
+            if state.file.read_exact_at(&mut bytes, *at).is_err() {
+                return Ok(None);
+            }
+            let Ok(line) = serde_json::from_slice::<Line>(&bytes) else {
+                return Ok(None);
+            };
+            let Some(made) = prompts::encode_form(tokenizer, line.form) else {
+                continue;
+            };
+            let reuse = pages.take(line.adapter.as_deref(), &made.tokens);
+            if measured {
+                cache.add(reuse.tokens, reuse.cached, cached);
+            }
+        }
+        cache.is_bounded = pages.is_full();
+        Ok((cache.requests > 0).then_some(cache))
+    }
+}

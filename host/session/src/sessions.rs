@@ -1,0 +1,307 @@
+//! Sessions under way: requests that wait for others. When a reply ends, what follows from it is written, with the
+//! answer in its history, and goes to the pacer with its due time.
+//!
+//! [`graph`] says what follows from what, [`history`] what stands in front of a request. The work is done on threads of
+//! its own ([`Continuer`]), so that neither a reader nor the pacer waits for a plugin.
+
+pub mod graph;
+pub mod history;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender};
+
+use crate::decode::failed;
+use crate::prepare::{Asked, Item, Writer};
+use graph::{Graph, Steps};
+use history::{Composed, Given};
+use load::crew::trip;
+use load::pace::{Announcer, Follower, News};
+use model::exchange::{Exchange, FailureClass, Phase};
+use model::units::Nanos;
+
+/// The sessions of a run, as everyone sees them who has to do with their requests.
+pub struct Sessions {
+    /// The requests under way that belong to a session, by the pacer's number.
+    places: Mutex<HashMap<u64, Place>>,
+    /// Whether any request depends on another. Otherwise nothing here costs anything.
+    is_used: AtomicBool,
+    /// Whether nothing more is sent.
+    is_closed: AtomicBool,
+    /// How many sessions are over.
+    over: AtomicU64,
+    events: Sender<Event>,
+    announcer: Announcer<Item>,
+    /// Whether time stands still while what follows is worked out.
+    waits: bool,
+}
+
+/// Where a request is in its session.
+#[derive(Clone)]
+pub struct Place {
+    session: Arc<Mutex<Session>>,
+    node: usize,
+}
+
+/// A session under way.
+struct Session {
+    graph: Graph,
+    /// The pacer's number of its first request.
+    root: u64,
+    /// When the last event of it was.
+    last: Nanos,
+}
+
+/// What an item is to its session, until it is handed on.
+pub enum Entry {
+    /// It begins one.
+    Root(Box<Graph>),
+    /// It is part of one.
+    Node(Place),
+}
+
+/// Something that others may depend on.
+enum Event {
+    FirstOutput(Place, Nanos),
+    Over(Place, Nanos, Option<Given>),
+    Stop,
+}
+
+/// What must be known of a reply that others depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Whether its end matters.
+    pub end: bool,
+    /// Whether its first output does.
+    pub first_output: bool,
+}
+
+/// The threads' end of [`Sessions`].
+pub struct Continuer {
+    sessions: Arc<Sessions>,
+    events: Receiver<Event>,
+    writer: Writer,
+}
+
+impl Sessions {
+    /// For one run. `waits` says that replies must not go on while their first output is looked at, as on a paused clock.
+    pub fn new(announcer: Announcer<Item>, waits: bool) -> (Arc<Self>, EventQueue) {
+        let (events, queue) = crossbeam_channel::unbounded();
+        let sessions = Arc::new(Sessions {
+            places: Mutex::default(),
+            is_used: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            over: AtomicU64::new(0),
+            events,
+            announcer,
+            waits,
+        });
+        (sessions, EventQueue(queue))
+    }
+
+    fn places(&self) -> MutexGuard<'_, HashMap<u64, Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An item of a session is handed on with this number. Says whether it begins one.
+    pub fn enter(&self, key: u64, entry: Entry) -> bool {
+        self.is_used.store(true, Ordering::Release);
+        let (place, is_root) = match entry {
+            Entry::Root(graph) => {
+                let session = Session {
+                    graph: *graph,
+                    root: key,
+                    last: Nanos::ZERO,
+                };
+                let session = Arc::new(Mutex::new(session));
+                (Place { session, node: 0 }, true)
+            }
+            Entry::Node(place) => (place, false),
+        };
+        self.places().insert(key, place);
+        is_root
+    }
+
+    /// What must be known of the reply to a request.
+    pub fn followed(&self, key: u64) -> Followed {
+        if !self.is_used.load(Ordering::Acquire) {
+            return Followed::default();
+        }
+        let place = self.places().get(&key).cloned();
+        place.map_or(Followed::default(), |place| Followed {
+            end: true,
+            first_output: place.lock().graph.watches_first_output(place.node),
+        })
+    }
+
+    /// Whether a reply whose first output is watched waits until it was looked at.
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// A reply that is followed has ended; [`Sessions::over`] comes later.
+    pub fn expect(&self) {
+        self.announcer.expect();
+    }
+
+    /// The first output of a reply came.
+    pub fn first_output(&self, key: u64, at: Nanos) {
+        let place = self.places().get(&key).cloned();
+        if let Some(place) = place {
+            self.announcer.expect();
+            let _ = self.events.send(Event::FirstOutput(place, at));
+        }
+    }
+
+    /// An exchange that is followed, and expected, is over.
+    pub fn over(&self, key: u64, exchange: &Exchange, carry: Option<Vec<u8>>) {
+        let place = self.places().remove(&key);
+        let at = exchange.ended.unwrap_or(exchange.due);
+        match place {
+            Some(place) => {
+                let given = Given::of(exchange, carry);
+                let _ = self.events.send(Event::Over(place, at, given));
+            }
+            None => self.announcer.announce(Vec::new()),
+        }
+    }
+
+    /// A request of a session is not sent any more, because its phase is over.
+    pub fn forget(&self, key: u64) {
+        self.places().remove(&key);
+    }
+
+    /// A request of a session is over without having been sent.
+    pub fn fell_through(&self, key: u64, at: Nanos) {
+        if let Some(place) = self.places().remove(&key) {
+            self.announcer.expect();
+            let _ = self.events.send(Event::Over(place, at, None));
+        }
+    }
+
+    /// Nothing more is sent, so nothing more needs to be written.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// Ends the threads, once no reply is under way any more.
+    pub fn stop(&self) {
+        let _ = self.events.send(Event::Stop);
+    }
+
+    /// How many sessions are over.
+    pub fn over_count(&self) -> u64 {
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// What has happened and was not worked on.
+#[derive(Clone)]
+pub struct EventQueue(Receiver<Event>);
+
+impl Place {
+    fn lock(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn at(&self, node: usize) -> Place {
+        Place {
+            session: Arc::clone(&self.session),
+            node,
+        }
+    }
+}
+
+impl Continuer {
+    /// Works on the events of these sessions, with a writer of its own.
+    pub fn new(sessions: &Arc<Sessions>, events: EventQueue, writer: Writer) -> Self {
+        Continuer {
+            sessions: Arc::clone(sessions),
+            events: events.0,
+            writer,
+        }
+    }
+
+    /// Works until it is told to stop.
+    pub fn run(mut self) {
+        while let Ok(event) = self.events.recv() {
+            trip("continue");
+            let (place, at, given) = match event {
+                Event::Stop => return,
+                Event::FirstOutput(place, at) => {
+                    let ready = place.lock().graph.first_output(place.node, at);
+                    let steps = Steps {
+                        ready,
+                        dropped: Vec::new(),
+                    };
+                    let news = self.follow(&place, steps);
+                    self.sessions.announcer.announce(news);
+                    continue;
+                }
+                Event::Over(place, at, given) => (place, at, given),
+            };
+            let steps = {
+                let mut session = place.lock();
+                session.last = session.last.max(at);
+                session.graph.over(place.node, at, given)
+            };
+            let mut news = self.follow(&place, steps);
+            let session = place.lock();
+            if session.graph.is_over() {
+                self.sessions.over.fetch_add(1, Ordering::Relaxed);
+                let (root, at) = (session.root, session.last);
+                news.push(News::Over { root, at });
+            }
+            drop(session);
+            self.sessions.announcer.announce(news);
+        }
+    }
+
+    /// Writes what follows.
+    fn follow(&mut self, place: &Place, steps: Steps) -> Vec<News<Item>> {
+        let mut news = Vec::new();
+        if self.sessions.is_closed.load(Ordering::Acquire) {
+            return news;
+        }
+        let mut session = place.lock();
+        for node in steps.ready {
+            let (index, due) = (session.graph.index(node), session.graph.due(node));
+            let item = match session.graph.compose(node) {
+                Ok(composed) => self.writer.write(asked(index, composed)),
+                Err(what) => {
+                    let unsent = session.graph.unsent(node);
+                    self.writer.faulty(asked(index, unsent), &what)
+                }
+            };
+            let item = item.within(Entry::Node(place.at(node)));
+            news.push(News::Due(Follower { due, item }));
+        }
+        for node in steps.dropped {
+            let (index, due) = (session.graph.index(node), session.graph.due(node));
+            let unsent = session.graph.unsent(node);
+            let why = failed(
+                FailureClass::ParentFailed,
+                "a request that it depends on failed",
+            );
+            let item = self.writer.unsent(asked(index, unsent), why);
+            let due = due.max(session.last);
+            news.push(News::Due(Follower { due, item }));
+        }
+        news
+    }
+}
+
+fn asked(index: u64, composed: Composed) -> Asked {
+    Asked {
+        index,
+        phase: Phase::Measure,
+        sample: composed.sample,
+        earlier: composed.earlier,
+        parents: composed.parents,
+        descendants: 0,
+        history: composed.history,
+        released: composed.released,
+    }
+}

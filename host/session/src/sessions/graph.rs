@@ -1,0 +1,432 @@
+//! One session: a request that depends on no other, and all that depend on it. Says what is due, and when, as requests
+//! come to their first output or to their end. Pure: instants go in, due times come out.
+
+use std::collections::HashMap;
+
+use crate::prepare::prompt_bytes;
+
+use super::history::{Composed, Given, Talk, call_ids, first_messages, result_count};
+use model::session::{AfterFailure, History};
+use model::units::Nanos;
+use plugins::backend::{Message, Part, Point, Prompt, Sample};
+use std::sync::Arc;
+
+/// The most requests of a session.
+const MOST: usize = 100_000;
+
+/// How sessions go on.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// Which answers stand in histories.
+    pub history: History,
+    /// What becomes of requests that depend on one that failed.
+    pub after_failure: AfterFailure,
+}
+
+/// A session under way.
+pub struct Graph {
+    policy: Policy,
+    nodes: Vec<Node>,
+    /// How many requests are not over, and may still be sent.
+    open: usize,
+}
+
+/// One request of it.
+struct Node {
+    /// The request's number in the run.
+    index: u64,
+    sample: Sample,
+    /// Its dependencies, by position.
+    parents: Vec<usize>,
+    /// The position of the request whose conversation it continues.
+    continues: Option<usize>,
+    /// How many dependencies have not come so far.
+    waits_for: usize,
+    /// The latest of the instants at which those that have come so far let it go.
+    due: Nanos,
+    /// The earliest of them.
+    released: Option<Nanos>,
+    followers: Vec<Edge>,
+    state: State,
+    /// How many requests still need its answer.
+    needed: usize,
+    /// Its own messages, from when it is composed until it is over.
+    messages: Vec<Message>,
+    /// The history that it had.
+    before: Option<Arc<Talk>>,
+    /// Its conversation up to its answer.
+    talk: Option<Arc<Talk>>,
+}
+
+/// Another request that depends on this one.
+#[derive(Clone, Copy)]
+struct Edge {
+    to: usize,
+    point: Point,
+    delay: Nanos,
+    is_met: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Sent,
+    Over,
+    Dropped,
+}
+
+/// What follows from an event.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Steps {
+    /// Requests that have a due time now, by position.
+    pub ready: Vec<usize>,
+    /// Requests that will never be sent, because one that they depend on failed.
+    pub dropped: Vec<usize>,
+}
+
+impl Graph {
+    /// A session of samples in the dataset's order, each with its request's number; the first is the root.
+    ///
+    /// # Errors
+    /// What in it breaks the contract.
+    pub fn new(samples: Vec<(u64, Sample)>, policy: Policy) -> Result<Self, String> {
+        if samples.len() > MOST {
+            let root = &samples[0].1.id;
+            return Err(format!(
+                "the session that begins with sample `{root}` has more than {MOST} samples"
+            ));
+        }
+        let mut positions: HashMap<String, usize> = HashMap::new();
+        let mut nodes: Vec<Node> = Vec::with_capacity(samples.len());
+        for (position, (index, sample)) in samples.into_iter().enumerate() {
+            let mut parents = Vec::new();
+            for dependency in &sample.after {
+                let Some(&parent) = positions.get(&dependency.sample) else {
+                    return Err(format!(
+                        "sample `{}` depends on `{}`, which did not come before it in its session",
+                        sample.id, dependency.sample
+                    ));
+                };
+                parents.push(parent);
+                nodes[parent].followers.push(Edge {
+                    to: position,
+                    point: dependency.point,
+                    delay: Nanos(dependency.delay),
+                    is_met: false,
+                });
+            }
+            let continues = match &sample.prompt {
+                Prompt::Continuation(next) => {
+                    let at_end = sample.after.iter().zip(&parents).find(|(dependency, _)| {
+                        dependency.sample == next.parent && dependency.point == Point::End
+                    });
+                    let Some((_, &parent)) = at_end else {
+                        return Err(format!(
+                            "sample `{}` continues `{}` without depending on its end",
+                            sample.id, next.parent
+                        ));
+                    };
+                    if !matches!(
+                        nodes[parent].sample.prompt,
+                        Prompt::Text(_) | Prompt::Messages(_) | Prompt::Continuation(_)
+                    ) {
+                        return Err(format!(
+                            "sample `{}` continues `{}`, whose prompt is no conversation",
+                            sample.id, next.parent
+                        ));
+                    }
+                    nodes[parent].needed += 1;
+                    Some(parent)
+                }
+                _ => None,
+            };
+            for quoted in quotes(&sample.prompt) {
+                let Some(&parent) = positions.get(quoted) else {
+                    return Err(format!(
+                        "sample `{}` holds the answer to `{quoted}`, which did not come before it in its session",
+                        sample.id
+                    ));
+                };
+                nodes[parent].needed += 1;
+            }
+            positions.insert(sample.id.clone(), position);
+            nodes.push(Node {
+                index,
+                waits_for: parents.len(),
+                parents,
+                continues,
+                sample,
+                due: Nanos::ZERO,
+                released: None,
+                followers: Vec::new(),
+                state: State::Waiting,
+                needed: 0,
+                messages: Vec::new(),
+                before: None,
+                talk: None,
+            });
+        }
+        let open = nodes.len();
+        Ok(Graph {
+            policy,
+            nodes,
+            open,
+        })
+    }
+
+    /// Whether every request is over, or will never be sent.
+    pub fn is_over(&self) -> bool {
+        self.open == 0
+    }
+
+    /// The size of the texts that are still to be sent, more or less.
+    pub fn bytes(&self) -> usize {
+        let prompts = self
+            .nodes
+            .iter()
+            .map(|node| prompt_bytes(&node.sample.prompt));
+        prompts.sum::<usize>() + self.nodes.len() * size_of::<Node>()
+    }
+
+    /// When a request is due.
+    pub fn due(&self, node: usize) -> Nanos {
+        self.nodes[node].due
+    }
+
+    /// The number of a request.
+    pub fn index(&self, node: usize) -> u64 {
+        self.nodes[node].index
+    }
+
+    /// Whether something is due a while after the first output of a request.
+    pub fn watches_first_output(&self, node: usize) -> bool {
+        let mut edges = self.nodes[node].followers.iter();
+        edges.any(|edge| edge.point == Point::FirstOutput && !edge.is_met)
+    }
+
+    /// The first output of a request's reply came.
+    pub fn first_output(&mut self, node: usize, at: Nanos) -> Vec<usize> {
+        self.meet(node, at, |edge| edge.point == Point::FirstOutput)
+    }
+
+    /// A request is over: with an answer, or without one.
+    pub fn over(&mut self, node: usize, at: Nanos, given: Option<Given>) -> Steps {
+        if self.nodes[node].state != State::Sent {
+            return Steps::default();
+        }
+        self.nodes[node].state = State::Over;
+        self.open -= 1;
+        let has_failed = given.is_none();
+        self.answer(node, given);
+        let mut steps = Steps::default();
+        if has_failed && self.policy.after_failure == AfterFailure::Drop {
+            let followers = self.followers(node);
+            self.drop_all(followers, &mut steps.dropped);
+            return steps;
+        }
+        if has_failed && self.nodes[node].talk.is_none() {
+            // Without an answer, those that need one cannot go on.
+            let id = self.nodes[node].sample.id.clone();
+            let needing = (0..self.nodes.len()).filter(|other| {
+                let other = &self.nodes[*other];
+                other.continues == Some(node) || quotes(&other.sample.prompt).contains(&id.as_str())
+            });
+            let needing = needing.collect();
+            self.drop_all(needing, &mut steps.dropped);
+        }
+        steps.ready = self.meet(node, at, |_| true);
+        steps
+    }
+
+    fn followers(&self, node: usize) -> Vec<usize> {
+        let followers = self.nodes[node].followers.iter();
+        followers.map(|edge| edge.to).collect()
+    }
+
+    /// Gives up requests that were not sent, and all that depend on them.
+    fn drop_all(&mut self, mut these: Vec<usize>, dropped: &mut Vec<usize>) {
+        while let Some(node) = these.pop() {
+            if self.nodes[node].state == State::Waiting {
+                self.nodes[node].state = State::Dropped;
+                self.open -= 1;
+                dropped.push(node);
+                these.extend(self.followers(node));
+            }
+        }
+        dropped.sort_unstable();
+    }
+
+    /// Those that depend on a request in one of these ways are let go by it.
+    fn meet(&mut self, node: usize, at: Nanos, which: impl Fn(&Edge) -> bool) -> Vec<usize> {
+        let mut ready = Vec::new();
+        for place in 0..self.nodes[node].followers.len() {
+            let edge = &mut self.nodes[node].followers[place];
+            if edge.is_met || !which(edge) {
+                continue;
+            }
+            edge.is_met = true;
+            let (to, due) = (edge.to, at + edge.delay);
+            let follower = &mut self.nodes[to];
+            follower.due = follower.due.max(due);
+            follower.released = Some(follower.released.map_or(due, |first| first.min(due)));
+            follower.waits_for -= 1;
+            if follower.waits_for == 0 && follower.state == State::Waiting {
+                ready.push(to);
+            }
+        }
+        ready
+    }
+
+    /// Keeps the answer to a request for those that need it.
+    fn answer(&mut self, node: usize, given: Option<Given>) {
+        let results = (self.nodes.iter())
+            .filter(|other| other.continues == Some(node))
+            .map(|other| match &other.sample.prompt {
+                Prompt::Continuation(next) => result_count(&next.messages),
+                _ => 0,
+            });
+        let results = results.max().unwrap_or(0);
+        let node = &mut self.nodes[node];
+        let messages = std::mem::take(&mut node.messages);
+        let before = node.before.take();
+        if node.needed == 0 {
+            return;
+        }
+        let recorded = node.sample.recorded_answer.take();
+        let (given, carry) = match given {
+            None => (None, None),
+            Some(given) => (Some(given.answer), given.carry),
+        };
+        // Results of tools must follow the calls that they answer.
+        let fits = given
+            .as_ref()
+            .is_some_and(|answer| call_ids(answer).len() >= results);
+        let (answer, is_recorded) = match (self.policy.history, given, recorded) {
+            (History::Recorded, _, Some(recorded)) => (recorded, true),
+            (_, Some(given), Some(recorded)) if !fits && !call_ids(&recorded).is_empty() => {
+                let _ = given;
+                (recorded, true)
+            }
+            (_, Some(given), _) => (given, false),
+            (_, None, Some(recorded)) => (recorded, true),
+            (_, None, None) => return,
+        };
+        let (answers, stand_ins) = before
+            .as_ref()
+            .map_or((0, 0), |talk| (talk.answers, talk.recorded));
+        node.talk = Some(Arc::new(Talk {
+            before,
+            messages,
+            answer,
+            is_recorded,
+            index: node.index,
+            answers: answers + 1,
+            recorded: stand_ins + u32::from(is_recorded),
+            // A server that remembers the conversation remembers its own answer.
+            carry: carry.filter(|_| !is_recorded),
+        }));
+    }
+
+    /// The sample of a request whose time has come, with its history in front.
+    ///
+    /// # Errors
+    /// If it holds an answer that is not there.
+    pub fn compose(&mut self, node: usize) -> Result<Composed, String> {
+        let continues = self.nodes[node].continues;
+        let before = continues.and_then(|parent| self.nodes[parent].talk.clone());
+        let mut sample = self.nodes[node].sample.clone();
+        let quoted: Vec<String> = quotes(&sample.prompt)
+            .iter()
+            .map(|id| (*id).to_owned())
+            .collect();
+        let mut answers = HashMap::new();
+        for id in &quoted {
+            let known = self.nodes.iter().find(|other| other.sample.id == *id);
+            let Some(talk) = known.and_then(|other| other.talk.as_ref()) else {
+                return Err(format!(
+                    "sample `{}` holds the answer to `{id}`, which is not there; it must depend on the end of `{id}`",
+                    sample.id
+                ));
+            };
+            answers.insert(id.clone(), talk.text());
+        }
+        fill(&mut sample.prompt, &answers);
+        let own = first_messages(&sample.prompt, before.as_deref());
+        let is_needed = self.nodes[node].needed > 0;
+        let composed = Composed::new(sample, own.clone(), before.as_deref())
+            .parents(
+                self.nodes[node]
+                    .parents
+                    .iter()
+                    .map(|parent| self.nodes[*parent].index),
+            )
+            .released(self.nodes[node].released);
+        let done = &mut self.nodes[node];
+        done.state = State::Sent;
+        if is_needed {
+            done.messages = own;
+            done.before = before;
+        }
+        // The prompt was only needed for this; what is needed further is in the conversation.
+        done.sample.prompt = Prompt::Tokens(Vec::new());
+        let mut used: Vec<usize> = continues.into_iter().collect();
+        used.extend(
+            (0..self.nodes.len()).filter(|other| quoted.contains(&self.nodes[*other].sample.id)),
+        );
+        for parent in used {
+            let parent = &mut self.nodes[parent];
+            parent.needed = parent.needed.saturating_sub(1);
+            if parent.needed == 0 {
+                parent.talk = None;
+            }
+        }
+        Ok(composed)
+    }
+
+    /// The sample of a request that will never be sent, for its record.
+    pub fn unsent(&mut self, node: usize) -> Composed {
+        let mut sample = self.nodes[node].sample.clone();
+        sample.prompt = Prompt::Tokens(Vec::new());
+        Composed::new(sample, Vec::new(), None)
+            .parents(
+                self.nodes[node]
+                    .parents
+                    .iter()
+                    .map(|parent| self.nodes[*parent].index),
+            )
+            .released(self.nodes[node].released)
+    }
+}
+
+/// The samples whose answers stand in a prompt.
+fn quotes(prompt: &Prompt) -> Vec<&str> {
+    let messages = match prompt {
+        Prompt::Messages(messages) => messages,
+        Prompt::Continuation(next) => &next.messages,
+        _ => return Vec::new(),
+    };
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let quoted = parts.filter_map(|part| match part {
+        Part::Answer(of) => Some(of.as_str()),
+        _ => None,
+    });
+    quoted.collect()
+}
+
+/// Puts answers in their places.
+fn fill(prompt: &mut Prompt, answers: &HashMap<String, String>) {
+    let messages = match prompt {
+        Prompt::Messages(messages) => messages,
+        Prompt::Continuation(next) => &mut next.messages,
+        _ => return,
+    };
+    for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
+        if let Part::Answer(of) = part {
+            let text = answers.get(of).cloned().unwrap_or_default();
+            *part = Part::Text(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

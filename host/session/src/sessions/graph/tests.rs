@@ -1,0 +1,257 @@
+//! Sessions on instants that are written down.
+
+use super::*;
+use plugins::backend::{Continuation, Dependency, Role};
+
+const LIVE: Policy = Policy {
+    history: History::Live,
+    after_failure: AfterFailure::Drop,
+};
+
+fn said(role: Role, text: &str) -> Message {
+    Message {
+        role,
+        parts: vec![Part::Text(text.to_owned())],
+        extra: None,
+    }
+}
+
+fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
+    let after = after.iter().map(|(sample, point, delay)| Dependency {
+        sample: (*sample).to_owned(),
+        point: *point,
+        delay: *delay,
+    });
+    Sample {
+        id: id.to_owned(),
+        prompt,
+        after: after.collect(),
+        recorded_answer: Some(said(Role::Assistant, &format!("recorded {id}"))),
+        input_tokens: Some(1),
+        output_tokens: None,
+        reference: None,
+        turn: None,
+        class: None,
+        arrival: None,
+        adapter: None,
+        parameters: None,
+    }
+}
+
+fn next(parent: &str, messages: Vec<Message>) -> Prompt {
+    Prompt::Continuation(Continuation {
+        parent: parent.to_owned(),
+        messages,
+    })
+}
+
+fn turn(id: &str, parent: &str, delay: u64) -> Sample {
+    let prompt = next(parent, vec![said(Role::User, &format!("ask {id}"))]);
+    sample(id, prompt, &[(parent, Point::End, delay)])
+}
+
+fn root(id: &str) -> Sample {
+    sample(id, Prompt::Text(format!("ask {id}")), &[])
+}
+
+fn graph(samples: Vec<Sample>, policy: Policy) -> Graph {
+    let numbered = (10..).zip(samples).collect();
+    Graph::new(numbered, policy).unwrap()
+}
+
+fn given(text: &str) -> Option<Given> {
+    Some(Given {
+        answer: said(Role::Assistant, text),
+        carry: None,
+    })
+}
+
+fn texts(composed: &Composed) -> Vec<String> {
+    let Prompt::Messages(messages) = &composed.sample.prompt else {
+        panic!("it is a conversation");
+    };
+    let text = |message: &Message| match &message.parts[..] {
+        [Part::Text(text)] => text.clone(),
+        other => panic!("one text, not {other:?}"),
+    };
+    messages.iter().map(text).collect()
+}
+
+#[test]
+fn a_turn_has_the_answers_that_were_given() {
+    let mut graph = graph(vec![root("a"), turn("b", "a", 30), turn("c", "b", 5)], LIVE);
+    graph.compose(0).unwrap();
+    let steps = graph.over(0, Nanos(100), given("one"));
+    assert_eq!(steps.ready, [1]);
+    assert_eq!(graph.due(1), Nanos(130));
+    let second = graph.compose(1).unwrap();
+    assert_eq!(texts(&second), ["ask a", "one", "ask b"]);
+    assert_eq!(second.parents, [10]);
+    // The dataset counted only what the turn adds.
+    assert_eq!(second.sample.input_tokens, None);
+    assert_eq!(graph.over(1, Nanos(200), given("two")).ready, [2]);
+    let third = graph.compose(2).unwrap();
+    assert_eq!(texts(&third), ["ask a", "one", "ask b", "two", "ask c"]);
+    let history = third.history.unwrap();
+    assert_eq!(
+        (history.continues, history.answers, history.recorded),
+        (11, 2, 0)
+    );
+    assert!(!graph.is_over());
+    graph.over(2, Nanos(300), given("three"));
+    assert!(graph.is_over());
+}
+
+#[test]
+fn recorded_histories_have_the_answers_on_record() {
+    let policy = Policy {
+        history: History::Recorded,
+        ..LIVE
+    };
+    let mut graph = graph(vec![root("a"), turn("b", "a", 0)], policy);
+    graph.compose(0).unwrap();
+    graph.over(0, Nanos(1), given("one"));
+    let second = graph.compose(1).unwrap();
+    assert_eq!(texts(&second), ["ask a", "recorded a", "ask b"]);
+    assert_eq!(second.history.unwrap().recorded, 1);
+}
+
+#[test]
+fn a_join_waits_for_the_last_and_says_how_long() {
+    let part = |of: &str| Message {
+        role: Role::User,
+        parts: vec![Part::Answer(of.to_owned())],
+        extra: None,
+    };
+    let join = sample(
+        "j",
+        next("a", vec![part("x"), part("y")]),
+        &[
+            ("a", Point::End, 0),
+            ("x", Point::End, 10),
+            ("y", Point::End, 0),
+        ],
+    );
+    let agent = |id| {
+        sample(
+            id,
+            Prompt::Text(format!("ask {id}")),
+            &[("a", Point::End, 0)],
+        )
+    };
+    let mut graph = graph(vec![root("a"), agent("x"), agent("y"), join], LIVE);
+    graph.compose(0).unwrap();
+    assert_eq!(graph.over(0, Nanos(100), given("go")).ready, [1, 2]);
+    graph.compose(1).unwrap();
+    graph.compose(2).unwrap();
+    assert!(graph.over(2, Nanos(150), given("found y")).ready.is_empty());
+    assert_eq!(graph.over(1, Nanos(400), given("found x")).ready, [3]);
+    assert_eq!(graph.due(3), Nanos(410));
+    let joined = graph.compose(3).unwrap();
+    assert_eq!(texts(&joined), ["ask a", "go", "found x", "found y"]);
+    assert_eq!(joined.released, Some(Nanos(100)));
+    assert_eq!(joined.parents, [10, 11, 12]);
+}
+
+#[test]
+fn what_depends_on_a_failure_is_dropped_or_goes_on_with_the_record() {
+    let samples = || vec![root("a"), turn("b", "a", 0), turn("c", "b", 0)];
+    let mut dropping = graph(samples(), LIVE);
+    dropping.compose(0).unwrap();
+    let steps = dropping.over(0, Nanos(5), None);
+    assert_eq!((steps.ready, steps.dropped), (vec![], vec![1, 2]));
+    assert!(dropping.is_over());
+    let going_on = Policy {
+        after_failure: AfterFailure::Continue,
+        ..LIVE
+    };
+    let mut graph = graph(samples(), going_on);
+    graph.compose(0).unwrap();
+    assert_eq!(graph.over(0, Nanos(5), None).ready, [1]);
+    let second = graph.compose(1).unwrap();
+    assert_eq!(texts(&second), ["ask a", "recorded a", "ask b"]);
+    assert_eq!(second.history.unwrap().recorded, 1);
+    // Without a record there is nothing to go on with.
+    let mut samples = samples();
+    samples[0].recorded_answer = None;
+    let mut graph = super::tests::graph(samples, going_on);
+    graph.compose(0).unwrap();
+    assert_eq!(graph.over(0, Nanos(5), None).dropped, [1, 2]);
+}
+
+#[test]
+fn a_first_output_lets_others_go() {
+    let early = sample(
+        "e",
+        Prompt::Text("early".to_owned()),
+        &[("a", Point::FirstOutput, 7)],
+    );
+    let mut graph = graph(vec![root("a"), early], LIVE);
+    graph.compose(0).unwrap();
+    assert!(graph.watches_first_output(0));
+    assert_eq!(graph.first_output(0, Nanos(20)), [1]);
+    assert_eq!(graph.due(1), Nanos(27));
+    assert!(!graph.watches_first_output(0));
+    assert!(graph.over(0, Nanos(90), given("x")).ready.is_empty());
+}
+
+#[test]
+fn results_of_tools_answer_the_calls_that_were_made() {
+    let with = |message: Message, extra: &str| Message {
+        extra: Some(extra.to_owned()),
+        ..message
+    };
+    let calls = |id: &str| format!(r#"{{"tool_calls":[{{"id":"{id}"}}]}}"#);
+    let result = with(said(Role::Tool, "42"), r#"{"tool_call_id":"old"}"#);
+    let samples = || {
+        let mut first = root("a");
+        let answer = said(Role::Assistant, "recorded");
+        first.recorded_answer = Some(with(answer, &calls("old")));
+        let prompt = next("a", vec![result.clone()]);
+        vec![first, sample("b", prompt, &[("a", Point::End, 0)])]
+    };
+    let sent = |answer: Message| {
+        let mut graph = graph(samples(), LIVE);
+        graph.compose(0).unwrap();
+        let given = Given {
+            answer,
+            carry: None,
+        };
+        graph.over(0, Nanos(1), Some(given));
+        let composed = graph.compose(1).unwrap();
+        let Prompt::Messages(messages) = composed.sample.prompt else {
+            panic!("it is a conversation");
+        };
+        (messages, composed.history.unwrap().recorded)
+    };
+    let (messages, recorded) = sent(with(said(Role::Assistant, ""), &calls("new")));
+    assert_eq!(
+        messages[2].extra.as_deref(),
+        Some(r#"{"tool_call_id":"new"}"#)
+    );
+    assert_eq!(recorded, 0);
+    // A model that called no tool cannot get a result.
+    let (messages, recorded) = sent(said(Role::Assistant, "no call"));
+    assert_eq!(messages[1].extra, Some(calls("old")));
+    assert_eq!(
+        messages[2].extra.as_deref(),
+        Some(r#"{"tool_call_id":"old"}"#)
+    );
+    assert_eq!(recorded, 1);
+}
+
+#[test]
+fn what_breaks_the_contract_is_refused() {
+    let broken = |samples: Vec<Sample>| {
+        let numbered = (0..).zip(samples).collect();
+        match Graph::new(numbered, LIVE) {
+            Ok(_) => panic!("it was taken"),
+            Err(what) => what,
+        }
+    };
+    assert!(broken(vec![root("a"), turn("b", "x", 0)]).contains("depends on `x`"));
+    let beside = sample("b", next("a", Vec::new()), &[("a", Point::FirstOutput, 0)]);
+    assert!(broken(vec![root("a"), beside]).contains("without depending on its end"));
+    let ids = sample("a", Prompt::Tokens(vec![1]), &[]);
+    assert!(broken(vec![ids, turn("b", "a", 0)]).contains("no conversation"));
+}

@@ -1,0 +1,289 @@
+//! What stands in front of a request that continues a conversation: the messages before it, and the answers to them.
+//!
+//! Conversations that fork share what they have in common.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use model::exchange::{self, Exchange};
+use model::units::Nanos;
+use plugins::backend::{Earlier, Message, Part, Prompt, Role, Sample};
+
+/// A conversation up to an answer.
+pub struct Talk {
+    /// What came before.
+    pub before: Option<Arc<Talk>>,
+    /// The messages of the last request, without its history.
+    pub messages: Vec<Message>,
+    /// The answer to it.
+    pub answer: Message,
+    /// Whether it is the one on record.
+    pub is_recorded: bool,
+    /// The last request's number.
+    pub index: u64,
+    /// How many answers there are.
+    pub answers: u32,
+    /// Of these, answers on record in place of given ones.
+    pub recorded: u32,
+    /// What the last reply left for the next request.
+    pub carry: Option<Vec<u8>>,
+}
+
+/// What a reply gave.
+pub struct Given {
+    /// The answer, as a message of a conversation.
+    pub answer: Message,
+    /// What the backend carries to the next request.
+    pub carry: Option<Vec<u8>>,
+}
+
+impl Given {
+    /// The answer of an exchange, if it has one.
+    pub fn of(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
+        exchange.is_ok().then(|| Given {
+            answer: answer(&exchange.output, &exchange.tool_calls),
+            carry,
+        })
+    }
+}
+
+/// A sample whose prompt is whole, and what is recorded of how it came about.
+pub struct Composed {
+    /// The sample.
+    pub sample: Sample,
+    /// What the last reply of its conversation left for it.
+    pub earlier: Option<Earlier>,
+    /// The requests that it depends on, by their number.
+    pub parents: Vec<u64>,
+    /// The history in front of it.
+    pub history: Option<exchange::History>,
+    /// When the first of its dependencies had let it go.
+    pub released: Option<Nanos>,
+}
+
+impl Composed {
+    /// A sample with its own messages after this history.
+    pub(super) fn new(mut sample: Sample, own: Vec<Message>, before: Option<&Talk>) -> Self {
+        let Some(before) = before else {
+            if matches!(sample.prompt, Prompt::Continuation(_)) {
+                sample.prompt = Prompt::Messages(own);
+            }
+            return Composed {
+                sample,
+                earlier: None,
+                parents: Vec::new(),
+                history: None,
+                released: None,
+            };
+        };
+        let mut messages = before.whole();
+        let earlier = before.carry.as_ref().map(|carry| Earlier {
+            carry: carry.clone(),
+            messages: u32::try_from(messages.len()).unwrap_or(u32::MAX),
+        });
+        messages.extend(own);
+        sample.prompt = Prompt::Messages(messages);
+        // The dataset counted only what the sample adds.
+        sample.input_tokens = None;
+        Composed {
+            sample,
+            earlier,
+            parents: Vec::new(),
+            history: Some(exchange::History {
+                continues: before.index,
+                answers: before.answers,
+                recorded: before.recorded,
+            }),
+            released: None,
+        }
+    }
+
+    pub(super) fn parents(self, parents: impl Iterator<Item = u64>) -> Self {
+        Composed {
+            parents: parents.collect(),
+            ..self
+        }
+    }
+
+    pub(super) fn released(self, released: Option<Nanos>) -> Self {
+        Composed { released, ..self }
+    }
+}
+
+impl Talk {
+    /// Every message from the beginning to the last answer.
+    fn whole(&self) -> Vec<Message> {
+        let mut talks = vec![self];
+        while let Some(before) = talks.last().and_then(|talk| talk.before.as_deref()) {
+            talks.push(before);
+        }
+        let mut messages = Vec::new();
+        for talk in talks.into_iter().rev() {
+            messages.extend(talk.messages.iter().cloned());
+            messages.push(talk.answer.clone());
+        }
+        messages
+    }
+
+    /// The text of the last answer.
+    pub fn text(&self) -> String {
+        let parts = self.answer.parts.iter();
+        let texts = parts.filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
+impl Drop for Talk {
+    /// A conversation of many turns is a long chain, which must not be taken down turn within turn.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(talk) = next {
+            next = Arc::into_inner(talk).and_then(|mut talk| talk.before.take());
+        }
+    }
+}
+
+/// The messages that a request adds to a conversation. Results of tools name the calls of the answer before them, which
+/// are other than those on record if the answer was given just now.
+pub(super) fn first_messages(prompt: &Prompt, before: Option<&Talk>) -> Vec<Message> {
+    let mut messages = match prompt {
+        Prompt::Text(text) => {
+            return vec![Message {
+                role: Role::User,
+                parts: vec![Part::Text(text.clone())],
+                extra: None,
+            }];
+        }
+        Prompt::Messages(messages) => messages.clone(),
+        Prompt::Continuation(next) => next.messages.clone(),
+        Prompt::Tokens(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => return Vec::new(),
+    };
+    if let Some(before) = before.filter(|before| !before.is_recorded) {
+        let ids = call_ids(&before.answer);
+        let results = messages
+            .iter_mut()
+            .take_while(|message| message.role == Role::Tool);
+        for (message, id) in results.zip(ids) {
+            let extra = message.extra.as_deref();
+            let mut fields = extra
+                .and_then(|extra| serde_json::from_str::<Map<String, Value>>(extra).ok())
+                .unwrap_or_default();
+            fields.insert("tool_call_id".to_owned(), json!(id));
+            message.extra = Some(Value::Object(fields).to_string());
+        }
+    }
+    messages
+}
+
+/// How many results of tools stand at the beginning of these messages.
+pub(super) fn result_count(messages: &[Message]) -> usize {
+    let results = messages
+        .iter()
+        .take_while(|message| message.role == Role::Tool);
+    results.count()
+}
+
+/// The ids of an answer's tool calls.
+pub(super) fn call_ids(answer: &Message) -> Vec<String> {
+    let extra = answer.extra.as_deref();
+    let fields = extra.and_then(|extra| serde_json::from_str::<Value>(extra).ok());
+    let calls = fields
+        .as_ref()
+        .and_then(|fields| fields["tool_calls"].as_array());
+    let ids = calls
+        .into_iter()
+        .flatten()
+        .filter_map(|call| call["id"].as_str());
+    ids.map(str::to_owned).collect()
+}
+
+/// An answer as a message. Reasoning is not part of a history: chat templates leave it out.
+fn answer(output: &str, tool_calls: &str) -> Message {
+    let calls = joined_calls(tool_calls);
+    Message {
+        role: Role::Assistant,
+        parts: vec![Part::Text(output.to_owned())],
+        extra: (!calls.is_empty()).then(|| json!({ "tool_calls": calls }).to_string()),
+    }
+}
+
+/// The tool calls of a reply, whose pieces were written one after the other. In a stream, the first piece of a call has
+/// its id and name, and further ones of the same index have more of its arguments.
+fn joined_calls(text: &str) -> Vec<Value> {
+    let mut calls: Vec<(u64, Value)> = Vec::new();
+    for piece in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+        let Ok(piece) = piece else { break };
+        let begins = piece["id"].as_str().is_some_and(|id| !id.is_empty());
+        let index = piece["index"].as_u64();
+        let known = calls
+            .iter_mut()
+            .rev()
+            .find(|(at, _)| index.is_none_or(|index| *at == index));
+        match known {
+            Some((_, call)) if !begins || index.is_some() => {
+                let more = piece["function"]["arguments"].as_str().unwrap_or_default();
+                let so_far = call["function"]["arguments"].as_str().unwrap_or_default();
+                call["function"]["arguments"] = json!(format!("{so_far}{more}"));
+            }
+            _ => {
+                let number = index.unwrap_or(calls.len() as u64);
+                let function = &piece["function"];
+                calls.push((
+                    number,
+                    json!({
+                        "id": piece["id"].as_str().unwrap_or_default(),
+                        "type": "function",
+                        "function": {
+                            "name": function["name"].as_str().unwrap_or_default(),
+                            "arguments": function["arguments"].as_str().unwrap_or_default(),
+                        },
+                    }),
+                ));
+            }
+        }
+    }
+    calls.into_iter().map(|(_, call)| call).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_tool_calls_are_joined_by_their_index() {
+        let text = concat!(
+            r#"{"index":0,"id":"a","type":"function","function":{"name":"look","arguments":""}}"#,
+            r#"{"index":0,"function":{"arguments":"{\"x\":"}}{"index":0,"function":{"arguments":"1}"}}"#,
+            r#"{"index":1,"id":"b","function":{"name":"say","arguments":"{}"}}"#,
+        );
+        let calls = joined_calls(text);
+        assert_eq!(calls[0]["function"]["arguments"], "{\"x\":1}");
+        assert_eq!(call_ids(&answer("", text)), ["a", "b"]);
+        // Whole calls, as in a reply that is not streamed, have no index.
+        let whole = r#"{"id":"c","function":{"name":"f","arguments":"1"}}{"id":"d","function":{"name":"g","arguments":"2"}}"#;
+        assert_eq!(call_ids(&answer("", whole)), ["c", "d"]);
+        assert!(joined_calls("not json").is_empty());
+    }
+
+    #[test]
+    fn a_long_conversation_is_taken_down_without_depth() {
+        let mut talk = None;
+        for index in 0..200_000 {
+            talk = Some(Arc::new(Talk {
+                before: talk,
+                messages: Vec::new(),
+                answer: answer("", ""),
+                is_recorded: false,
+                index,
+                answers: 0,
+                recorded: 0,
+                carry: None,
+            }));
+        }
+        drop(talk);
+    }
+}
