@@ -13,6 +13,8 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use distribution::below;
+
 use super::Reported;
 use super::chart::number::{short, significant};
 use super::chart::{Chart, Key, Tone, scale};

@@ -30,7 +30,7 @@ const BEFORE: [&str; 12] = [
 ];
 
 /// The columns after the metrics.
-const AFTER: [&str; 10] = [
+const AFTER: [&str; 14] = [
     "good",
     "input-tokens-source",
     "output-tokens-source",
@@ -39,6 +39,10 @@ const AFTER: [&str; 10] = [
     "request-bytes",
     "output-bytes",
     "request-digest",
+    "session",
+    "turn",
+    "class",
+    "parents",
     "reason",
     "message",
 ];
@@ -71,7 +75,7 @@ pub fn header(out: &mut impl Write) -> io::Result<()> {
     let metrics = metric::single().map(|(metric, _)| match metric.unit {
         Unit::Milliseconds => format!("{}-ms", metric.name),
         Unit::TokensPerSecond => format!("{}-tok-s", metric.name),
-        Unit::Tokens | Unit::TokensPerEvent | Unit::Share => metric.name.to_owned(),
+        _ => metric.name.to_owned(),
     });
     let names = BEFORE
         .map(str::to_owned)
@@ -116,7 +120,7 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
     row.cell(Some(exchange.events.at.len()));
     for (metric, measure) in metric::single() {
         row.cell(measure(&reading).map(|value| match metric.unit {
-            Unit::Tokens => format!("{value}"),
+            Unit::Tokens | Unit::Requests => format!("{value}"),
             Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent | Unit::Share => {
                 format!("{value:.6}")
             }
@@ -130,6 +134,11 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
     row.cell(Some(exchange.sample.request_bytes));
     row.cell(Some(exchange.output.len()));
     row.cell(Some(&exchange.sample.request_digest));
+    let sample = &exchange.sample;
+    row.cell(sample.turn.as_ref().map(|turn| &turn.session));
+    row.cell(sample.turn.as_ref().map(|turn| turn.index));
+    row.cell(sample.class.as_ref());
+    row.cell((!sample.parents.is_empty()).then(|| words(&sample.parents)));
     row.cell(reason.map(Reason::name));
     row.cell(Some(message));
     writeln!(out, "{}", row.text)
@@ -143,6 +152,12 @@ fn good(facts: &RunFacts, reading: &Reading<'_>) -> Option<bool> {
         measure.is_some_and(|taken| kept(taken, objective.at_most_ms, reading) == Some(true))
     };
     (!objectives.is_empty()).then(|| reading.exchange.is_ok() && objectives.iter().all(keeps))
+}
+
+/// Numbers with spaces between them.
+fn words(numbers: &[u64]) -> String {
+    let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    words.join(" ")
 }
 
 /// Milliseconds with all their nanoseconds.

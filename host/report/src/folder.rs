@@ -1,17 +1,19 @@
 //! A run's folder on disk: which files it holds, and reading and writing the small ones.
 //!
 //! `plan.json` and `environment.json` are written before the first request, the records during the run
-//! (`record`), and `status.json`, `client.json`, `server.json`, `assessment.json` and `summary.json` after it. However
-//! the run ends, the files written until then are readable: the summary is a function of the other files.
+//! (`record`), and `status.json`, `client.json`, `server.json`, `dataset.json`, `cache.json`, `assessment.json` and
+//! `summary.json` after it. However the run ends, the files written until then are readable: the summary is a function of
+//! the other files.
 
 mod below;
+mod facts;
+mod kept;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::Reported;
 use crate::assessment::Assessment;
@@ -19,20 +21,24 @@ use crate::environment::Environment;
 use crate::private;
 use crate::record::{self, Ended, RecordError, Written};
 use crate::repeat::Repeat;
+use kept::without_secrets;
 use model::clean;
 use model::exchange::{Exchange, Phase};
-use model::redact;
 use model::timings::Reached;
-use result::summary::{Client, Damage, Loop, Run, RunFacts, Server, Summary, Tokenizer};
+use result::summary::cache::Cache;
+use result::summary::{Client, Damage, Dataset, RunFacts, Server, Summary};
 use scenario::plan::Plan;
 
 pub use below::runs;
+pub use facts::facts;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
 const STATUS: &str = "status.json";
 const CLIENT: &str = "client.json";
 const SERVER: &str = "server.json";
+const DATASET: &str = "dataset.json";
+const CACHE: &str = "cache.json";
 const ASSESSMENT: &str = "assessment.json";
 const SUMMARY: &str = "summary.json";
 const REPEAT: &str = "repeat.json";
@@ -248,6 +254,22 @@ impl RunFolder {
         self.write_json(SERVER, server)
     }
 
+    /// Writes what the dataset did to its input.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_dataset(&self, dataset: &Dataset) -> Result<(), FolderError> {
+        self.write_json(DATASET, dataset)
+    }
+
+    /// Writes what of the prompts repeats.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_cache(&self, cache: &Cache) -> Result<(), FolderError> {
+        self.write_json(CACHE, cache)
+    }
+
     /// Writes the results of tokenizer and scorers on the answers.
     ///
     /// # Errors
@@ -362,6 +384,8 @@ impl RunFolder {
             unsent,
             client: self.read_if_there(CLIENT)?,
             server: self.read_if_there(SERVER)?,
+            dataset: self.read_if_there(DATASET)?,
+            cache: self.read_if_there(CACHE)?,
             ..facts
         })
     }
@@ -429,70 +453,5 @@ impl RunFolder {
             }
             Err(error) => Err(error),
         }
-    }
-}
-
-/// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is kept, so that runs
-/// that differ in it can be told apart. Its 32 bits do not reveal a key.
-fn without_secrets(plan: &Plan) -> serde_json::Value {
-    let mark = |secret: &serde_json::Value| {
-        let digest = model::hex(&Sha256::digest(secret.to_string().as_bytes())[..4]);
-        format!("[redacted, sha256 {digest}]")
-    };
-    let mut plan = serde_json::to_value(plan).unwrap_or_default();
-    for place in ["/request/extra-body", "/backend/config", "/dataset/config"] {
-        if let Some(value) = plan.pointer_mut(place) {
-            redact::fields(value, &mark);
-        }
-    }
-    let scorers = plan.get_mut("scorers").and_then(|list| list.as_array_mut());
-    for scorer in scorers.into_iter().flatten() {
-        if let Some(config) = scorer.get_mut("config") {
-            redact::fields(config, &mark);
-        }
-    }
-    plan
-}
-
-/// What a summary needs in addition to the exchanges, from the plan and the assessment of the answers.
-/// The caller adds how the client performed and the server's own metrics.
-pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
-    let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
-    RunFacts {
-        unsent: 0,
-        run: Run {
-            backend: plan.backend.name.clone(),
-            arrival: plan.load.arrival.to_string(),
-            r#loop: match plan.load.arrival.is_open() {
-                true => Loop::Open,
-                false => Loop::Closed,
-            },
-            request_rate: rate,
-            even_rate: rate.is_some() && plan.load.arrival.is_even(),
-            max_in_flight: plan.slots().map(|slots| slots as u64),
-            planned: plan.held_requests(),
-            streamed: plan.request.stream,
-            ignore_eos: plan.request.ignore_eos,
-            percentiles: plan.percentiles.clone(),
-            measure_start: None,
-            first_due: plan.first_due(),
-            goodput: plan.goodput.clone(),
-            thresholds: plan.thresholds.clone(),
-            tokenizer: Some(Tokenizer {
-                name: plan.tokenizer.name.clone(),
-                approximate: plan.tokenizer.approximate,
-            }),
-            insecure: plan.connection.trust.insecure,
-            plugins: plan.plugins(),
-            sandbox: Some(plan.sandbox.clone()),
-            interrupted,
-            damage: None,
-        },
-        scorer_errors: assessment.error_count(),
-        retokenized: assessment.retokenized,
-        scores: assessment.means,
-        run_scores: assessment.run_scores,
-        client: None,
-        server: None,
     }
 }

@@ -17,6 +17,7 @@ pub mod folder;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod outlook;
 mod private;
 pub mod record;
 pub mod repeat;

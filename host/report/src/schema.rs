@@ -4,12 +4,20 @@
 use schemars::schema_for;
 
 use crate::compare::Compared;
+use crate::outlook::Outlook;
 use crate::repeat::Repeats;
 use model::exchange::Exchange;
 use result::summary::Summary;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 5] = ["summary", "exchange", "audit", "comparison", "repeats"];
+pub const NAMES: [&str; 6] = [
+    "summary",
+    "exchange",
+    "audit",
+    "comparison",
+    "repeats",
+    "outlook",
+];
 
 /// The schema of that name as indented JSON with a newline at its end; `None` if there is none.
 pub fn schema(name: &str) -> Option<String> {
@@ -19,6 +27,7 @@ pub fn schema(name: &str) -> Option<String> {
         "audit" => schema_for!(audit::Report),
         "comparison" => schema_for!(Compared),
         "repeats" => schema_for!(Repeats),
+        "outlook" => schema_for!(Outlook),
         _ => return None,
     };
     serde_json::to_string_pretty(&schema)

@@ -11,6 +11,7 @@
 //! [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
 
 mod padded;
+mod sessions;
 pub mod sglang;
 mod steady;
 pub mod vllm;
@@ -41,11 +42,15 @@ pub fn text(summary: &Summary) -> String {
     block.distribution(summary, metric::QUEUE, "Queueing", MS);
     block.line("Requests held back by the cap:", summary.requests.held_back);
     goodput(&mut block, summary);
+    sessions::sessions(&mut block, summary);
+    sessions::groups(&mut block, summary);
     steady::state(&mut block, summary);
     confidence(&mut block, summary);
     tokens(&mut block, summary);
+    sessions::dataset(&mut block, summary);
     client(&mut block, summary);
     server(&mut block, summary);
+    cache(&mut block, summary);
     failures(&mut block, summary);
     scores(&mut block, summary);
     plugins(&mut block, summary);
@@ -84,6 +89,7 @@ fn load(block: &mut Block, summary: &Summary) {
             block.line(&label, Some(*count));
         }
     }
+    block.line("Failed by themselves:", requests.failed_by_themselves);
     block.figure("Benchmark duration (s):", throughput.duration_s);
     block.line("Total input tokens:", tokens.input.total);
     block.line("Total generated tokens:", tokens.output.total);
@@ -207,12 +213,7 @@ fn tokens(block: &mut Block, summary: &Summary) {
     block.line("Reasoning tokens:", tokens.output_reasoning);
     block.figure("Output tokens per event:", tokens.per_event);
     if let Some(tokenizer) = &summary.run.tokenizer {
-        let kind = if tokenizer.approximate {
-            " (approximate)"
-        } else {
-            ""
-        };
-        block.line("Tokenizer:", Some(format!("{}{kind}", tokenizer.name)));
+        block.line("Tokenizer:", Some(tokenizer.words()));
     }
 }
 
@@ -262,6 +263,24 @@ fn client(block: &mut Block, summary: &Summary) {
 }
 
 /// The counts of all targets together, and the fullest cache.
+fn cache(block: &mut Block, summary: &Summary) {
+    let Some(cache) = &summary.cache else { return };
+    let percent = |share: f64| share * 100.0;
+    block.section("Prefix Cache");
+    block.line("Prefix cache before the run:", Some(cache.policy));
+    block.figure(
+        "Prompt tokens that repeat (%):",
+        cache.reusable_share().map(percent),
+    );
+    let reported = cache.reported.as_ref();
+    block.line("Reported cached tokens:", reported.map(|told| told.cached));
+    let found = reported.and_then(|told| told.shares());
+    block.figure(
+        "Reported cached tokens (%):",
+        found.map(|(_, found)| percent(found)),
+    );
+}
+
 fn server(block: &mut Block, summary: &Summary) {
     let Some(server) = &summary.server else {
         return;

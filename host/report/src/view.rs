@@ -1,12 +1,11 @@
 //! What pages and pictures show of a run's exchanges in addition to its summary: distributions, the course
-//! over time, some requests in full, figures by group.
+//! over time, some requests in full.
 //!
 //! It is gathered in one pass over the records without holding them in memory: samples as `stats::spread`
-//! keeps them, and a bounded number of spans of time, requests and groups. What is kept depends on the
+//! keeps them, and a bounded number of spans of time and requests. What is kept depends on the
 //! requests' numbers, never on the order of their records.
 
 mod course;
-mod group;
 mod pick;
 mod request;
 
@@ -17,7 +16,6 @@ use std::borrow::Borrow;
 use std::ops::Range;
 
 pub use course::{Course, grain};
-pub use group::{Group, Groups};
 pub use request::Request;
 
 use model::exchange::{Exchange, Phase};
@@ -59,8 +57,6 @@ pub struct View {
     pub slowest: Vec<Request>,
     /// Some of those that have a first token, evenly over the run, for each a point in a plot.
     pub dots: Vec<Dot>,
-    /// Figures by turn, class and adapter.
-    pub groups: Groups,
 }
 
 /// A request as a point in a plot.
@@ -110,7 +106,6 @@ struct Gather<'a> {
     sampled: Even<Request>,
     slowest: Largest<Request>,
     dots: Even<Dot>,
-    groups: group::Gather,
 }
 
 impl<'a> Gather<'a> {
@@ -134,7 +129,6 @@ impl<'a> Gather<'a> {
             sampled: Even::new(ROWS),
             slowest: Largest::new(SLOWEST),
             dots: Even::new(DOTS),
-            groups: group::Gather::default(),
         }
     }
 
@@ -147,7 +141,6 @@ impl<'a> Gather<'a> {
         let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
         self.course
             .add(&reading, self.facts.run.max_in_flight.is_some());
-        self.groups.add(&reading);
         let request = || Request::of(&reading, self.origin);
         if self.middle.contains(&(exchange.index / self.part)) {
             self.consecutive.push(request());
@@ -190,7 +183,6 @@ impl<'a> Gather<'a> {
             sampled: by_due(self.sampled.finish()),
             slowest: self.slowest.finish(),
             dots: self.dots.finish(),
-            groups: self.groups.finish(),
         }
     }
 }
@@ -199,6 +191,6 @@ impl<'a> Gather<'a> {
 fn one(name: &str, reading: &Reading<'_>) -> Option<f64> {
     match metric::by_name(name)?.measure {
         Measure::One(measure) => measure(reading),
-        Measure::Pooled(_) => None,
+        Measure::Pooled(_) | Measure::Session(_) => None,
     }
 }

@@ -66,7 +66,7 @@ pub struct Whole {
 use Better::{Higher, Lower, Neither};
 
 /// Every figure of the run as a whole.
-pub static WHOLE: [Whole; 24] = [
+pub static WHOLE: [Whole; 30] = [
     whole("requests.total", "Requests", "", Neither, |s| {
         Some(s.requests.total as f64)
     }),
@@ -199,6 +199,40 @@ pub static WHOLE: [Whole; 24] = [
         "tok/s",
         Higher,
         |s| s.goodput.as_ref()?.output_tokens_per_s,
+    ),
+    whole("sessions.total", "Sessions", "", Neither, |s| {
+        Some(s.sessions?.total as f64)
+    }),
+    whole("sessions.complete", "Complete sessions", "", Neither, |s| {
+        Some(s.sessions?.complete as f64)
+    }),
+    whole(
+        "sessions.failed",
+        "Sessions with a failure",
+        "",
+        Lower,
+        |s| Some(s.sessions?.failed as f64),
+    ),
+    whole(
+        "sessions.cut-short",
+        "Sessions cut short",
+        "",
+        Neither,
+        |s| Some(s.sessions?.cut_short as f64),
+    ),
+    whole(
+        "sessions.sessions-per-s",
+        "Session throughput",
+        "sessions/s",
+        Higher,
+        |s| s.sessions?.sessions_per_s,
+    ),
+    whole(
+        "sessions.turns-per-s",
+        "Turn throughput",
+        "turns/s",
+        Higher,
+        |s| s.sessions?.turns_per_s,
     ),
     whole("server.preemptions", "Server preemptions", "", Lower, |s| {
         s.server.as_ref()?.counted(server::Figure::Preemptions)

@@ -2,8 +2,10 @@
 //!
 //! A finding never changes a figure. Thresholds are a separate question, in module `threshold`.
 
+mod cache;
 mod client;
 mod course;
+mod input;
 mod load;
 mod rules;
 mod server;
@@ -58,6 +60,10 @@ findings! {
     Interrupted = "interrupted", rules::interrupted;
     /// The dataset had fewer samples than the plan has requests.
     ShortDataset = "short-dataset", rules::short_dataset;
+    /// The dataset dropped, truncated, repaired or repeated parts of its input. Repeated prompts warm the prefix cache.
+    DatasetAltered = "dataset-altered", input::dataset_altered;
+    /// Histories that were to hold the server's answers hold answers on record.
+    RecordedAnswers = "recorded-answers", input::recorded_answers;
     /// TLS certificates were not checked.
     Insecure = "insecure", rules::insecure;
     /// Requests were sent at a lower rate than planned.
@@ -114,6 +120,10 @@ findings! {
     ServerCountsDisagree = "server-counts-disagree", server::disagrees;
     /// The server had prompt tokens in its prefix cache.
     WarmCache = "warm-cache", server::warm_cache;
+    /// The server found prompt tokens in its prefix cache that the run itself did not put there.
+    WarmByAccident = "warm-by-accident", cache::warm_by_accident;
+    /// The server's share of cached prompt tokens is not that of a cache without limits.
+    CacheDiffers = "cache-differs", cache::differs;
     /// The server put requests back that it had begun.
     Preempted = "preempted", server::preempted;
     /// A figure drifted over the steady window.

@@ -11,6 +11,7 @@ extern crate self as result;
 pub mod figure;
 pub mod finding;
 pub mod metric;
+pub mod prefix;
 pub mod stats;
 pub mod summary;
 pub mod threshold;

@@ -1,8 +1,8 @@
-//! The catalogue of metrics of an exchange, each with its unit, its definition and the tools whose
-//! figure it equals. To add a metric, add an entry here.
+//! The catalogue of metrics, each with its unit, its definition and the tools whose figure it equals.
+//! To add a metric, add an entry here.
 //!
-//! A metric takes its samples from one exchange, and takes none if there is nothing to measure:
-//! absent is not zero. `stats` computes statistics over many exchanges, `summary` the figures of a
+//! A metric takes its samples from one exchange or from one session, and takes none if there is nothing to
+//! measure: absent is not zero. `stats` computes statistics over many exchanges, `summary` the figures of a
 //! whole run (throughput, concurrency).
 
 pub mod count;
@@ -11,6 +11,7 @@ pub mod objective;
 pub mod reading;
 #[cfg(test)]
 mod reference;
+mod unit;
 
 #[cfg(test)]
 mod tests;
@@ -18,56 +19,10 @@ mod tests;
 pub use count::{Count, Source};
 pub use objective::Objective;
 pub use reading::Reading;
+pub use unit::Unit;
 
+use crate::summary::Session;
 use model::units::Nanos;
-
-/// The unit of a metric's samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Milliseconds.
-    Milliseconds,
-    /// Tokens.
-    Tokens,
-    /// Tokens per second.
-    TokensPerSecond,
-    /// Tokens to an event of the reply.
-    TokensPerEvent,
-    /// A share, from 0 to 1.
-    Share,
-}
-
-impl Unit {
-    /// The unit's symbol, as results name it.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Unit::Milliseconds => "ms",
-            Unit::Tokens => "tokens",
-            Unit::TokensPerSecond => "tok/s",
-            Unit::TokensPerEvent => "tokens/event",
-            Unit::Share => "share",
-        }
-    }
-
-    /// What a request that failed or was not sent counts as, where such requests count: infinitely slow,
-    /// a speed of zero, or a share of one. Absent where no value is worse than another.
-    pub fn worst(self) -> Option<f64> {
-        match self {
-            Unit::Milliseconds => Some(f64::INFINITY),
-            Unit::TokensPerSecond => Some(0.0),
-            Unit::Share => Some(1.0),
-            Unit::Tokens | Unit::TokensPerEvent => None,
-        }
-    }
-
-    /// How many steps a unit has when samples are counted in whole numbers: milliseconds are
-    /// counted in nanoseconds.
-    pub fn scale(self) -> f64 {
-        match self {
-            Unit::Tokens => 1.0,
-            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent | Unit::Share => 1e6,
-        }
-    }
-}
 
 /// Which exchanges of the measurement a metric is taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +31,8 @@ pub enum Of {
     Answered,
     /// All that were sent, whatever their outcome. What this client did.
     Sent,
+    /// Those of sessions whose every request was answered, a session at a time.
+    Session,
 }
 
 /// How a metric's samples are taken from an exchange.
@@ -86,7 +43,12 @@ pub enum Measure {
     /// Any number of samples per exchange, pooled over the run. Each is passed on in whole steps of the
     /// metric's [`Unit::scale`], with how often it occurs.
     Pooled(Shown),
+    /// At most one sample per session.
+    Session(Whole),
 }
+
+/// Takes the one sample of a session.
+pub type Whole = fn(&Session) -> Option<f64>;
 
 /// Takes the one sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
@@ -130,6 +92,16 @@ pub const QUEUE: &str = "queue";
 pub const CONNECTION_WAIT: &str = "connection-wait";
 /// How long bytes of a reply waited before they were read.
 pub(crate) const READ_LAG: &str = "read-lag";
+/// How long a request waited for the last of the requests that it depends on.
+pub const PARENT_WAIT: &str = "parent-wait";
+/// From when a session was due until its last answer.
+pub const SESSION_TIME: &str = "session-time";
+/// Time of a session in which a request was in flight.
+pub const SESSION_IN_FLIGHT: &str = "session-in-flight";
+/// Time of a session in which none was.
+pub const SESSION_IDLE: &str = "session-idle";
+/// Requests of a session.
+pub const SESSION_TURNS: &str = "session-turns";
 /// Share of the tokens that a reader at the objective's pace has to wait for.
 pub const STALL_SHARE: &str = "stall-share";
 /// The headline's speed of one user.
@@ -137,7 +109,7 @@ pub const OUTPUT_SPEED: &str = "output-speed";
 
 use Measure::{One, Pooled};
 use Of::{Answered, Sent};
-use Unit::{Milliseconds, Share, Tokens, TokensPerEvent, TokensPerSecond};
+use Unit::{Milliseconds, Requests, Share, Tokens, TokensPerEvent, TokensPerSecond};
 
 /// Every metric, in the order in which results list them.
 pub static CATALOGUE: &[Metric] = &[
@@ -469,6 +441,46 @@ pub static CATALOGUE: &[Metric] = &[
         of: Answered,
         measure: One(|reading| reading.reasoning_length()),
     },
+    Metric {
+        name: PARENT_WAIT,
+        unit: Milliseconds,
+        definition: "due - released, of requests that depend on several: from when the first of its dependencies let it go until the last one did",
+        equals: "no other tool's; what a join of parallel branches waits for",
+        of: Sent,
+        measure: One(|reading| reading.parent_wait()),
+    },
+    Metric {
+        name: SESSION_TIME,
+        unit: Milliseconds,
+        definition: "last end of the session's requests - due of its first",
+        equals: "task completion time of an agent; duration of a conversation",
+        of: Of::Session,
+        measure: Measure::Session(|session| Some(session.time.as_millis_f64())),
+    },
+    Metric {
+        name: SESSION_IN_FLIGHT,
+        unit: Milliseconds,
+        definition: "time in which at least one request of the session was in flight, each from sent to its end",
+        equals: "no other tool's; the server's part of session-time",
+        of: Of::Session,
+        measure: Measure::Session(|session| Some(session.in_flight.as_millis_f64())),
+    },
+    Metric {
+        name: SESSION_IDLE,
+        unit: Milliseconds,
+        definition: "session-time - session-in-flight: think times, tool times, and waits in this client",
+        equals: "no other tool's; the dataset's part of session-time",
+        of: Of::Session,
+        measure: Measure::Session(|session| Some(session.idle().as_millis_f64())),
+    },
+    Metric {
+        name: SESSION_TURNS,
+        unit: Requests,
+        definition: "requests of the session",
+        equals: "turns per conversation of AIPerf",
+        of: Of::Session,
+        measure: Measure::Session(|session| Some(session.requests as f64)),
+    },
 ];
 
 /// The metric of that name.
@@ -480,6 +492,6 @@ pub fn by_name(name: &str) -> Option<&'static Metric> {
 pub fn single() -> impl Iterator<Item = (&'static Metric, Single)> {
     CATALOGUE.iter().filter_map(|metric| match metric.measure {
         Measure::One(measure) => Some((metric, measure)),
-        Measure::Pooled(_) => None,
+        Measure::Pooled(_) | Measure::Session(_) => None,
     })
 }

@@ -3,24 +3,29 @@
 //!
 //! It reads the exchanges twice and keeps none: `survey` finds when the measurement began and what
 //! was in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the first
-//! pass, by 24 in runs that offer a rate, and not at all during the second.
+//! pass, by 24 in runs that offer a rate. During the second it does not, except where requests depend on each other:
+//! there it is 48 bytes per request.
 //!
 //! The result does not depend on the order of the exchanges, so the records of several load
 //! generators can be merged and summarised as one run. `metric` defines the metrics, `finding`
 //! raises doubts about the figures, `report` lays them out.
 
 mod backlog;
+pub mod cache;
 pub mod client;
 mod column;
 mod confidence;
 pub mod course;
+mod dataset;
 mod facts;
 mod failing;
 mod gather;
 mod goodput;
+mod groups;
 mod load;
 mod messages;
 pub mod server;
+mod sessions;
 mod steady;
 mod survey;
 mod tokens;
@@ -41,11 +46,14 @@ pub use backlog::Backlog;
 pub use client::Client;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS};
+pub use dataset::{Dataset, Remark, Treatment};
 pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use goodput::{Attainment, Goodput};
+pub use groups::{Group, Groups};
 pub use load::Arrivals;
 pub use server::Server;
+pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
 
 use crate::finding::{self, Finding, Verdict};
@@ -79,6 +87,18 @@ pub struct Summary {
     pub arrivals: Option<Arrivals>,
     /// How many requests were in flight.
     pub concurrency: Concurrency,
+    /// Requests that depend on each other; absent if none does, and no request is a turn of a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Sessions>,
+    /// Histories in front of requests; absent if none has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histories: Option<Histories>,
+    /// Figures by turn, class and adapter, of requests that state them.
+    #[serde(default, skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
+    /// What the dataset did to its input; absent if it did nothing to it, or did not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<Dataset>,
     /// How many requests met the run's objectives; absent if the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Goodput>,
@@ -91,6 +111,9 @@ pub struct Summary {
     /// The server's own metrics; absent if they were not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// What of the prompts repeats, and what the server found in its prefix cache; absent if it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<cache::Cache>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
     /// Scores of the answers by name: means over the answers that a scorer judged.
@@ -118,6 +141,10 @@ pub struct Requests {
     pub successful: u64,
     /// Those not answered, of any class, including those not sent.
     pub failed: u64,
+    /// Of these, those that failed by themselves, and not because a request that they depend on had failed; absent if
+    /// that is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_by_themselves: Option<u64>,
     /// Those whose first byte was written to the socket.
     pub sent: u64,
     /// Failures by class. A class that did not occur is not listed.
@@ -375,7 +402,7 @@ impl Summary {
 pub fn spread(metric: &Metric) -> Spread {
     let scale = metric.unit.scale();
     match metric.measure {
-        Measure::One(_) => Spread::new(scale),
+        Measure::One(_) | Measure::Session(_) => Spread::new(scale),
         Measure::Pooled(_) => Spread::counting(scale),
     }
 }
@@ -403,6 +430,8 @@ pub fn take(
             let counts = spread.counts();
             shown(reading, &mut |_, value, times| counts.add(value, times));
         }
+        // Sessions are known when all exchanges are.
+        Measure::Session(_) => {}
     }
 }
 

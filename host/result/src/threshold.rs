@@ -167,23 +167,32 @@ fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Opti
     };
     let metric = metric::by_name(name)?;
     let count = summary.metric(name)?.with_failures.as_ref()?.requests;
-    let total = summary.requests.total;
-    let (missing, kept) = match metric.of {
-        Of::Answered => ("failed or were not sent", "answered"),
-        Of::Sent => ("were not sent", "sent"),
+    let sessions = summary.sessions.as_ref();
+    let (total, missing, kept) = match metric.of {
+        Of::Answered => (
+            summary.requests.total,
+            "failed or were not sent",
+            "answered",
+        ),
+        Of::Sent => (summary.requests.total, "were not sent", "sent"),
+        Of::Session => (sessions?.total, "failed or were cut short", "complete"),
+    };
+    let units = match metric.of {
+        Of::Session => "sessions",
+        Of::Answered | Of::Sent => "requests",
     };
     let unit = match figure.unit() {
         "" => String::new(),
         unit => format!(" {unit}"),
     };
     let counted = match metric.unit.worst()? {
-        _ if seen.is_infinite() => format!("{count} of {total} requests {missing}"),
+        _ if seen.is_infinite() => format!("{count} of {total} {units} {missing}"),
         worst => {
             let worst = match worst.is_infinite() {
                 true => "infinite".to_owned(),
                 false => format!("{worst}{unit}"),
             };
-            format!("with the {count} of {total} requests that {missing} counted as {worst}")
+            format!("with the {count} of {total} {units} that {missing} counted as {worst}")
         }
     };
     Some(format!("{counted}; {without:.2}{unit} over those {kept}"))

@@ -384,7 +384,7 @@ fn curve(figures: &Figures, divisor: f64, high: f64) -> Vec<Point> {
 }
 
 /// How many samples are less than a value.
-fn below(figures: &Figures, value: f64) -> u64 {
+pub(crate) fn below(figures: &Figures, value: f64) -> u64 {
     let (mut low, mut high) = (0, figures.count());
     while low < high {
         let middle = low + (high - low) / 2;

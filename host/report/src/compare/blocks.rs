@@ -291,6 +291,7 @@ impl Gathered {
                     counting.add(slice, value, times);
                 });
             }
+            Measure::Session(_) => {}
         }
     }
 
@@ -390,9 +391,12 @@ fn edge(summary: &Summary) -> f64 {
     (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
 }
 
-/// The metrics that figures are of, each once.
+/// The metrics that figures are of, each once; but for those of sessions, which lie in several blocks.
 fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
-    metric::CATALOGUE.iter().filter(|metric| {
+    let of_requests = metric::CATALOGUE
+        .iter()
+        .filter(|metric| metric.of != Of::Session);
+    of_requests.filter(|metric| {
         let mut figures = figures.iter();
         figures.any(|figure| matches!(figure, Figure::Of(name, _) if *name == metric.name))
     })

@@ -126,6 +126,7 @@ fn run_of(file: &Value) -> RunFacts {
     facts.run.tokenizer = Some(Tokenizer {
         name: "qwen3-tok".into(),
         approximate: false,
+        ..Tokenizer::default()
     });
     for index in 0..list(file, "errors").len() as u64 {
         facts.retokenized.insert(index, 4);

@@ -4,11 +4,9 @@ use serde::Serialize;
 
 use crate::chart::number::{count, fixed, percent, significant};
 use crate::charts::Shown;
-use crate::view::Group;
-use result::figure::mirrored;
+use result::figure::{Statistic, mirrored};
 use result::metric::{self, Unit};
-use result::stats::{Figures, Ranked};
-use result::summary::{Basis, Bounds, Distribution, Loop, Summary};
+use result::summary::{Basis, Bounds, Distribution, Group, Loop, Summary};
 
 /// The headline metrics, with their common names.
 pub(super) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
@@ -174,16 +172,51 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
         None,
         requests.success_share.map(|share| share * 100.0),
         "%",
-        vec![Some(match requests.failed {
-            0 => format!("all of {} requests", count(requests.total)),
-            failed => format!(
-                "{} of {} requests failed",
-                count(failed),
-                count(requests.total)
-            ),
-        })],
+        vec![
+            Some(match requests.failed {
+                0 => format!("all of {} requests", count(requests.total)),
+                failed => format!(
+                    "{} of {} requests failed",
+                    count(failed),
+                    count(requests.total)
+                ),
+            }),
+            requests.failed_by_themselves.map(|own| {
+                let followed = requests.failed - own;
+                format!(
+                    "{} by themselves, {} because another had",
+                    count(own),
+                    count(followed)
+                )
+            }),
+        ],
     );
+    sessions(&mut tiles, summary);
     tiles
+}
+
+/// How long sessions took, and how many were complete.
+fn sessions(tiles: &mut Vec<Tile>, summary: &Summary) {
+    let (Some(sessions), Some(time)) = (summary.sessions, summary.metric(metric::SESSION_TIME))
+    else {
+        return;
+    };
+    let p99 = time.percentile(99.0);
+    let lines = [
+        p99.map(|p99| format!("P99 {} s", significant(p99 / 1e3, 4))),
+        Some(format!(
+            "{} of {} sessions are complete",
+            count(sessions.complete),
+            count(sessions.total)
+        )),
+    ];
+    tiles.push(Tile {
+        name: "Session time, median".to_owned(),
+        metric: Some(metric::SESSION_TIME),
+        value: significant(time.median / 1e3, 4),
+        unit: "s",
+        lines: lines.into_iter().flatten().collect(),
+    });
 }
 
 fn between(bounds: Bounds) -> String {
@@ -262,11 +295,15 @@ fn slowest(summary: &Summary) -> Option<String> {
 pub(super) fn grouped(runs: &[Shown]) -> Vec<Table> {
     let mut tables = Vec::new();
     for run in runs {
-        let groups = &run.view.groups;
+        let groups = &run.reported.summary.groups;
         for (title, head, groups) in [
-            ("By turn of the conversation", "Turn", &groups.turns),
-            ("By class of sample", "Class", &groups.classes),
-            ("By adapter", "Adapter", &groups.adapters),
+            (
+                "By turn of the conversation, from 0",
+                "Turn",
+                &groups.by_turn,
+            ),
+            ("By class of sample", "Class", &groups.by_class),
+            ("By adapter", "Adapter", &groups.by_adapter),
         ] {
             if groups.is_empty() {
                 continue;
@@ -282,6 +319,7 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<Table> {
                     "Failed",
                     "Input tokens",
                     "Output tokens",
+                    "Cached input",
                     "TTFT, median (ms)",
                     "TTFT, P99 (ms)",
                     "TPOT, median (ms)",
@@ -297,11 +335,10 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<Table> {
 
 fn row(group: &Group) -> Vec<String> {
     let mean = |value: Option<f64>| value.map_or(String::new(), |value| significant(value, 4));
-    let at = |figures: &Option<Figures>, percent: f64| {
-        let figures = figures.as_ref();
-        figures.map_or(String::new(), |figures| {
-            fixed(figures.percentile(percent), 2)
-        })
+    let at = |name: &str, percent: f64| {
+        let of = group.metrics.get(name);
+        let value = of.and_then(|of| of.statistic(Statistic::Percentile(percent)));
+        value.map_or(String::new(), |value| fixed(value, 2))
     };
     vec![
         group
@@ -312,10 +349,11 @@ fn row(group: &Group) -> Vec<String> {
         count(group.failed),
         mean(group.input_tokens),
         mean(group.output_tokens),
-        at(&group.ttft, 50.0),
-        at(&group.ttft, 99.0),
-        at(&group.tpot, 50.0),
-        at(&group.e2e, 50.0),
-        at(&group.e2e, 99.0),
+        group.cached_share.map_or(String::new(), percent),
+        at(metric::TTFT, 50.0),
+        at(metric::TTFT, 99.0),
+        at(metric::TPOT, 50.0),
+        at(metric::E2E, 50.0),
+        at(metric::E2E, 99.0),
     ]
 }

@@ -1,4 +1,5 @@
-//! Sections of a few figures each: goodput, steady state, tokens, the server's own metrics, scores.
+//! Sections of a few figures each: goodput, sessions, steady state, tokens, what the dataset did, the server's own
+//! metrics, scores.
 
 use serde::Serialize;
 
@@ -16,12 +17,14 @@ pub(super) struct Part {
     pairs: Vec<Pair>,
 }
 
-/// Goodput, steady state, tokens and the server's own metrics, if present.
+/// Those sections, if present.
 pub(super) fn parts(summary: &Summary) -> Vec<Part> {
     let parts = [
         goodput(summary),
+        sessions(summary),
         steady(summary),
         tokens(summary),
+        dataset(summary),
         server(summary),
         scores(summary),
     ];
@@ -70,6 +73,66 @@ fn goodput(summary: &Summary) -> Option<Part> {
         title: "Goodput",
         words: None,
         pairs,
+    })
+}
+
+fn sessions(summary: &Summary) -> Option<Part> {
+    let sessions = summary.sessions.as_ref()?;
+    let of = |name: &str| {
+        let of = summary.metric(name)?;
+        let p99 = of.percentile(99.0)?;
+        let unit = &of.unit;
+        let (median, p99) = (significant(of.median, 4), significant(p99, 4));
+        Some(format!("{median} {unit}, P99 {p99} {unit}"))
+    };
+    let histories = summary.histories.map(|histories| {
+        let share = histories.recorded_share().map(percent);
+        format!(
+            "{}; of their answers, {} are those on record",
+            count(histories.requests),
+            share.unwrap_or_default()
+        )
+    });
+    Some(Part {
+        title: "Sessions",
+        words: None,
+        pairs: pairs([
+            ("Sessions", Some(count(sessions.total))),
+            ("Complete", Some(count(sessions.complete))),
+            ("With a failure", Some(count(sessions.failed))),
+            ("Cut short", Some(count(sessions.cut_short))),
+            (
+                "Complete sessions per second",
+                sessions.sessions_per_s.map(|rate| significant(rate, 4)),
+            ),
+            (
+                "Answered turns per second",
+                sessions.turns_per_s.map(|rate| significant(rate, 4)),
+            ),
+            ("Time of a session, median", of(metric::SESSION_TIME)),
+            ("Of this in flight", of(metric::SESSION_IN_FLIGHT)),
+            ("Of this idle", of(metric::SESSION_IDLE)),
+            ("Requests of a session, median", of(metric::SESSION_TURNS)),
+            ("Wait for other parents, median", of(metric::PARENT_WAIT)),
+            ("Requests with a history", histories),
+        ]),
+    })
+}
+
+fn dataset(summary: &Summary) -> Option<Part> {
+    let dataset = summary.dataset.as_ref()?;
+    let pairs = dataset.remarks.iter().map(|remark| {
+        let first = remark.first.as_ref();
+        let first = first.map(|first| format!(", first {first}"));
+        Pair {
+            name: format!("{}: {}", remark.what.name(), remark.reason),
+            value: format!("{}{}", count(remark.count), first.unwrap_or_default()),
+        }
+    });
+    Some(Part {
+        title: "What the dataset did to its input",
+        words: None,
+        pairs: pairs.collect(),
     })
 }
 
@@ -153,13 +216,10 @@ fn tokens(summary: &Summary) -> Option<Part> {
         let parts: Vec<String> = known.chain(unknown).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     };
-    let tokenizer = summary.run.tokenizer.as_ref().map(|tokenizer| {
-        let kind = if tokenizer.approximate {
-            ", approximate"
-        } else {
-            ""
-        };
-        format!("{}{kind}", tokenizer.name)
+    let tokenizer = summary.run.tokenizer.as_ref();
+    let tokenizer = tokenizer.map(|tokenizer| match tokenizer.remark() {
+        Some(remark) => format!("{}, {remark}", tokenizer.name),
+        None => tokenizer.name.clone(),
     });
     Some(Part {
         title: "Tokens",

@@ -36,6 +36,7 @@ pub(super) fn load(plan: &Plan) -> String {
 pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     let amount = match plan.load.amount {
         Amount::Requests(requests) => plural(requests, "request"),
+        Amount::Sessions(sessions) => plural(sessions, "session"),
         Amount::Duration(span) => duration::format(span.into()),
     };
     let config = |config: &Value| match config {
@@ -74,11 +75,6 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
         )
     });
     let files: Vec<String> = files.collect();
-    let approximate = if plan.tokenizer.approximate {
-        " (approximate)"
-    } else {
-        ""
-    };
     pairs([
         ("Amount", Some(amount)),
         ("Load", Some(load(plan))),
@@ -106,10 +102,7 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
             "API key",
             (plan.target.api_key.variable()).map(|variable| format!("from {variable}")),
         ),
-        (
-            "Tokenizer",
-            Some(format!("{}{approximate}", plan.tokenizer.name)),
-        ),
+        ("Tokenizer", Some(plan.tokenizer.summary().words())),
         ("Replies", Some(asked.join(", "))),
         (
             "Part of the plan",

@@ -73,6 +73,75 @@ fn percentiles_of_a_closed_loop_are_called_that() {
 }
 
 #[test]
+fn sessions_and_what_the_dataset_did_are_shown() {
+    use result::summary::{Dataset, Remark, Treatment};
+    let mut run = run_of("one", &exchanges(60, 0));
+    run.reported.summary.dataset = Some(Dataset {
+        remarks: vec![Remark {
+            what: Treatment::Repeated,
+            reason: "fewer prompts than <b>requests".to_owned(),
+            count: 1234,
+            first: Some("line 7".to_owned()),
+        }],
+    });
+    let text = page_of(&[run]);
+    for part in [
+        "Session time, median",
+        "Complete sessions per second",
+        "What the dataset did to its input",
+        "repeated: fewer prompts than &lt;b&gt;requests",
+        "1,234, first line 7",
+        "Cached input",
+        "id=\"def-session-time\"",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+    let mut alone = exchanges(60, 0);
+    for exchange in &mut alone {
+        exchange.sample.turn = None;
+        exchange.sample.class = None;
+    }
+    let text = page_of(&[run_of("one", &alone)]);
+    for absent in [
+        "Session time",
+        "Complete sessions",
+        "What the dataset did",
+        "By turn of",
+    ] {
+        assert!(!text.contains(absent), "{absent}");
+    }
+}
+
+#[test]
+fn a_page_of_embeddings_has_no_first_token_and_no_output() {
+    let mut run = exchanges(20, 0);
+    for exchange in &mut run {
+        let at = exchange.ended.unwrap_or(exchange.due);
+        exchange.events = model::exchange::Events::default();
+        exchange.events.push(model::exchange::Event {
+            at,
+            kind: model::exchange::Kind::Vector,
+            tokens: None,
+            bytes: 0,
+        });
+        exchange.vectors = Some(model::exchange::Vectors {
+            count: 1,
+            dimensions: 8,
+        });
+    }
+    let text = page_of(&[run_of("one", &run)]);
+    for absent in [
+        "TTFT, median</",
+        "TPOT, median</",
+        "Output throughput",
+        "tokens-unknown",
+    ] {
+        assert!(!text.contains(absent), "{absent}");
+    }
+    assert!(text.contains("E2E latency, median"));
+}
+
+#[test]
 fn a_page_says_what_was_measured_and_is_the_same_every_time() {
     let run = || run_of("one", &exchanges(60, 0));
     let text = page_of(&[run()]);

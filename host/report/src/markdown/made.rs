@@ -78,17 +78,13 @@ impl Made {
 impl Run {
     fn of(run: &Reported) -> Self {
         let plan = &run.plan;
-        let kind = match plan.tokenizer.approximate {
-            true => " (approximate)",
-            false => "",
-        };
         Run {
             folder: run.folder.clone(),
             runner: plan.runner.clone(),
             dataset: plan.dataset.plugin.name.clone(),
             requests: requests(plan),
             seed: plan.load.seed,
-            tokenizer: format!("{}{kind}", plan.tokenizer.name),
+            tokenizer: plan.tokenizer.summary().words(),
         }
     }
 }
@@ -96,6 +92,7 @@ impl Run {
 fn requests(plan: &Plan) -> String {
     match plan.load.amount {
         Amount::Requests(requests) => requests.to_string(),
+        Amount::Sessions(sessions) => format!("{sessions} sessions"),
         Amount::Duration(span) => format!("for {} s", span.as_secs_f64()),
     }
 }

@@ -107,26 +107,6 @@ fn what_is_kept_has_a_bound() {
     assert!(view.course.failed.len() <= 180);
 }
 
-#[test]
-fn groups_beyond_a_number_are_one() {
-    let mut all = exchanges(400, 0);
-    for exchange in &mut all {
-        exchange.sample.class = Some(format!("class {:03}", exchange.index * 7 % 40));
-    }
-    let groups = view(&all).groups;
-    assert_eq!(groups.classes.len(), 25);
-    assert_eq!(groups.classes[0].name.as_deref(), Some("class 000"));
-    assert_eq!(groups.classes[24].name, None);
-    let requests: u64 = groups.classes.iter().map(|group| group.requests).sum();
-    assert_eq!(requests, 400);
-    assert_eq!(groups.turns.len(), 2);
-    assert_eq!(groups.turns[1].name.as_deref(), Some("2"));
-    assert_eq!(groups.turns[1].failed, 20);
-    assert!(groups.adapters.is_empty(), "absent is absent");
-    all.reverse();
-    assert_eq!(view(&all).groups, groups);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]

@@ -55,10 +55,16 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
         false => "they and those not sent or interrupted",
     };
     let hidden = hidden_by_failures(summary, highest, who);
+    let followed = summary.requests.failures.get(&FailureClass::ParentFailed);
+    let followed = followed.map_or(String::new(), |followed| {
+        let count = followed.count;
+        let own = failed.saturating_sub(count);
+        format!(", {own} of them by themselves and {count} because a request that they depend on had failed")
+    });
     Some(Finding {
         id: Id::Failures,
         severity,
-        seen: format!("{failed} of {total} requests failed ({share:.precise$} %){hidden}"),
+        seen: format!("{failed} of {total} requests failed ({share:.precise$} %){followed}{hidden}"),
         why: "latency covers answered requests only: failed ones, often the slowest, are missing, and each failure took load off the server".into(),
         advice: "look at the failures by class and at their messages; lower the load, or fix the server".into(),
     })

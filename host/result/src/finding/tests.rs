@@ -1,3 +1,4 @@
+mod cache;
 mod failures;
 mod load;
 mod vitals;
@@ -172,6 +173,7 @@ fn token_counts_and_their_sources() {
     let approximate = Some(Tokenizer {
         name: "words".into(),
         approximate: true,
+        ..Tokenizer::default()
     });
     let unknown = |_: &mut RunFacts, run: &mut Vec<Exchange>| run[0].usage = None;
     assert_eq!(after(unknown), [(Id::TokensUnknown, Severity::Suspect)]);

@@ -53,6 +53,9 @@ pub(super) fn output_given(
     retokenized: Option<u32>,
 ) -> Option<Count> {
     let of = |source| move |tokens| Count { tokens, source };
+    if !is_text(exchange) {
+        return None;
+    }
     exchange
         .usage
         .and_then(|usage| usage.output_tokens)
@@ -60,6 +63,11 @@ pub(super) fn output_given(
         .or_else(|| stated().map(of(Source::Pieces)))
         .or_else(|| length(exchange).map(of(Source::Length)))
         .or_else(|| retokenized.map(of(Source::Retokenized)))
+}
+
+/// Whether an answer is made of tokens. Vectors and orders of texts are not.
+pub(crate) fn is_text(exchange: &Exchange) -> bool {
+    exchange.vectors.is_none() && exchange.order.is_empty()
 }
 
 /// The input tokens of a request: the server's usage, else the dataset's count.

@@ -34,6 +34,13 @@ impl Reading<'_> {
         Some(span(first, self.second_output?))
     }
 
+    pub(super) fn parent_wait(&self) -> Option<f64> {
+        self.exchange.sent?;
+        let several = self.exchange.sample.parents.len() > 1;
+        let released = self.exchange.released.filter(|_| several)?;
+        Some(span(released, self.exchange.due))
+    }
+
     pub(super) fn e2e(&self) -> Option<f64> {
         Some(span(self.exchange.sent?, self.last?))
     }

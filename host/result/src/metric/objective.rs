@@ -45,6 +45,12 @@ impl Objective {
                 }) => format!(
                     "a request has many values of `{name}`, and an objective needs one; use `tpot`, or `itl-max` for the longest gap"
                 ),
+                Some(Metric {
+                    measure: super::Measure::Session(_),
+                    ..
+                }) => format!(
+                    "`{name}` belongs to a session and not to a request; use it in a threshold, such as `{name}.p99`"
+                ),
                 Some(metric) => format!(
                     "`{name}` is in {}, but an objective must be a time",
                     metric.unit.symbol()
@@ -140,6 +146,7 @@ mod tests {
             ),
             ("itl:20", "`itl-max`"),
             ("output-tokens:3", "in tokens"),
+            ("session-time:9s", "belongs to a session"),
             ("ttft:0", "above zero"),
             ("ttft:inf", "above zero"),
             ("ttft:-1", "above zero"),

@@ -50,7 +50,8 @@ impl<'a> Reading<'a> {
             input_tokens: count::input(exchange),
             pieces: 0,
             stated: Some(0),
-            streamed,
+            // Vectors and orders come whole, whatever was asked for.
+            streamed: streamed && count::is_text(exchange),
             pace: None,
             first: at.first().copied(),
             first_output: None,

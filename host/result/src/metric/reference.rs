@@ -11,16 +11,19 @@ fn page() -> String {
          This page is generated from the catalogue of metrics; do not edit it. Absent is not zero: an exchange in\n\
          which there is nothing to measure gives no sample.\n\n\
          - `sent`, `due` and all other instants are read on the client, before any plugin sees the bytes.\n\
-         - `n` is the number of output tokens.\n",
+         - `n` is the number of output tokens.\n\
+         - A session is a request that depends on no other, with all that depend on it; or the turns of a conversation.\n",
     );
     for metric in CATALOGUE {
         let of = match metric.of {
             Of::Answered => "requests that were answered",
             Of::Sent => "requests that were sent, whatever came of them",
+            Of::Session => "sessions whose every request was answered",
         };
         let samples = match metric.measure {
             Measure::One(_) => "at most one for each request",
             Measure::Pooled(_) => "any number for each request, pooled over the run",
+            Measure::Session(_) => "one for each session",
         };
         // Writing to a string cannot fail.
         let _ = write!(

@@ -20,6 +20,7 @@ fn samples_of(name: &str, reading: &Reading<'_>) -> Vec<f64> {
             let sample = value as f64 / by_name(name).unwrap().unit.scale();
             samples.extend(std::iter::repeat_n(sample, times as usize));
         }),
+        Measure::Session(_) => {}
     }
     samples
 }
@@ -43,6 +44,8 @@ fn chat() -> Exchange {
     );
     exchange.usage = output_usage(8);
     exchange.due = ms(980);
+    exchange.released = Some(ms(975));
+    exchange.sample.parents = vec![7, 8];
     exchange.granted = Some(ms(990));
     exchange.written = Some(ms(1001));
     exchange.first_byte = Some(ms(1040));
@@ -106,8 +109,10 @@ fn every_definition_by_hand() {
         ("output-tokens", vec![8.0]),
         ("cached-input-tokens", vec![]),
         ("reasoning-tokens", vec![]),
+        ("parent-wait", vec![5.0]),
     ];
-    assert_eq!(cases.len(), CATALOGUE.len());
+    let of_sessions = CATALOGUE.iter().filter(|metric| metric.of == Of::Session);
+    assert_eq!(cases.len() + of_sessions.count(), CATALOGUE.len());
     for (name, expected) in cases {
         let got = samples(name, &chat);
         assert_eq!(got.len(), expected.len(), "{name}: {got:?}");
@@ -160,7 +165,8 @@ fn a_whole_body_has_an_end_but_no_first_token() {
             "time-to-first-byte",
             "time-to-headers",
             "read-lag",
-            "output-tokens"
+            "output-tokens",
+            "parent-wait"
         ]
     );
     reading.each_token_arrival(|at, _| panic!("a token at {at:?}"));

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cache::Cache;
 use super::client::Client;
 use super::column::Column;
+use super::dataset::Dataset;
 use super::server::Server;
 use crate::metric::{Objective, objective};
 use crate::threshold::Threshold;
@@ -83,6 +85,9 @@ pub struct Run {
     pub sandbox: Option<Limits>,
     /// Whether the run was stopped before it completed its plan.
     pub interrupted: bool,
+    /// Whether histories are to hold the answers on record, and not those of the server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded_histories: bool,
     /// What is wrong with its records, if they are not what it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
@@ -148,13 +153,38 @@ fn is_none(span: &Nanos) -> bool {
 }
 
 /// A tokenizer of the client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tokenizer {
     /// Its name, such as the file it was loaded from.
     pub name: String,
     /// Whether it is not the served model's own tokenizer, so that its counts are only estimates.
     pub approximate: bool,
+    /// The commit, where it comes from the local cache of the Hugging Face hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Whether it was found under the served model's name, and not asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub found: bool,
+}
+
+impl Tokenizer {
+    /// What to know about it beside its name, in words.
+    pub fn remark(&self) -> Option<&'static str> {
+        match (self.approximate, self.found) {
+            (true, _) => Some("approximate"),
+            (false, true) => Some("found by the model's name"),
+            (false, false) => None,
+        }
+    }
+
+    /// Its name and what to know about it.
+    pub fn words(&self) -> String {
+        match self.remark() {
+            Some(remark) => format!("{} ({remark})", self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// The mean of one score.
@@ -194,6 +224,12 @@ pub struct RunFacts {
     /// The server's own metrics, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// What the dataset did to its input, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<Dataset>,
+    /// What of the prompts repeats, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
 }
 
 /// What stands in the record of a request that was never sent.
@@ -211,6 +247,8 @@ impl From<Run> for RunFacts {
             scorer_errors: 0,
             client: None,
             server: None,
+            dataset: None,
+            cache: None,
         }
     }
 }

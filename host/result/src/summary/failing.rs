@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Requests, percentile_name};
+use super::{Requests, Sessions, percentile_name};
 use crate::figure::Statistic;
 use crate::metric::{Measure, Metric, Of};
 use crate::stats::{Figures, Ranked, between, place};
@@ -21,7 +21,8 @@ use crate::stats::{Figures, Ranked, between, place};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct WithFailures {
-    /// Requests that failed or were not sent; for a metric of requests that were sent, those not sent.
+    /// Requests that failed or were not sent; for a metric of requests that were sent, those not sent; for a metric of
+    /// sessions, the sessions that failed or were cut short.
     pub requests: u64,
     /// Samples that they count as: one each, and if a request has many samples, as many as an answered
     /// request has on average, rounded up.
@@ -98,16 +99,20 @@ impl WithFailures {
     pub(super) fn of(
         metric: &Metric,
         figures: &Figures,
-        requests: &Requests,
+        (requests, sessions): (&Requests, Option<&Sessions>),
         percentiles: &[f64],
     ) -> Option<Self> {
         let worst = metric.unit.worst()?;
         let (missing, present) = match metric.of {
             Of::Answered => (requests.failed, requests.successful),
             Of::Sent => (requests.total.saturating_sub(requests.sent), requests.sent),
+            Of::Session => {
+                let sessions = sessions?;
+                (sessions.total - sessions.complete, sessions.complete)
+            }
         };
         let samples = match metric.measure {
-            Measure::One(_) => missing,
+            Measure::One(_) | Measure::Session(_) => missing,
             Measure::Pooled(_) => {
                 let each = u128::from(figures.count()) * u128::from(missing);
                 let samples = each.div_ceil(u128::from(present.max(1)));
@@ -212,7 +217,12 @@ mod tests {
         let metric = metric::by_name(name).unwrap();
         let mut all: Spread = spread(metric);
         samples.iter().for_each(|sample| all.add(*sample));
-        WithFailures::of(metric, &all.figures()?, requests, &[10.0, 90.0, 99.0])
+        WithFailures::of(
+            metric,
+            &all.figures()?,
+            (requests, None),
+            &[10.0, 90.0, 99.0],
+        )
     }
 
     #[test]
@@ -284,7 +294,7 @@ mod tests {
             };
             let answered = samples.len() as u64;
             let ours = WithFailures::of(
-                metric, &figures(&samples), &requests(answered, failed, 0), &[percent],
+                metric, &figures(&samples), (&requests(answered, failed, 0), None), &[percent],
             ).unwrap();
             let mut all = samples.clone();
             all.extend(std::iter::repeat_n(beyond, failed as usize));

@@ -7,16 +7,17 @@ use super::facts::NOT_SENT;
 use super::goodput::Judged;
 use super::load::Load;
 use super::messages::Messages;
+use super::sessions::Histories;
 use super::steady::{Inside, SteadyState};
 use super::survey::Surveyed;
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, spread, take,
+    WithFailures, groups, sessions, spread, take,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
-use crate::metric::{CATALOGUE, Metric, Reading, Unit};
+use crate::metric::{CATALOGUE, Measure, Metric, Reading, Unit};
 use crate::stats::Spread;
 use crate::stats::blocks::Blocks;
 use crate::threshold::Threshold;
@@ -43,6 +44,10 @@ pub(super) struct Gather<'a> {
     waiting: Option<Waiting>,
     judged: Option<Judged>,
     steady: Option<Result<Inside, SteadyState>>,
+    /// Of a run that has any.
+    sessions: Option<sessions::Gather>,
+    histories: Histories,
+    groups: groups::Gather,
     /// Samples of each metric of the catalogue, and those of the headline metrics by block of the run.
     spreads: Vec<(Spread, Option<Blocks>)>,
 }
@@ -60,6 +65,9 @@ impl<'a> Gather<'a> {
             waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
             steady: steady.map(|found| found.map(Inside::new)),
+            sessions: surveyed.has_sessions.then(Default::default),
+            histories: Histories::default(),
+            groups: groups::Gather::default(),
             spreads: CATALOGUE
                 .iter()
                 .map(|metric| {
@@ -85,6 +93,11 @@ impl<'a> Gather<'a> {
         if let Some(waiting) = &mut self.waiting {
             waiting.add(exchange);
         }
+        if let Some(sessions) = &mut self.sessions {
+            sessions.add(exchange);
+        }
+        self.histories.add(exchange);
+        self.groups.add(&reading);
         if exchange.is_ok() {
             self.add_answer(&reading, retokenized);
         }
@@ -161,6 +174,9 @@ impl<'a> Gather<'a> {
         requests.failures = (self.messages.into_iter())
             .map(|(class, messages)| (class, messages.finish()))
             .collect();
+        let parents = requests.failures.get(&FailureClass::ParentFailed);
+        let parents = parents.map(|failures| failures.count);
+        requests.failed_by_themselves = parents.map(|count| requests.failed - count);
         requests.success_share =
             (requests.total > 0).then(|| requests.successful as f64 / requests.total as f64);
         requests.held_back = run.max_in_flight.map(|cap| {
@@ -174,6 +190,18 @@ impl<'a> Gather<'a> {
 
         let tokens = self.tokens.finish(run.streamed);
         let duration = self.surveyed.duration;
+        let spreads = &mut self.spreads;
+        let sessions = self.sessions.map(|sessions| {
+            sessions.finish(duration, |session| {
+                for (metric, (spread, _)) in CATALOGUE.iter().zip(&mut *spreads) {
+                    if let Measure::Session(measure) = metric.measure
+                        && let Some(sample) = measure(session)
+                    {
+                        spread.add(sample);
+                    }
+                }
+            })
+        });
         let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
         let total = tokens
             .input
@@ -212,7 +240,12 @@ impl<'a> Gather<'a> {
             let figures = spread.figures()?;
             let percentiles = &percentiles_of(metric, &run.percentiles);
             let mut distribution = Distribution {
-                with_failures: WithFailures::of(metric, &figures, &requests, percentiles),
+                with_failures: WithFailures::of(
+                    metric,
+                    &figures,
+                    (&requests, sessions.as_ref()),
+                    percentiles,
+                ),
                 ..Distribution::of(metric, &figures, percentiles)
             };
             if let Some(blocks) = blocks {
@@ -220,6 +253,7 @@ impl<'a> Gather<'a> {
             }
             Some((metric.name.to_owned(), distribution))
         });
+        let metrics = metrics.collect();
         Summary {
             verdict: Verdict::Valid,
             findings: Vec::new(),
@@ -228,6 +262,10 @@ impl<'a> Gather<'a> {
             throughput,
             arrivals: self.surveyed.arrivals,
             concurrency,
+            groups: self.groups.finish(&run.percentiles),
+            sessions,
+            histories: Some(self.histories).filter(|histories| histories.requests > 0),
+            dataset: self.facts.dataset.clone(),
             goodput: (self.judged).map(|judged| judged.finish(requests.total, duration)),
             steady_state: self.steady.map(|found| match found {
                 Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
@@ -235,7 +273,8 @@ impl<'a> Gather<'a> {
             }),
             client: self.facts.client.clone(),
             server: self.facts.server.clone(),
-            metrics: metrics.collect(),
+            cache: self.facts.cache.clone(),
+            metrics,
             scores: self.facts.scores.clone(),
             run_scores: self.facts.run_scores.clone(),
             scorer_errors: self.facts.scorer_errors,

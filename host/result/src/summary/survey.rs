@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::sessions::is_of_session;
 use super::steady::{Offered, Span, steady};
 use super::{Arrivals, Loop, Run, SteadyState, Window};
 use crate::stats::blocks::{Layout, design_effect_of};
@@ -21,6 +22,8 @@ const SECOND: f64 = 1e9;
 pub(super) struct Survey {
     /// Exchanges seen, including those of the warm-up.
     seen: usize,
+    /// Whether any request belongs to a session.
+    has_sessions: bool,
     due: Option<(Nanos, Nanos)>,
     last_end: Option<Nanos>,
     /// When the first answer ended.
@@ -40,6 +43,8 @@ pub(super) struct Survey {
 pub(super) struct Surveyed {
     /// Exchanges that it saw. Records may grow meanwhile.
     pub(super) seen: usize,
+    /// Whether any request belongs to a session.
+    pub(super) has_sessions: bool,
     /// When the measurement began.
     pub(super) origin: Nanos,
     /// When the first and the last request were due.
@@ -77,6 +82,7 @@ impl Survey {
             return;
         }
         self.requests += 1;
+        self.has_sessions |= is_of_session(exchange);
         let index = exchange.index;
         let (first, last) = self.indexes.unwrap_or((index, index));
         self.indexes = Some((first.min(index), last.max(index)));
@@ -142,6 +148,7 @@ impl Survey {
                 .filter(|_| run.r#loop == Loop::Open)
                 .and_then(|layout| flights.loads(layout)),
             seen: self.seen,
+            has_sessions: self.has_sessions,
             origin,
             due: self.due,
             duration,

@@ -2,6 +2,7 @@
 //! two of them.
 
 use super::{Comparison, Counted, Tokens};
+use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
 
 /// Token counts of the answered exchanges seen so far.
@@ -44,18 +45,8 @@ impl TokenSums {
         let said = exchange.usage.unwrap_or_default();
         let requested = exchange.sample.output_tokens;
         let (input, output) = (reading.input_tokens, reading.output_tokens);
-        self.answers += 1;
         self.tokens.input.add(input);
-        self.tokens.output.add(output);
-        self.requested.add(requested);
-        self.retokenized.add(retokenized);
         self.cached.add(said.cached_input_tokens);
-        self.reasoning.add(said.reasoning_tokens);
-        if let (Some(output), 1..) = (output, reading.pieces) {
-            self.of_pieces += u64::from(output.tokens);
-            self.pieces += reading.pieces;
-        }
-
         let server_input = input.filter(|count| count.source == Source::Usage);
         compare(
             &mut self.tokens.input_against_dataset,
@@ -63,6 +54,20 @@ impl TokenSums {
             exchange.sample.input_tokens,
             |dataset| (dataset / 50).max(4),
         );
+        // Vectors and orders have no tokens that could be unknown.
+        if !is_text(exchange) {
+            return;
+        }
+        self.answers += 1;
+        self.tokens.output.add(output);
+        self.requested.add(requested);
+        self.retokenized.add(retokenized);
+        self.reasoning.add(said.reasoning_tokens);
+        if let (Some(output), 1..) = (output, reading.pieces) {
+            self.of_pieces += u64::from(output.tokens);
+            self.pieces += reading.pieces;
+        }
+
         // A length that the server stopped for is the one asked for, and says nothing.
         let got = output.filter(|count| count.source != Source::Length);
         let retokenizes = got.is_some_and(|count| count.source == Source::Retokenized);
@@ -141,5 +146,79 @@ fn compare(
         } else {
             higher
         }) += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::finding::{Id, Verdict};
+    use crate::summary::Summary;
+    use crate::summary::fixture::{facts, reply};
+    use model::exchange::Kind::{Order, Vector};
+    use model::exchange::{Exchange, Kind, Ranked, Usage, Vectors};
+
+    /// A whole reply with two vectors or an order, whose server reports the prompt's tokens and none of the answer.
+    fn embedding(index: u64, kind: Kind) -> Exchange {
+        let sent = 1000 + index * 100;
+        let mut exchange = reply(index, sent, &[(sent + 40, kind, None, 0)]);
+        match kind {
+            Kind::Vector => {
+                exchange.vectors = Some(Vectors {
+                    count: 2,
+                    dimensions: 768,
+                });
+            }
+            _ => {
+                exchange.order = vec![Ranked {
+                    index: 1,
+                    score: 0.5,
+                }];
+            }
+        }
+        exchange.output = String::new();
+        // As every request of a run with a length in its plan.
+        exchange.sample.output_tokens = Some(128);
+        exchange.usage = Some(Usage {
+            input_tokens: Some(12),
+            output_tokens: Some(0),
+            ..Usage::default()
+        });
+        exchange
+    }
+
+    #[test]
+    fn vectors_and_orders_have_no_tokens_that_could_be_missing() {
+        for kind in [Vector, Order] {
+            let run: Vec<Exchange> = (0..4).map(|index| embedding(index, kind)).collect();
+            let mut facts = facts();
+            facts.retokenized = (0..4).map(|index| (index, 0)).collect();
+            let summary = Summary::of(&facts, &run);
+            let tokens = &summary.tokens;
+            assert_eq!(tokens.input.total, Some(48));
+            assert_eq!((tokens.output.total, tokens.output.unknown), (None, 0));
+            assert_eq!(
+                (tokens.output_requested, tokens.output_retokenized),
+                (None, None)
+            );
+            assert_eq!(tokens.output_against_requested, None);
+            assert_eq!(summary.throughput.output_tokens_per_s, None);
+            assert_eq!(summary.throughput.total_tokens_per_s, None);
+            assert_eq!(summary.throughput.peak_output_tokens_per_s, None);
+            for absent in [
+                "ttft",
+                "ttft-any",
+                "tpot",
+                "itl",
+                "output-tokens",
+                "output-speed",
+            ] {
+                assert!(summary.metric(absent).is_none(), "{absent}");
+            }
+            assert_eq!(summary.metric("e2e").unwrap().median, 40.0);
+            assert_eq!(summary.metric("input-tokens").unwrap().count, 4);
+            let ids: Vec<Id> = summary.findings.iter().map(|finding| finding.id).collect();
+            assert!(!ids.contains(&Id::TokensUnknown) && !ids.contains(&Id::ShortAnswers));
+            assert_eq!(summary.verdict, Verdict::Valid, "{ids:?}");
+        }
     }
 }

@@ -1,0 +1,49 @@
+//! What a summary needs to know of a plan.
+
+use crate::assessment::Assessment;
+use model::session::History;
+use result::summary::{Loop, Run, RunFacts};
+use scenario::plan::Plan;
+
+/// What a summary needs in addition to the exchanges, from the plan and the assessment of the answers.
+/// The caller adds how the client performed, the server's own metrics, and what the dataset did to its input.
+pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
+    let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
+    RunFacts {
+        unsent: 0,
+        run: Run {
+            backend: plan.backend.name.clone(),
+            arrival: plan.load.arrival.to_string(),
+            r#loop: match plan.load.arrival.is_open() {
+                true => Loop::Open,
+                false => Loop::Closed,
+            },
+            request_rate: rate,
+            even_rate: rate.is_some() && plan.load.arrival.is_even(),
+            max_in_flight: plan.slots().map(|slots| slots as u64),
+            planned: plan.held_requests(),
+            streamed: plan.request.stream,
+            ignore_eos: plan.request.ignore_eos,
+            percentiles: plan.percentiles.clone(),
+            measure_start: None,
+            first_due: plan.first_due(),
+            goodput: plan.goodput.clone(),
+            thresholds: plan.thresholds.clone(),
+            tokenizer: Some(plan.tokenizer.summary()),
+            insecure: plan.connection.trust.insecure,
+            plugins: plan.plugins(),
+            sandbox: Some(plan.sandbox.clone()),
+            interrupted,
+            recorded_histories: plan.request.history == History::Recorded,
+            damage: None,
+        },
+        scorer_errors: assessment.error_count(),
+        retokenized: assessment.retokenized,
+        scores: assessment.means,
+        run_scores: assessment.run_scores,
+        client: None,
+        server: None,
+        dataset: None,
+        cache: None,
+    }
+}

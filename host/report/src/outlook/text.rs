@@ -1,0 +1,319 @@
+//! An outlook as text.
+
+use std::fmt::Write;
+
+use super::charts::range;
+use super::{End, Lengths, Outlook, Shown};
+use crate::chart::number::{bytes, count, percent, plural, short};
+use crate::plain;
+use result::summary::Tokenizer;
+
+/// The column of the values.
+const LABELS: usize = 18;
+/// The longest bar.
+const BAR: usize = 40;
+
+/// The outlook as text, with a newline at its end.
+pub fn text(outlook: &Outlook) -> String {
+    let mut page = Page::default();
+    page.head(&format!("What {} would send", plain(&outlook.name)));
+    load(&mut page, outlook);
+    sessions(&mut page, outlook);
+    lengths(&mut page, outlook);
+    cache(&mut page, outlook);
+    remarks(&mut page, outlook);
+    page.line("digest", &format!("sha256 {}", outlook.digest));
+    let histograms = [
+        ("tokens of prompts", "tokens", outlook.input.tokens.as_ref()),
+        ("tokens asked for", "tokens", outlook.output.tokens.as_ref()),
+        (
+            "due times (s)",
+            "s",
+            outlook.due.as_ref().map(|due| &due.seconds),
+        ),
+        (
+            "requests per session",
+            "requests",
+            outlook.sessions.requests.as_ref(),
+        ),
+        ("delays (s)", "s", outlook.sessions.delays.as_ref()),
+    ];
+    for (title, unit, lengths) in histograms {
+        // Where all values are equal, the line above says it.
+        if let Some(lengths) = lengths.filter(|lengths| lengths.max > lengths.min) {
+            page.histogram(title, unit, lengths);
+        }
+    }
+    for shown in &outlook.shown {
+        page.prompt(shown);
+    }
+    page.0
+}
+
+fn load(page: &mut Page, outlook: &Outlook) {
+    let name = plain(&outlook.model);
+    let model = match outlook.model_is_placeholder {
+        true => format!(
+            "{name}, a placeholder: the scenario names no model, and no server was asked (--model)"
+        ),
+        false => name,
+    };
+    page.line("model", &model);
+    page.line("backend", &plain(&outlook.backend));
+    page.line("dataset", &plain(&outlook.dataset));
+    page.line("tokenizer", &tokenizer(&outlook.tokenizer));
+    let many = count(outlook.requests);
+    let requests = match outlook.end {
+        End::Whole => many,
+        End::Dataset => format!("{many}: the dataset has no more, although the plan asks for more"),
+        End::Limit => format!("{many}: the limit of this outlook (--at-most); a run goes on"),
+        End::Interrupted => format!("{many}: interrupted here; a run goes on"),
+    };
+    page.line("requests", &requests);
+    if outlook.warmup > 0 {
+        let warmup = plural(outlook.warmup, "further request");
+        page.line("warmup", &format!("{warmup}, before the measurement"));
+    }
+    if let Some(faulty) = &outlook.faulty {
+        let these = plural(faulty.count, "request");
+        page.line(
+            "cannot be sent",
+            &format!("{these}; the first: {}", plain(&faulty.first)),
+        );
+    }
+    page.line("arrival", &plain(&outlook.arrival));
+    if let Some(users) = &outlook.users {
+        let think = users.think.as_ref();
+        let think = think.map(|think| format!(", thinking {think} after each answer"));
+        let words = format!(
+            "{}{}; due times follow from the answers",
+            plural(users.count.into(), "user"),
+            think.unwrap_or_default()
+        );
+        page.line("users", &words);
+    }
+    if let Some(due) = &outlook.due {
+        let words = match due.per_second {
+            None => "all at once".to_owned(),
+            Some(rate) => format!(
+                "from {} s to {} s, {} per second",
+                short(due.seconds.min, 4),
+                short(due.seconds.max, 4),
+                short(rate, 4)
+            ),
+        };
+        page.line("due", &words);
+    }
+}
+
+fn tokenizer(tokenizer: &Tokenizer) -> String {
+    let name = plain(&tokenizer.name);
+    match tokenizer.approximate {
+        true => {
+            format!("{name}, a substitute for the model's: counts are approximate (--tokenizer)")
+        }
+        false => name,
+    }
+}
+
+fn sessions(page: &mut Page, outlook: &Outlook) {
+    let sessions = &outlook.sessions;
+    let Some(requests) = &sessions.requests else {
+        page.line("sessions", "none: every request stands alone");
+        return;
+    };
+    let words = format!("{}, with {} each", count(sessions.count), spread(requests));
+    page.line("sessions", &words);
+    if sessions.forks > 0 || sessions.joins > 0 {
+        let words = format!(
+            "{} with several that depend on it (at most {}), {} that wait for several",
+            plural(sessions.forks, "request"),
+            count(sessions.widest),
+            count(sessions.joins)
+        );
+        page.line("forks and joins", &words);
+    }
+    if let Some(delays) = &sessions.delays {
+        page.line("delays (s)", &spread(delays));
+    }
+    if let Some(stand) = &sessions.stand_ins {
+        let mut parts = Vec::new();
+        let kinds = [
+            (stand.recorded, "on record"),
+            (stand.made_up, "made up, of about the requested length"),
+            (stand.empty, "empty, because no length is requested"),
+        ];
+        for (number, what) in kinds {
+            if number > 0 {
+                parts.push(format!("{} {what}", count(number)));
+            }
+        }
+        let words = format!(
+            "{} follow answers that only a run gives; others stand in here: {}. Their lengths, cache and digest are estimates",
+            plural(stand.requests, "request"),
+            parts.join(", ")
+        );
+        page.line("live answers", &words);
+    }
+}
+
+fn lengths(page: &mut Page, outlook: &Outlook) {
+    let input = &outlook.input;
+    if let Some(tokens) = &input.tokens {
+        page.line("prompt tokens", &spread(tokens));
+    }
+    let mut counted = Vec::new();
+    if input.by_dataset > 0 {
+        counted.push(format!("{} by the dataset", count(input.by_dataset)));
+    }
+    if input.by_tokenizer > 0 {
+        let template = match input.without_template {
+            0 => String::new(),
+            some => format!(
+                " ({} without a chat template, which is not known)",
+                count(some)
+            ),
+        };
+        counted.push(format!(
+            "{} by the tokenizer{template}",
+            count(input.by_tokenizer)
+        ));
+    }
+    if input.unknown > 0 {
+        counted.push(format!("{} not counted", count(input.unknown)));
+    }
+    page.line("  counted", &counted.join(", "));
+    let output = &outlook.output;
+    if let Some(tokens) = &output.tokens {
+        page.line("output tokens", &spread(tokens));
+    }
+    if output.unlimited > 0 {
+        let words = format!(
+            "{}: the server decides",
+            plural(output.unlimited, "request")
+        );
+        page.line("  without a limit", &words);
+    }
+    page.line("bodies", &bytes(outlook.request_bytes));
+    if !outlook.classes.is_empty() {
+        let mut classes: Vec<_> = outlook.classes.iter().collect();
+        classes.sort_by_key(|(name, number)| (std::cmp::Reverse(**number), *name));
+        let shown = classes.iter().take(12);
+        let mut words: Vec<String> = shown
+            .map(|(name, number)| format!("{} {}", plain(name), count(**number)))
+            .collect();
+        if classes.len() > 12 {
+            words.push(format!("{} more", classes.len() - 12));
+        }
+        page.line("classes", &words.join(", "));
+    }
+}
+
+fn cache(page: &mut Page, outlook: &Outlook) {
+    let Some(cache) = &outlook.cache else { return };
+    let least = match cache.is_bounded {
+        true => "at least ",
+        false => "",
+    };
+    let words = format!(
+        "{least}{} of {} prompt tokens would be found by a cache without limits (pages of {})",
+        percent(cache.share),
+        count(cache.tokens),
+        cache.page
+    );
+    page.line("prefix cache", &words);
+}
+
+fn remarks(page: &mut Page, outlook: &Outlook) {
+    for remark in &outlook.remarks {
+        let first = remark.first.as_ref();
+        let first = first.map(|first| format!("; the first: {}", plain(first)));
+        let words = format!(
+            "{} {}: {}{}",
+            count(remark.count),
+            remark.what,
+            plain(&remark.reason),
+            first.unwrap_or_default()
+        );
+        page.line("by the dataset", &words);
+    }
+}
+
+/// A distribution in a line.
+fn spread(lengths: &Lengths) -> String {
+    let value = |value: f64| short(value, 4);
+    if lengths.max == lengths.min {
+        return value(lengths.min);
+    }
+    format!(
+        "{} to {}, mean {}, p50 {}, p90 {}, p99 {}",
+        value(lengths.min),
+        value(lengths.max),
+        value(lengths.mean),
+        value(lengths.p50),
+        value(lengths.p90),
+        value(lengths.p99)
+    )
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, title: &str) {
+        let _ = writeln!(self.0, "{title}\n");
+    }
+
+    fn line(&mut self, label: &str, value: &str) {
+        if !value.is_empty() {
+            let _ = writeln!(self.0, "{label:<LABELS$}{value}");
+        }
+    }
+
+    fn histogram(&mut self, title: &str, unit: &str, lengths: &Lengths) {
+        let _ = writeln!(self.0, "\n{title}");
+        let names: Vec<String> = lengths.bars.iter().map(|bar| range(bar, unit)).collect();
+        let width = names.iter().map(String::len).max().unwrap_or(0);
+        let most = lengths.bars.iter().map(|bar| bar.count).max().unwrap_or(1);
+        for (name, bar) in names.iter().zip(&lengths.bars) {
+            let long = (bar.count as f64 / most as f64 * BAR as f64).ceil() as usize;
+            let row = format!(
+                "  {name:>width$}  {:<BAR$}  {}",
+                "#".repeat(long),
+                count(bar.count)
+            );
+            let _ = writeln!(self.0, "{row}");
+        }
+    }
+
+    fn prompt(&mut self, shown: &Shown) {
+        let tokens = |label: &str, tokens: Option<u64>| {
+            tokens.map_or(String::new(), |tokens| {
+                format!(", {} {label}", count(tokens))
+            })
+        };
+        let _ = writeln!(
+            self.0,
+            "\nrequest {} ({}{}{})",
+            shown.index,
+            plain(&shown.id),
+            tokens("prompt tokens", shown.input_tokens),
+            tokens("output tokens", shown.output_tokens.map(u64::from)),
+        );
+        for said in &shown.prompt {
+            if let Some(role) = &said.role {
+                let _ = writeln!(self.0, "  [{}]", plain(role));
+            }
+            for line in said.text.lines() {
+                let _ = writeln!(self.0, "  | {}", plain(line));
+            }
+            if said.left_out > 0 {
+                let _ = writeln!(
+                    self.0,
+                    "  … {} left out (--full)",
+                    plural(said.left_out, "character")
+                );
+            }
+        }
+    }
+}

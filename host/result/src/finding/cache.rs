@@ -1,0 +1,71 @@
+//! Rules on the prefix cache: did the server find what the run repeats, and nothing else?
+
+use super::{Finding, Id, Severity};
+use crate::summary::Summary;
+use crate::summary::cache::{Cache, Reported};
+use model::session::Cache as Policy;
+
+/// How far the server's share of cached prompt tokens may be from the run's own, as a share of all prompt tokens.
+const APART: f64 = 0.05;
+
+/// What the server reports of a run, with both shares.
+fn told(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
+    let cache = summary.cache.as_ref()?;
+    let reported = cache.reported.as_ref()?;
+    let (reusable, found) = reported.shares()?;
+    Some((cache, reported, reusable, found))
+}
+
+/// Whether the server found more than the run itself can explain. Servers with smaller pages find up to a page more of
+/// each prompt.
+fn is_warm(cache: &Cache, reported: &Reported) -> bool {
+    let explained = reported.reusable + u64::from(cache.page) * reported.requests;
+    let margin = APART * reported.tokens as f64;
+    cache.policy == Policy::Keep
+        && !cache.is_bounded
+        && reported.cached as f64 > explained as f64 + margin
+}
+
+pub(super) fn warm_by_accident(summary: &Summary) -> Option<Finding> {
+    let (cache, reported, reusable, found) = told(summary)?;
+    is_warm(cache, reported).then(|| Finding {
+        id: Id::WarmByAccident,
+        severity: Severity::Suspect,
+        seen: format!(
+            "the server found {:.1} % of the prompts' tokens in its prefix cache, but only {:.1} % repeat within the run",
+            found * 100.0,
+            reusable * 100.0
+        ),
+        why: "the rest was left in the cache by an earlier run or by another client, and was not computed: time to first token and input throughput are better than those of this workload".into(),
+        advice: "flush the cache (--cache flush), make the prompts of every run new to the server (--cache salt), or restart it".into(),
+    })
+}
+
+pub(super) fn differs(summary: &Summary) -> Option<Finding> {
+    let (cache, reported, reusable, found) = told(summary)?;
+    let is_apart = (reusable - found).abs() > APART && !(cache.is_bounded && found > reusable);
+    (is_apart && !is_warm(cache, reported)).then(|| {
+        let (why, advice) = match found < reusable {
+            true => (
+                "prompts that repeat were computed again: the cache is too small for this load, is turned off for some of it, or requests did not reach the server that has their beginnings",
+                "look at the server's cache size and evictions, and at how requests are routed to its replicas; otherwise publish both shares together with the result",
+            ),
+            false => (
+                "the server counts cached tokens in another way: its pages have another size, or its tokenizer is not the one of this side",
+                "give the model's own tokenizer (--tokenizer); otherwise publish both shares together with the result",
+            ),
+        };
+        Finding {
+            id: Id::CacheDiffers,
+            severity: Severity::Note,
+            seen: format!(
+                "the server found {:.1} % of the prompts' tokens in its prefix cache; a cache without limits would have found {:.1} %, more than {:.0} percentage points away",
+                found * 100.0,
+                reusable * 100.0,
+                APART * 100.0
+            ),
+            why: why.into(),
+            advice: advice.into(),
+        }
+    })
+}

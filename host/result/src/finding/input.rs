@@ -1,0 +1,196 @@
+//! Rules on what stood in the requests: what the dataset did to its input, and which answers stood in histories.
+
+use super::{Finding, Id, Severity};
+use crate::summary::{Dataset, Summary, Treatment};
+
+/// Share of the measured requests from which repeated or truncated samples make another workload of it.
+const ANOTHER: f64 = 0.1;
+
+pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
+    let dataset = summary.dataset.as_ref()?;
+    if dataset.remarks.is_empty() {
+        return None;
+    }
+    let total = summary.requests.total;
+    let beyond = |what| dataset.count(what) as f64 > ANOTHER * total as f64;
+    let (repeated, truncated) = (beyond(Treatment::Repeated), beyond(Treatment::Truncated));
+    let altered: Vec<String> = Treatment::ALL
+        .iter()
+        .filter_map(|what| altered(dataset, *what))
+        .collect();
+    let why = match (repeated, truncated) {
+        (true, true) => {
+            "repeated prompts are found in the server's prefix cache, so they are answered faster than new ones; and truncated ones are shorter than what the dataset is known for"
+        }
+        (true, false) => {
+            "repeated prompts are found in the server's prefix cache, so they are answered faster than new ones, and more of them as the run goes on"
+        }
+        (false, true) => {
+            "truncated samples are shorter than those that the dataset is known for, so the figures belong to another workload"
+        }
+        (false, false) => {
+            "what was sent is not quite what the input holds; another tool may alter it in another way"
+        }
+    };
+    let advice = match (repeated, truncated) {
+        (true, _) => {
+            "use a larger dataset or fewer requests, or compare only runs that repeat as much"
+        }
+        (false, true) => {
+            "raise the dataset's limit on lengths, or compare only runs that truncate as much"
+        }
+        (false, false) => "read the reasons under Dataset; `dataset.json` has them too",
+    };
+    Some(Finding {
+        id: Id::DatasetAltered,
+        severity: match repeated || truncated {
+            true => Severity::Suspect,
+            false => Severity::Note,
+        },
+        seen: format!(
+            "for {total} measured requests, the dataset {}",
+            altered.join("; ")
+        ),
+        why: why.into(),
+        advice: advice.into(),
+    })
+}
+
+/// How often a dataset did one thing, and the commonest reason.
+fn altered(dataset: &Dataset, what: Treatment) -> Option<String> {
+    let same = dataset.remarks.iter().filter(|remark| remark.what == what);
+    // The first of several that are equally common.
+    let commonest = same.rev().max_by_key(|remark| remark.count)?;
+    let all = dataset.count(what);
+    Some(match all == commonest.count {
+        true => format!("{} {all} ({})", what.name(), commonest.reason),
+        false => format!("{} {all} ({}, and others)", what.name(), commonest.reason),
+    })
+}
+
+/// Shares of requests from which answers on record in histories are worth knowing, and from which the run did not have
+/// the conversations that it was to have.
+const KNOWN: f64 = 0.01;
+const OTHERS: f64 = 0.1;
+
+pub(super) fn recorded_answers(summary: &Summary) -> Option<Finding> {
+    let histories = summary.histories?;
+    let share = histories.with_recorded as f64 / histories.requests.max(1) as f64;
+    if summary.run.recorded_histories || share <= KNOWN {
+        return None;
+    }
+    Some(Finding {
+        id: Id::RecordedAnswers,
+        severity: if share > OTHERS { Severity::Suspect } else { Severity::Note },
+        seen: format!(
+            "{} of {} histories hold answers on record in place of the server's ({} of {} answers)",
+            histories.with_recorded, histories.requests, histories.recorded, histories.answers
+        ),
+        why: "the server did not write those answers, so it does not have them in its prefix cache, and prompts are as long as on record and not as long as its own answers make them".into(),
+        advice: "look at which requests failed, or called no tools where the record does; or state that the record is meant: request.history = \"recorded\"".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Verdict;
+    use crate::summary::fixture::{facts, output_usage, reply};
+    use crate::summary::{Remark, RunFacts};
+    use model::exchange::Kind::{End, Text};
+    use model::exchange::{Exchange, History};
+
+    fn run() -> Vec<Exchange> {
+        let request = |index: u64| {
+            let at = 1000 + index * 200;
+            let events = [(at + 50, Text, None, 2), (at + 90, End, None, 0)];
+            let mut exchange = reply(index, at, &events);
+            exchange.usage = output_usage(4);
+            exchange
+        };
+        (0..200).map(request).collect()
+    }
+
+    fn remarked(remarks: &[(Treatment, &str, u64)]) -> RunFacts {
+        let remark = |(what, reason, count): &(Treatment, &str, u64)| Remark {
+            what: *what,
+            reason: (*reason).to_owned(),
+            count: *count,
+            first: None,
+        };
+        RunFacts {
+            dataset: Some(Dataset {
+                remarks: remarks.iter().map(remark).collect(),
+            }),
+            ..facts()
+        }
+    }
+
+    fn found(facts: &RunFacts, run: &[Exchange], id: Id) -> Option<(Severity, String, String)> {
+        let findings = Summary::of(facts, run).findings;
+        let found = findings.into_iter().find(|finding| finding.id == id)?;
+        Some((found.severity, found.seen, found.why))
+    }
+
+    #[test]
+    fn a_dataset_that_alters_its_input_is_reported() {
+        use Treatment::{Dropped, Repeated, Truncated};
+        let run = run();
+        let of = |remarks: &[_]| found(&remarked(remarks), &run, Id::DatasetAltered);
+        assert_eq!(of(&[]), None);
+        let (severity, seen, _) = of(&[
+            (Dropped, "too short", 70),
+            (Dropped, "no turns", 900),
+            (Repeated, "too few prompts", 20),
+        ])
+        .unwrap();
+        assert_eq!(severity, Severity::Note);
+        assert_eq!(
+            seen,
+            "for 200 measured requests, the dataset dropped 970 (no turns, and others); repeated 20 (too few prompts)"
+        );
+        let (severity, _, why) = of(&[(Repeated, "too few prompts", 21)]).unwrap();
+        assert_eq!(severity, Severity::Suspect);
+        assert!(why.contains("prefix cache"), "{why}");
+        let (severity, _, why) =
+            of(&[(Truncated, "too long", 11), (Truncated, "cut", 10)]).unwrap();
+        assert_eq!(severity, Severity::Suspect);
+        assert!(
+            !why.contains("prefix cache") && why.contains("shorter"),
+            "{why}"
+        );
+        let repeats = Summary::of(&remarked(&[(Repeated, "x", 21)]), &run);
+        assert_eq!(repeats.verdict, Verdict::Suspect);
+    }
+
+    #[test]
+    fn answers_on_record_in_live_histories_are_reported() {
+        let mut run = run();
+        for (place, exchange) in run[100..].iter_mut().enumerate() {
+            exchange.sample.history = Some(History {
+                continues: 0,
+                answers: 2,
+                recorded: u32::from(place < 1),
+            });
+        }
+        let facts = facts();
+        assert_eq!(found(&facts, &run, Id::RecordedAnswers), None, "1 %");
+        let mut record = |upto: usize| {
+            for exchange in &mut run[100..100 + upto] {
+                exchange.sample.history.as_mut().unwrap().recorded = 1;
+            }
+            run.clone()
+        };
+        let (severity, seen, _) = found(&facts, &record(10), Id::RecordedAnswers).unwrap();
+        assert_eq!(severity, Severity::Note);
+        assert_eq!(
+            seen,
+            "10 of 100 histories hold answers on record in place of the server's (10 of 200 answers)"
+        );
+        let (severity, ..) = found(&facts, &record(11), Id::RecordedAnswers).unwrap();
+        assert_eq!(severity, Severity::Suspect);
+        let mut meant = facts;
+        meant.run.recorded_histories = true;
+        assert_eq!(found(&meant, &record(50), Id::RecordedAnswers), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! The units of metrics.
+
+/// The unit of a metric's samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Milliseconds,
+    /// Tokens.
+    Tokens,
+    /// Requests.
+    Requests,
+    /// Tokens per second.
+    TokensPerSecond,
+    /// Tokens to an event of the reply.
+    TokensPerEvent,
+    /// A share, from 0 to 1.
+    Share,
+}
+
+impl Unit {
+    /// The unit's symbol, as results name it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Milliseconds => "ms",
+            Unit::Tokens => "tokens",
+            Unit::Requests => "requests",
+            Unit::TokensPerSecond => "tok/s",
+            Unit::TokensPerEvent => "tokens/event",
+            Unit::Share => "share",
+        }
+    }
+
+    /// What a request that failed or was not sent counts as, where such requests count: infinitely slow,
+    /// a speed of zero, or a share of one. Absent where no value is worse than another.
+    pub fn worst(self) -> Option<f64> {
+        match self {
+            Unit::Milliseconds => Some(f64::INFINITY),
+            Unit::TokensPerSecond => Some(0.0),
+            Unit::Share => Some(1.0),
+            Unit::Tokens | Unit::Requests | Unit::TokensPerEvent => None,
+        }
+    }
+
+    /// How many steps a unit has when samples are counted in whole numbers: milliseconds are
+    /// counted in nanoseconds.
+    pub fn scale(self) -> f64 {
+        match self {
+            Unit::Tokens | Unit::Requests => 1.0,
+            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent | Unit::Share => 1e6,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What of the prompts a prefix cache could have held, and what the server says that it held.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use model::session::Cache as Policy;
+
+/// Prompt tokens that were sent before within the run, next to those that the server found in its prefix cache. Both
+/// are over the same requests: those whose prompts could be tokenized here, in the order in which they were sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cache {
+    /// What the run did about what was in the cache before.
+    pub policy: Policy,
+    /// Tokens per page that are assumed.
+    pub page: u32,
+    /// Requests that were sent, and whose prompts could be tokenized.
+    pub requests: u64,
+    /// Tokens of their prompts by the tokenizer of this side.
+    pub tokens: u64,
+    /// Of these, tokens that a cache without limits would have found: whole pages that a request sent earlier in the run
+    /// begins with too. The last token of a prompt is never among them.
+    pub reusable: u64,
+    /// What the server says; absent if it says nothing about its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Reported>,
+    /// Whether there were more pages than are remembered, so that more may be reusable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_bounded: bool,
+}
+
+/// What a server says of the prompts that it found in its cache, over the requests of which it says anything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Reported {
+    /// How many requests it says it of.
+    pub requests: u64,
+    /// Tokens of their prompts by the tokenizer of this side.
+    pub tokens: u64,
+    /// Of these, tokens that a cache without limits would have found.
+    pub reusable: u64,
+    /// Tokens that the server found in its cache.
+    pub cached: u64,
+}
+
+impl Cache {
+    /// Adds a request that was sent, with what the server says of it.
+    pub fn add(&mut self, tokens: u32, reusable: u32, cached: Option<u32>) {
+        self.requests += 1;
+        self.tokens += u64::from(tokens);
+        self.reusable += u64::from(reusable);
+        if let Some(cached) = cached {
+            let reported = self.reported.get_or_insert_default();
+            reported.requests += 1;
+            reported.tokens += u64::from(tokens);
+            reported.reusable += u64::from(reusable);
+            reported.cached += u64::from(cached);
+        }
+    }
+
+    /// The share of all prompt tokens that is reusable.
+    pub fn reusable_share(&self) -> Option<f64> {
+        share(self.reusable, self.tokens)
+    }
+}
+
+impl Reported {
+    /// The share that is reusable, and the share that was found.
+    pub fn shares(&self) -> Option<(f64, f64)> {
+        Some((
+            share(self.reusable, self.tokens)?,
+            share(self.cached, self.tokens)?,
+        ))
+    }
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}

@@ -1,0 +1,63 @@
+//! What a dataset did to its input before it gave samples: what it left out, cut, repaired or used again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+model::words! {
+    /// What a dataset did to a part of its input.
+    pub enum Treatment {
+        /// Left it out.
+        Dropped = "dropped",
+        /// Cut it short.
+        Truncated = "truncated",
+        /// Changed something in it that was wrong.
+        Repaired = "repaired",
+        /// Used it again, because there was not enough.
+        Repeated = "repeated",
+    }
+}
+
+/// What a dataset did to its input, in its own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Dataset {
+    /// By kind and reason.
+    pub remarks: Vec<Remark>,
+}
+
+/// One kind of thing that a dataset did to its input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Remark {
+    /// What it did.
+    pub what: Treatment,
+    /// To what, and why.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+    /// The first of them, such as the number of a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+}
+
+impl Dataset {
+    /// How often it did this.
+    pub fn count(&self, what: Treatment) -> u64 {
+        let same = self.remarks.iter().filter(|remark| remark.what == what);
+        same.fold(0, |sum, remark| sum.saturating_add(remark.count))
+    }
+}
+
+impl Remark {
+    /// The reason, how often, and the first.
+    pub fn words(&self) -> String {
+        let first = self.first.as_ref();
+        let first = first.map(|first| format!(", first {first}"));
+        format!(
+            "{} × {}{}",
+            self.count,
+            self.reason,
+            first.unwrap_or_default()
+        )
+    }
+}
