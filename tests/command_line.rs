@@ -4,13 +4,16 @@
 //! as a user would before you keep them.
 
 mod audit;
+mod authentication;
 mod authors;
 mod comparisons;
 mod damaged;
+mod fetch;
 mod help;
 mod hostile;
 mod judged;
 mod numbers;
+mod plan;
 mod plugins;
 mod reports;
 mod scenarios;

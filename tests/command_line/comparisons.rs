@@ -73,7 +73,7 @@ fn repeats_take_turns_and_tell_their_spread() {
             "== b, 2 of 2 =="
         ]
     );
-    assert!(ended.stderr.contains("--flush-cache"), "{ended:#?}");
+    assert!(ended.stderr.contains("--cache flush"), "{ended:#?}");
     assert_eq!(ended.stdout.matches("Serving Benchmark Result").count(), 4);
     for name in ["a", "b"] {
         let table = ended

@@ -137,7 +137,7 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<String>) -> Option<()> {
 }
 
 /// The head and the body of a request.
-fn read_request(stream: &TcpStream) -> Option<String> {
+pub fn read_request(stream: &TcpStream) -> Option<String> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -105,7 +105,7 @@ fn a_target_that_is_named_gets_the_key_and_the_run_says_so() {
     let run_folder = only_run(&folder.path().join("runs")).unwrap();
     let plan = std::fs::read_to_string(run_folder.join("plan.json")).unwrap();
     let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
-    let key = serde_json::json!({ "variable": "OPENAI_API_KEY" });
+    let key = serde_json::json!({ "variable": "OPENAI_API_KEY", "scheme": "bearer" });
     assert_eq!(plan["target"]["api-key"], key);
 }
 

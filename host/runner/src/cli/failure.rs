@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use super::print::{Styled, tell, tell_styled};
 use crate::author::AuthorError;
+use hub::HubError;
 use load::transport::dial::DialError;
 use mock::ScriptError;
 use plugins::PluginError;
@@ -180,6 +181,7 @@ impl From<PreflightError> for Failure {
     fn from(error: PreflightError) -> Self {
         match error {
             PreflightError::Plugin(error) => error.into(),
+            PreflightError::Faults(faults) => faults.into(),
             PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => {
                 Failure::new(Exit::Input, error.to_string())
             }
@@ -244,6 +246,24 @@ impl From<RunError> for Failure {
                 Failure::new(Exit::Interrupted, error.to_string())
             }
         }
+    }
+}
+
+/// The codes of a hub: 5 where it failed, 3 where what was asked of it cannot be.
+impl From<HubError> for Failure {
+    fn from(error: HubError) -> Self {
+        vec![error].into()
+    }
+}
+
+impl From<Vec<HubError>> for Failure {
+    fn from(errors: Vec<HubError>) -> Self {
+        let exit = match errors.iter().all(HubError::is_of_hub) {
+            true => Exit::Target,
+            false => Exit::Input,
+        };
+        let words = errors.iter().map(ToString::to_string);
+        Failure::several(exit, words.collect())
     }
 }
 

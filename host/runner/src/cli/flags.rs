@@ -21,8 +21,8 @@ use keys::Keys;
 pub struct Flags {
     /// A plugin (backend, dataset or scorer; detected from the component); repeatable
     ///
-    /// A path, or the name of a built-in plugin: backends/{openai,vllm,sglang,lmdeploy}.wasm,
-    /// datasets/{random,sharegpt}.wasm, scorers/{exact-match,output-length}.wasm.
+    /// A path, or the name of a built-in plugin, such as backends/vllm.wasm or datasets/conversation.wasm;
+    /// `runner plugin list` lists them.
     /// Append @sha256: and a digest to accept only that exact file.
     #[arg(
         long = "plugin",

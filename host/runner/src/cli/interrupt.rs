@@ -59,6 +59,8 @@ enum Doing {
     Nothing,
     /// A run makes its load.
     Load(Signal),
+    /// Samples are drawn, and nothing is sent.
+    Drawing(Signal),
     /// What a run measured is assessed, since there had been so many interrupts.
     Assessment(u32),
 }
@@ -126,6 +128,12 @@ impl Interrupt {
                 say("\nstopping: abandoning the requests in flight");
                 run.abort();
             }
+            (Doing::Drawing(drawing), 1) => {
+                say(
+                    "\ninterrupted: showing what was drawn so far; interrupt again to stop at once",
+                );
+                drawing.stop();
+            }
             (Doing::Assessment(before), count) if count == before + 1 => say(
                 "\ninterrupted: reporting without counting and judging the answers; interrupt again to stop at once (the records are saved)",
             ),
@@ -143,6 +151,15 @@ impl Interrupt {
             run.stop();
         }
         state.doing = Doing::Load(run.clone());
+    }
+
+    /// Samples are drawn; that is stopped at once if an interrupt came earlier.
+    pub fn drawing(&self, signal: &Signal) {
+        let mut state = self.lock();
+        if state.count > 0 {
+            signal.stop();
+        }
+        state.doing = Doing::Drawing(signal.clone());
     }
 
     /// A run has made its load.

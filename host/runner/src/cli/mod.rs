@@ -8,12 +8,14 @@ pub mod completions;
 pub mod dashboard;
 pub mod demo;
 pub mod failure;
+pub mod fetch;
 pub mod flags;
 pub mod guide;
 pub mod interrupt;
 pub mod mock;
 mod needs;
 pub mod panics;
+pub mod plan;
 pub mod plugin;
 pub mod print;
 pub mod progress;
@@ -51,6 +53,7 @@ use print::tell;
         runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
         runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
+        runner plan scenarios/quickstart.toml           show what would be sent, without sending it\n  \
         runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
         runner plugin new backend my-engine             start a plugin of your own\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
@@ -67,6 +70,7 @@ pub struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Run(Box<run::Args>),
+    Plan(Box<plan::Args>),
     Demo(demo::Args),
     Report(report::Args),
     Compare(compare::Args),
@@ -74,6 +78,7 @@ enum Command {
     Published(published::Args),
     Mock(Box<mock::Args>),
     Plugin(plugin::Args),
+    Fetch(fetch::Args),
     Guide(guide::Args),
     Scenario(Box<scenario::Args>),
     Schema(schema::Args),
@@ -110,7 +115,11 @@ impl Cli {
     pub fn exec(self) -> Result<ExitCode, Failure> {
         if let None
         | Some(
-            Command::Run(_) | Command::Demo(_) | Command::Plugin(_) | Command::Scenario(_),
+            Command::Run(_)
+            | Command::Plan(_)
+            | Command::Demo(_)
+            | Command::Plugin(_)
+            | Command::Scenario(_),
         ) = &self.command
         {
             needs::check()?;
@@ -118,6 +127,7 @@ impl Cli {
         match self.command {
             None => run::exec(&self.run),
             Some(Command::Run(args)) => run::exec(&args),
+            Some(Command::Plan(args)) => plan::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),
@@ -125,6 +135,7 @@ impl Cli {
             Some(Command::Published(args)) => published::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
             Some(Command::Plugin(args)) => plugin::exec(&args),
+            Some(Command::Fetch(args)) => fetch::exec(&args),
             Some(Command::Guide(args)) => guide::exec(&args),
             Some(Command::Scenario(args)) => scenario::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),

@@ -149,6 +149,11 @@ pub(super) fn amount(plan: &Plan) -> Amount {
 pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     match amount {
         Amount::Requests(requests) => format!("{}/{requests} done", snapshot.over()),
+        Amount::Sessions(sessions) => format!(
+            "{}/{sessions} sessions done, {} requests",
+            snapshot.sessions,
+            snapshot.over()
+        ),
         Amount::Duration(_) => format!("{} done", snapshot.over()),
     }
 }

@@ -45,10 +45,10 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
     }
     if scenarios
         .iter()
-        .any(|scenario| !scenario.draft.control.flush_cache)
+        .any(|scenario| !scenario.draft.control.flush_cache && !scenario.draft.load.salted)
     {
         tell(
-            "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --flush-cache clears it",
+            "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --cache flush clears it, or --cache salt makes the prompts of each repeat new",
         );
     }
     let watching = args.watch.begin()?;

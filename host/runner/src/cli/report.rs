@@ -1,8 +1,8 @@
 //! `runner report`: renders results again from the records of runs, in formats for people and
 //! for programs.
 
-mod drawn;
-mod output;
+pub(super) mod drawn;
+pub(super) mod output;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -251,6 +251,7 @@ fn teller() -> impl FnMut(Note) {
             }
         }
         Note::Remark(remark) => tell(format_args!("note: {remark}")),
+        Note::Said(words) => tell(words),
     }
 }
 
@@ -278,7 +279,7 @@ fn raise_descriptors(plan: &Plan) -> Option<u64> {
     let most = plan
         .slots()
         .map(|slots| slots as u64)
-        .or(plan.requests())
+        .or(plan.load.roots())
         .unwrap_or(u64::MAX);
     let needed = most.saturating_add(OTHER_DESCRIPTORS);
     let limit = rlimit::increase_nofile_limit(needed).ok()?;

@@ -35,6 +35,7 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
         plugin_path: flags.plugin_folders(),
         shipped: shipped::PLUGINS,
         variables: Variables::Process,
+        served: Vec::new(),
         slice: None,
     };
     let mut sources = Vec::new();

@@ -24,13 +24,18 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 17] = [
+pub const PAGES: [Page; 18] = [
     page!(
         "start",
         "start",
         "install, build, and run for the first time"
     ),
     page!("scenarios", "scenarios", "describe a run in a file"),
+    page!(
+        "datasets",
+        "datasets",
+        "choose what to ask: lengths, conversations, agents, traces, files"
+    ),
     page!("load", "load", "choose how many requests to send, and when"),
     page!(
         "connections",

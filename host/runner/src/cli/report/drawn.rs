@@ -55,9 +55,23 @@ pub fn pictures(
     output: &Path,
 ) -> Result<(), Failure> {
     let charts = Charts::of(&shown(runs)?);
+    let charts: Vec<&Chart> = charts.iter().collect();
+    write_charts(&charts, form, name, output)
+}
+
+/// Writes the named one of these charts, or all into a folder if none is named.
+///
+/// # Errors
+/// If there is no such chart, or it cannot be written.
+pub fn write_charts(
+    charts: &[&Chart],
+    form: Picture,
+    name: Option<&str>,
+    output: &Path,
+) -> Result<(), Failure> {
     let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
     let Some(name) = name else {
-        return all(&charts, form, &names, output);
+        return all(charts, form, &names, output);
     };
     let Some(chart) = charts.iter().find(|chart| chart.name == name) else {
         let near = model::nearest(name, names.iter().copied());
@@ -65,7 +79,7 @@ pub fn pictures(
         return Err(Failure::new(
             Exit::CommandLine,
             format!(
-                "these runs have no chart `{name}`{}; they have {}",
+                "there is no chart `{name}`{}; there are {}",
                 near.unwrap_or_default(),
                 names.join(", ")
             ),
@@ -76,7 +90,7 @@ pub fn pictures(
     out.finish()
 }
 
-fn all(charts: &Charts, form: Picture, names: &[&str], folder: &Path) -> Result<(), Failure> {
+fn all(charts: &[&Chart], form: Picture, names: &[&str], folder: &Path) -> Result<(), Failure> {
     if folder == Path::new("-") {
         return Err(Failure::new(
             Exit::CommandLine,
@@ -95,7 +109,7 @@ fn all(charts: &Charts, form: Picture, names: &[&str], folder: &Path) -> Result<
             ),
         )
     })?;
-    for chart in charts.iter() {
+    for chart in charts {
         let path: PathBuf = folder.join(format!("{}.{}", chart.name, form.extension()));
         let mut out = Output::open(&path)?;
         out.bytes(&drawn(chart, form)?)?;

@@ -1,0 +1,275 @@
+//! `runner plan`: what a run would send, without sending it.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::FalseyValueParser;
+
+use super::artifacts::Artifacts;
+use super::failure::{Exit, Failure};
+use super::flags::Flags;
+use super::interrupt::Interrupt;
+use super::print::tell;
+use super::report::drawn::{Picture, write_charts};
+use super::report::output::Output;
+use super::run::listen;
+use super::sources::sources;
+use super::words::one_of;
+use load::pace::Signal;
+use model::arrival::Arrival;
+use model::clean;
+use report::outlook::{self, End, Outlook};
+use result::prefix::PAGE;
+use session::outlook::export::{Exporter, Format as ExportFormat};
+use session::outlook::{OutlookError, Question};
+use session::resolve;
+
+/// Characters of a message that are shown unless all are asked for.
+const CUT: usize = 400;
+
+/// Show what a run would send, without sending it
+///
+/// Resolves scenarios and flags as `runner run` does, draws the samples with the same calls, writes the requests and
+/// counts: lengths of prompts and answers, due times, sessions, what a prefix cache would find, what the dataset left
+/// out. No server is contacted. The digest is over all requests as the backend writes them: two machines that print the
+/// same one send the same bytes.
+///
+/// In conversations, answers that the server would give are not known before the run. The recorded ones stand in for
+/// them, or texts of the requested length, and the output says so.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
+        runner plan chat.toml --format json | jq .digest   the same on two machines?\n  \
+        runner plan chat.toml --format svg --output plots  histograms, a file each\n  \
+        runner plan chat.toml --export chat.jsonl          then: --dataset-name custom --dataset-path chat.jsonl\n\n\
+        Exports: `runner` writes prompts as the dataset gives them: rows for the dataset `custom`, or, where turns follow \
+        one another, for `conversation` (format \"aiperf\"). `vllm` and `aiperf` write prompts as they are sent. For vLLM, \
+        conversations become the text that the model's chat template makes of them (then pass vLLM \
+        --skip-chat-template); without a template they are refused.\n\n\
+        Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (what \
+        was drawn is shown)")]
+pub struct Args {
+    /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+    #[command(flatten)]
+    flags: Flags,
+    /// Output format
+    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Plan")]
+    format: Format,
+    /// File to write (complete or not at all), for charts a folder or, with --chart, a file; `-` is stdout
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_OUTPUT",
+        default_value = "-",
+        help_heading = "Plan"
+    )]
+    output: PathBuf,
+    /// Draw only this chart, such as input-tokens, as `svg` or `png`
+    #[arg(long, value_name = "NAME", env = "RUNNER_CHART", help_heading = "Plan")]
+    chart: Option<String>,
+    /// Show the first N prompts, each message cut to 400 characters
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_SHOW",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=10_000),
+        help_heading = "Plan"
+    )]
+    show: u64,
+    /// Show messages in full
+    #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new(), help_heading = "Plan")]
+    full: bool,
+    /// Tokens per page of the prefix cache
+    #[arg(long, value_name = "TOKENS", env = "RUNNER_PAGE_SIZE", default_value_t = PAGE, help_heading = "Plan")]
+    page_size: NonZeroU32,
+    /// Stop after N requests, at the end of a session [default: 10000 if the plan ends with its time and the answers decide how many that are]
+    #[arg(long, value_name = "N", env = "RUNNER_AT_MOST", help_heading = "Plan")]
+    at_most: Option<u64>,
+    /// Write the requests to this file too, one line of JSON each
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_EXPORT",
+        help_heading = "Plan"
+    )]
+    export: Option<PathBuf>,
+    /// Whose input the exported file is
+    #[arg(
+        long,
+        value_name = "TOOL",
+        env = "RUNNER_EXPORT_FORMAT",
+        default_value = "runner",
+        value_parser = one_of::<ExportFormat>(),
+        help_heading = "Plan"
+    )]
+    export_format: ExportFormat,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+/// The output formats of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text to read
+    Text,
+    /// JSON that follows `runner schema outlook`
+    Json,
+    /// Histograms as vector drawings
+    Svg,
+    /// Histograms as pixel images
+    Png,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a scenario does not resolve, a plugin fails, or something cannot be written.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let picture = match args.format {
+        Format::Svg => Some(Picture::Svg),
+        Format::Png => Some(Picture::Png),
+        Format::Text | Format::Json => None,
+    };
+    if let (Some(chart), None) = (&args.chart, picture) {
+        let words = format!("--chart {chart} only works with --format svg or --format png");
+        return Err(Failure::new(Exit::CommandLine, words));
+    }
+    if args.scenarios.is_empty() && !args.flags.describe_a_run() {
+        return Err(Failure::new(
+            Exit::CommandLine,
+            "nothing to plan: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name)",
+        ));
+    }
+    args.artifacts.apply();
+    let interrupt = listen()?;
+    let sources = sources(&args.scenarios, &args.flags)?;
+    if sources.len() > 1 && (args.export.is_some() || picture.is_some()) {
+        let words = format!(
+            "{} scenarios were named, but charts and exported rows do not say which one they belong to; name one",
+            sources.len()
+        );
+        return Err(Failure::new(Exit::CommandLine, words));
+    }
+    let mut out = match picture {
+        None => Some(Output::open(&args.output)?),
+        Some(_) => None,
+    };
+    let mut interrupted = false;
+    for source in sources {
+        let resolved = resolve(&source)?;
+        resolved.remarks.iter().for_each(tell);
+        let (run, _) = resolved.unasked();
+        let outlook = args.look(&run, &interrupt)?;
+        interrupted |= outlook.end == End::Interrupted;
+        match (&mut out, picture) {
+            (Some(out), _) => {
+                match args.format {
+                    Format::Json => out.json(&json(&outlook)?)?,
+                    _ => out.text(&outlook::text(&outlook))?,
+                };
+            }
+            (None, Some(picture)) => {
+                let charts = outlook::charts(&outlook);
+                write_charts(
+                    &charts.iter().collect::<Vec<_>>(),
+                    picture,
+                    args.chart.as_deref(),
+                    &args.output,
+                )?;
+            }
+            (None, None) => {}
+        }
+        if interrupted {
+            break;
+        }
+    }
+    if let Some(out) = out {
+        out.finish()?;
+    }
+    Ok(match interrupted {
+        true => ExitCode::from(Exit::Interrupted as u8),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+impl Args {
+    /// Draws a run's samples, and exports them where that is asked for.
+    fn look(&self, run: &session::Checked, interrupt: &Interrupt) -> Result<Outlook, Failure> {
+        let signal = Signal::for_thread();
+        interrupt.drawing(&signal);
+        let question = Question {
+            page: self.page_size,
+            at_most: self.at_most,
+            show: self.show,
+            cut: (!self.full).then_some(CUT),
+        };
+        let mut export = match &self.export {
+            None => None,
+            Some(path) => Some(Export::open(path, self.export_format, run)?),
+        };
+        let outlook = run.outlook(&question, &signal, |drawn| match &mut export {
+            None => Ok(()),
+            Some(export) => export.write(drawn),
+        });
+        interrupt.done();
+        let outlook = outlook?;
+        if let Some(export) = export {
+            // A part of the requests is no export.
+            match outlook.end {
+                End::Interrupted => tell("note: interrupted, so nothing was exported"),
+                _ => export.finish()?,
+            }
+        }
+        Ok(outlook)
+    }
+}
+
+/// Requests on their way into a file.
+struct Export<'r> {
+    out: Output,
+    exporter: Exporter<'r>,
+}
+
+impl<'r> Export<'r> {
+    fn open(path: &Path, format: ExportFormat, run: &'r session::Checked) -> Result<Self, Failure> {
+        let is_timed = !matches!(run.plan.load.arrival, Arrival::Inf | Arrival::Closed { .. });
+        Ok(Export {
+            out: Output::open(path)?,
+            exporter: Exporter::new(format, &run.tokenizer, is_timed),
+        })
+    }
+
+    fn write(&mut self, drawn: &session::outlook::Drawn) -> Result<(), Failure> {
+        let rows = self.exporter.rows(drawn);
+        let rows =
+            rows.map_err(|what| Failure::new(Exit::Input, format!("cannot export {what}")))?;
+        for row in rows {
+            self.out.json(&format!("{row}\n"))?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        self.out.finish()
+    }
+}
+
+impl From<OutlookError> for Failure {
+    fn from(error: OutlookError) -> Self {
+        match error {
+            OutlookError::Plugin(error) => error.into(),
+            OutlookError::Ended(error) => error.into(),
+        }
+    }
+}
+
+/// The outlook as indented JSON with a newline at its end.
+fn json(outlook: &Outlook) -> Result<String, Failure> {
+    serde_json::to_string_pretty(outlook)
+        .map(|text| clean::json(&text).into_owned() + "\n")
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the plan: {cause}")))
+}

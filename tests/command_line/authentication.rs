@@ -1,0 +1,392 @@
+//! How requests show who asks: a key in a header of its own, and signatures for AWS, as the server gets them. And what
+//! is said of keys that cannot be used.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::secrets::read_request;
+use crate::hostile_guests::fixture::components;
+use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+
+const KEY: &str = "sk-0123456789abcdef";
+const OTHER: &str = "sk-of-somebody-else";
+const ID: &str = "AKIDEXAMPLE12345";
+const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+const TOKEN: &str = "FwoGZXIvYXdzEJr//of:a:temporary==";
+
+/// A server that keeps what it is asked, and answers with it: head and body.
+fn parrot() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let kept = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, kept) = (stream.unwrap(), Arc::clone(&kept));
+            std::thread::spawn(move || while answer(&stream, &kept).is_some() {});
+        }
+    });
+    (url, asked)
+}
+
+fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
+    let asked = read_request(stream)?;
+    kept.lock().unwrap().push(asked.clone());
+    let (kind, body) = if asked.starts_with("GET /v1/models") {
+        let models = json!({ "object": "list", "data": [{ "id": "m", "object": "model" }] });
+        ("application/json", models.to_string())
+    } else {
+        let piece = |text: &str, finish: Option<&str>| {
+            let choice = json!({ "index": 0, "text": text, "finish_reason": finish });
+            format!("data: {}\n\n", json!({ "id": "1", "choices": [choice] }))
+        };
+        let body = piece(&asked, None) + &piece("", Some("stop")) + "data: [DONE]\n\n";
+        ("text/event-stream", body)
+    };
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .ok()
+}
+
+/// A run of three requests with the backend whose configuration says how its server wants its key.
+fn keyed(url: &str, folder: &Path, config: &str) -> Command {
+    let mut command = runner();
+    command
+        .args(words(
+            "--dataset-name random --num-prompts 3 --random-output-len 4 --base-url",
+        ))
+        .arg(url)
+        .arg("--plugin")
+        .arg(components().join("guests/keyed-backend.wasm"))
+        .current_dir(folder);
+    for said in words(config) {
+        command.arg("--set").arg(format!("backend.config.{said}"));
+    }
+    command
+}
+
+/// The value of a header field; absent where it is not sent.
+fn field<'a>(asked: &'a str, name: &str) -> Option<&'a str> {
+    let head = asked.split("\r\n\r\n").next()?;
+    let mut values = head.split("\r\n").skip(1).filter_map(|line| {
+        let (field, value) = line.split_once(':')?;
+        field.eq_ignore_ascii_case(name).then(|| value.trim())
+    });
+    let value = values.next();
+    assert_eq!(values.next(), None, "`{name}` comes twice: {head}");
+    value
+}
+
+fn planned(folder: &Path) -> Value {
+    let plan = only_run(&folder.join("runs")).unwrap().join("plan.json");
+    let plan: Value = serde_json::from_str(&std::fs::read_to_string(plan).unwrap()).unwrap();
+    plan["target"]["api-key"].clone()
+}
+
+/// Neither what was printed nor a file of the run holds any of them.
+#[track_caller]
+fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
+    let mut texts = vec![
+        ("stdout".to_owned(), ended.stdout.clone().into_bytes()),
+        ("stderr".to_owned(), ended.stderr.clone().into_bytes()),
+    ];
+    for file in std::fs::read_dir(only_run(&folder.join("runs")).unwrap()).unwrap() {
+        let path = file.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        if path.extension().is_some_and(|extension| extension == "zst") {
+            bytes = zstd::decode_all(&bytes[..]).unwrap();
+        }
+        texts.push((path.display().to_string(), bytes));
+    }
+    assert!(texts.len() >= 7, "{} texts", texts.len());
+    for (what, bytes) in texts {
+        let text = String::from_utf8_lossy(&bytes);
+        for secret in secrets {
+            assert!(!text.contains(secret), "{what} holds {secret}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_key_goes_into_the_header_that_the_backend_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, asked) = parrot();
+    let config = "scheme=header name=X-Api-Key variable=ENGINE_API_KEY";
+    let mut command = keyed(&url, folder.path(), config);
+    command
+        .env("ENGINE_API_KEY", KEY)
+        .env("OPENAI_API_KEY", OTHER);
+    let ended = run(&mut command).with_code(0);
+    let asked = asked.lock().unwrap();
+    assert!(
+        asked
+            .iter()
+            .any(|asked| asked.starts_with("GET /v1/models"))
+    );
+    assert!(asked.len() >= 4, "{asked:?}");
+    for asked in &*asked {
+        assert_eq!(field(asked, "x-api-key"), Some(KEY), "{asked}");
+        assert_eq!(field(asked, "authorization"), None, "{asked}");
+        assert!(!asked.contains(OTHER), "{asked}");
+    }
+    let says = format!("note: the API key from ENGINE_API_KEY goes to {url}");
+    assert!(ended.stderr.contains(&says), "{ended:#?}");
+    let scheme = json!({ "header": "x-api-key" });
+    let expected = json!({ "variable": "ENGINE_API_KEY", "scheme": scheme });
+    assert_eq!(planned(folder.path()), expected);
+    assert_kept(folder.path(), &ended, &[KEY, OTHER]);
+}
+
+/// HMAC with SHA-256, as RFC 2104 writes it.
+fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
+    assert!(key.len() <= 64);
+    let padded = |with: u8| -> Vec<u8> {
+        (0..64)
+            .map(|at| key.get(at).copied().unwrap_or(0) ^ with)
+            .collect()
+    };
+    let inner = Sha256::digest([&padded(0x36)[..], text].concat());
+    Sha256::digest([&padded(0x5c)[..], &inner].concat()).to_vec()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Computes a request's signature from what came, as the server would, and compares it with the one that came.
+#[track_caller]
+fn assert_signed(asked: &str, region: &str, token: Option<&str>) {
+    let (head, body) = asked.split_once("\r\n\r\n").unwrap();
+    let mut line = head.lines().next().unwrap().split(' ');
+    let (method, target) = (line.next().unwrap(), line.next().unwrap());
+    // The test's paths have nothing to encode, and its queries are encoded as they are sent.
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut query: Vec<&str> = query.split('&').collect();
+    query.sort_unstable();
+    let given = field(asked, "authorization").unwrap_or_else(|| panic!("unsigned: {asked}"));
+    let (given, signature) = given.split_once(", Signature=").unwrap();
+    let (credential, names) = given.split_once(", SignedHeaders=").unwrap();
+    let date = field(asked, "x-amz-date").unwrap();
+    let day = &date[..8];
+    let scope = format!("{day}/{region}/bedrock/aws4_request");
+    assert_eq!(
+        credential,
+        format!("AWS4-HMAC-SHA256 Credential={ID}/{scope}")
+    );
+    let digest = hex(&Sha256::digest(body));
+    assert_eq!(field(asked, "x-amz-content-sha256"), Some(&*digest));
+    assert_eq!(field(asked, "x-amz-security-token"), token);
+    let signed: Vec<&str> = names.split(';').collect();
+    let mut wanted = vec!["host", "x-amz-date", "x-amz-content-sha256"];
+    wanted.extend(token.map(|_| "x-amz-security-token"));
+    for name in wanted {
+        assert!(signed.contains(&name), "`{name}` is not signed: {names}");
+    }
+    let lines: String = signed
+        .iter()
+        .map(|name| format!("{name}:{}\n", field(asked, name).unwrap()))
+        .collect();
+    let query = query.join("&");
+    let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}");
+    let canonical = hex(&Sha256::digest(&canonical));
+    let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{canonical}");
+    let mut key = format!("AWS4{SECRET}").into_bytes();
+    for part in [day, region, "bedrock", "aws4_request", &text] {
+        key = hmac(&key, part.as_bytes());
+    }
+    assert_eq!(signature, hex(&key), "{asked}");
+}
+
+const SIGV4: &str = "scheme=sigv4 name=bedrock";
+
+#[test]
+fn requests_are_signed_for_aws() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, asked) = parrot();
+    let mut command = keyed(&url, folder.path(), SIGV4);
+    command
+        .env("AWS_ACCESS_KEY_ID", ID)
+        .env("AWS_SECRET_ACCESS_KEY", SECRET)
+        .env("AWS_SESSION_TOKEN", TOKEN)
+        .env("AWS_REGION", "eu-west-1")
+        .env("OPENAI_API_KEY", OTHER);
+    let ended = run(&mut command).with_code(0);
+    let asked = asked.lock().unwrap();
+    assert!(
+        asked
+            .iter()
+            .any(|asked| asked.starts_with("GET /v1/models"))
+    );
+    assert!(asked.len() >= 4, "{asked:?}");
+    for asked in &*asked {
+        assert_signed(asked, "eu-west-1", Some(TOKEN));
+        assert!(!asked.contains(SECRET) && !asked.contains(OTHER), "{asked}");
+    }
+    let scheme = json!({ "sigv4": "bedrock" });
+    let expected = json!({ "variable": "AWS_ACCESS_KEY_ID", "scheme": scheme });
+    assert_eq!(planned(folder.path()), expected);
+    assert_kept(folder.path(), &ended, &[ID, SECRET, TOKEN, OTHER]);
+}
+
+#[test]
+fn a_key_of_aws_may_be_in_one_variable() {
+    for (token, variable) in [(None, "AWS_DEFAULT_REGION"), (Some(TOKEN), "AWS_REGION")] {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, asked) = parrot();
+        let mut command = keyed(&url, folder.path(), SIGV4);
+        let parts: Vec<&str> = [ID, SECRET].into_iter().chain(token).collect();
+        command
+            .args(["--api-key-env", "ENGINE_KEY"])
+            .env("ENGINE_KEY", parts.join(":"))
+            .env("AWS_ACCESS_KEY_ID", "AKIDOFSOMEBODYELSE")
+            .env("AWS_SECRET_ACCESS_KEY", OTHER)
+            .env(variable, "us-gov-west-1");
+        let ended = run(&mut command).with_code(0);
+        for asked in &*asked.lock().unwrap() {
+            assert_signed(asked, "us-gov-west-1", token);
+        }
+        assert_kept(folder.path(), &ended, &[ID, SECRET, TOKEN]);
+    }
+}
+
+/// What is wrong with a key is said before anything is sent, with its variable and without its value.
+#[test]
+fn keys_that_cannot_be_used_are_refused() {
+    let id = ("AWS_ACCESS_KEY_ID", ID);
+    let secret = ("AWS_SECRET_ACCESS_KEY", SECRET);
+    let one = ("ENGINE_KEY", "AKID-and-nothing-else");
+    /// A scheme, variables, and what is told.
+    type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c [&'c str]);
+    let cases: [Case<'_>; 7] = [
+        (
+            SIGV4,
+            &[id],
+            &["AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"],
+        ),
+        (
+            SIGV4,
+            &[id, secret],
+            &["its name says none", "set AWS_REGION"],
+        ),
+        (
+            SIGV4,
+            &[id, secret, ("AWS_REGION", "Frankfurt")],
+            &["`AWS_REGION` holds no region of AWS: \"Frankfurt\""],
+        ),
+        (
+            SIGV4,
+            &[one, ("AWS_REGION", "eu-west-1")],
+            &[
+                "`ENGINE_KEY` is no key for AWS Signature Version 4",
+                "`ID:SECRET` or `ID:SECRET:SESSION-TOKEN`",
+            ],
+        ),
+        (
+            "scheme=header name=x-api-key",
+            &[("ENGINE_KEY", "sk-one\nsk-two")],
+            &["`ENGINE_KEY` has characters that a header cannot contain"],
+        ),
+        (
+            "scheme=bearer",
+            &[("OPENAI_API_KEY", "sk-one\nsk-two")],
+            &["`OPENAI_API_KEY` has characters that a header cannot contain"],
+        ),
+        (
+            "scheme=none",
+            &[("ENGINE_KEY", KEY)],
+            &["sends no API key, so none can be named"],
+        ),
+    ];
+    for (config, variables, says) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, asked) = parrot();
+        let mut command = keyed(&url, folder.path(), config);
+        if variables.iter().any(|(name, _)| *name == "ENGINE_KEY") {
+            command.args(["--api-key-env", "ENGINE_KEY"]);
+        }
+        command.envs(variables.iter().copied());
+        let ended = run(&mut command).with_code(3);
+        for said in says {
+            // Lines are broken where the terminal ends.
+            let message: Vec<&str> = ended.stderr.split_whitespace().collect();
+            let message = message.join(" ").replace("│ ", "");
+            assert!(message.contains(said), "{config}: {message}");
+        }
+        for (name, value) in variables {
+            let is_told = *name == "AWS_REGION" || !ended.stderr.contains(value);
+            assert!(is_told, "{config}: {ended:#?}");
+        }
+        assert_eq!(*asked.lock().unwrap(), Vec::<String>::new(), "{config}");
+    }
+}
+
+#[test]
+fn a_backend_without_keys_sends_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, asked) = parrot();
+    let mut command = keyed(&url, folder.path(), "scheme=none");
+    run(command.env("OPENAI_API_KEY", KEY)).with_code(0);
+    let asked = asked.lock().unwrap();
+    assert!(asked.len() >= 4, "{asked:?}");
+    assert!(!asked.iter().any(|asked| asked.contains(KEY)), "{asked:?}");
+    assert_eq!(planned(folder.path()), json!(false));
+}
+
+/// A plugin names the variable of another program's secret. It gets it where the user says so, and not before.
+#[test]
+fn a_backend_does_not_choose_among_the_users_secrets() {
+    let config = "scheme=bearer variable=GITHUB_TOKEN";
+    for named in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, asked) = parrot();
+        let mut command = keyed(&url, folder.path(), config);
+        command.env("GITHUB_TOKEN", KEY);
+        if named {
+            command.args(["--api-key-env", "GITHUB_TOKEN"]);
+        }
+        let ended = run(&mut command).with_code(0);
+        let asked = asked.lock().unwrap();
+        assert!(asked.len() >= 4, "{asked:?}");
+        for asked in &*asked {
+            let bearer = format!("Bearer {KEY}");
+            let expected = named.then_some(&*bearer);
+            assert_eq!(field(asked, "authorization"), expected, "{asked}");
+        }
+        let notes = ended.stderr.contains("give --api-key-env GITHUB_TOKEN");
+        assert_eq!(notes, !named, "{ended:#?}");
+    }
+}
+
+#[test]
+fn an_engines_own_variable_comes_before_the_usual_one() {
+    let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
+    for (variables, from) in [
+        (
+            &[("VLLM_API_KEY", KEY), ("OPENAI_API_KEY", OTHER)][..],
+            "VLLM_API_KEY",
+        ),
+        (&[("OPENAI_API_KEY", KEY)][..], "OPENAI_API_KEY"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = runner();
+        let line =
+            "--backend vllm --dataset-name random --num-prompts 2 --random-output-len 4 --base-url";
+        command
+            .args(words(line))
+            .arg(&mock.url)
+            .envs(variables.iter().copied())
+            .current_dir(folder.path());
+        let ended = run(&mut command).with_code(0);
+        let says = format!("the API key from {from}");
+        assert!(ended.stderr.contains(&says), "{ended:#?}");
+    }
+}

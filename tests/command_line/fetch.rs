@@ -1,0 +1,244 @@
+//! `runner fetch` against a hub on this machine, and runs with what it brought.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::transcript;
+use crate::support::hub::{COMMIT, Hub, sha256};
+use crate::support::process::{Ended, Mock, only_run, run, runner};
+
+/// The smallest tokenizer with a token for every byte that a prompt here may have: one for each letter and sign.
+fn small_tokenizer() -> String {
+    let signs = (b' '..=b'~').map(char::from);
+    let vocabulary: serde_json::Map<String, serde_json::Value> = (signs.enumerate())
+        .map(|(id, sign)| (sign.to_string(), id.into()))
+        .chain([("[UNK]".to_owned(), 95.into())])
+        .collect();
+    serde_json::json!({
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": false},
+        "decoder": {"type": "Fuse"},
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+    })
+    .to_string()
+}
+
+/// The binary, with a hub and a cache of its own.
+fn fetching(hub: &Hub, cache: &Path, words: &[&str]) -> Command {
+    let mut command = at(cache);
+    command.env("HF_ENDPOINT", &hub.url).args(words);
+    command
+}
+
+/// The binary with a cache, and with a hub that nothing may be asked of.
+fn at(cache: &Path) -> Command {
+    let mut command = runner();
+    for proxy in ["http_proxy", "https_proxy", "all_proxy"] {
+        command.env_remove(proxy).env_remove(proxy.to_uppercase());
+    }
+    command
+        .env("HF_HUB_CACHE", cache)
+        .env("HF_HOME", cache)
+        .env("HF_ENDPOINT", "http://127.0.0.1:9");
+    command
+}
+
+/// What a user sees, with the parts that differ from test to test by their names.
+fn seen(words: &[&str], ended: &Ended, hub: &Hub, cache: &Path) -> String {
+    let text = format!(
+        "$ runner {}\n{}{}exit code {}\n",
+        words.join(" "),
+        ended.stderr,
+        ended.stdout,
+        ended.code.unwrap()
+    );
+    text.replace(&hub.url, "[HUB]")
+        .replace(cache.to_str().unwrap(), "[CACHE]")
+}
+
+#[test]
+fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let model = "models/org/model";
+    hub.put(model, "tokenizer.json", small_tokenizer().as_bytes(), true);
+    hub.put(model, "tokenizer_config.json", b"{}", false);
+    hub.put(model, "model.safetensors", &[7; 5_000], true);
+    let words = ["fetch", "tokenizer", "org/model"];
+    let ended = run(&mut fetching(&hub, cache.path(), &words)).with_code(0);
+    let folder = PathBuf::from(ended.stdout.trim_end());
+    assert!(folder.join("tokenizer.json").is_file());
+    assert!(!folder.join("model.safetensors").exists());
+    assert!(ended.stderr.contains("2 files"), "{}", ended.stderr);
+    assert!(
+        !hub.seen()
+            .iter()
+            .any(|seen| seen.path.contains("safetensors"))
+    );
+    let again = run(&mut fetching(&hub, cache.path(), &words)).with_code(0);
+    assert!(again.stderr.contains("already there"), "{}", again.stderr);
+
+    // Where the scenario names it, and where the server has its model under that name.
+    let mock = Mock::start(&["--model", "org/model"]);
+    for (flags, found) in [(&["--tokenizer", "org/model"][..], false), (&[][..], true)] {
+        let runs = TempDir::new().unwrap();
+        let mut command = at(cache.path());
+        command
+            .args("run --backend openai --dataset-name random --random-input-len 20".split(' '))
+            .args("--random-output-len 3 --num-prompts 3 --base-url".split(' '))
+            .arg(&mock.url)
+            .args(flags)
+            .arg("--output-dir")
+            .arg(runs.path());
+        let ended = run(&mut command).with_code(0);
+        let note = "note: the tokenizer is that of org/model (commit 0123456789ab)";
+        assert_eq!(ended.stderr.contains(note), found, "{}", ended.stderr);
+        let line = match found {
+            true => "org/model (found by the model's name)",
+            false => "org/model\n",
+        };
+        assert!(ended.stdout.contains(line), "{}", ended.stdout);
+        let plan = only_run(runs.path()).unwrap().join("plan.json");
+        let plan: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(plan).unwrap()).unwrap();
+        let planned = &plan["tokenizer"];
+        assert_eq!(planned["name"], "org/model");
+        assert_eq!(planned["revision"], COMMIT);
+        assert_eq!(planned["approximate"], false);
+        assert_eq!(planned["found"].as_bool().unwrap_or(false), found);
+        assert_eq!(planned["digest"].as_str().map(str::len), Some(64));
+    }
+}
+
+#[test]
+fn a_name_that_was_not_fetched_is_an_error_with_the_command_that_fetches_it() {
+    let cache = TempDir::new().unwrap();
+    let mut command = at(cache.path());
+    command.args("run --backend openai --dataset-name random --num-prompts 1".split(' '));
+    command.args("--base-url http://127.0.0.1:9 --tokenizer org/model@v2".split(' '));
+    let ended = run(&mut command).with_code(3);
+    let told = ended
+        .stderr
+        .replace(cache.path().to_str().unwrap(), "[CACHE]");
+    assert!(
+        told.contains("runner fetch tokenizer org/model@v2"),
+        "{told}"
+    );
+    assert!(told.contains("[CACHE]/models--org--model"), "{told}");
+}
+
+#[test]
+fn files_of_a_dataset_come_as_named_or_all_that_are_data() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let data = "datasets/org/data";
+    hub.put(data, "README.md", b"about it", false);
+    hub.put(data, "a.jsonl", b"{}\n{}\n", false);
+    hub.put(data, "parts/b.parquet", &[9; 3_000], true);
+    let named = ["fetch", "dataset", "org/data", "a.jsonl"];
+    let ended = run(&mut fetching(&hub, cache.path(), &named)).with_code(0);
+    let path = PathBuf::from(ended.stdout.trim_end());
+    assert_eq!(std::fs::read(path).unwrap(), b"{}\n{}\n");
+    let all = ["fetch", "dataset", "org/data"];
+    let ended = run(&mut fetching(&hub, cache.path(), &all)).with_code(0);
+    transcript("fetch-dataset", &seen(&all, &ended, &hub, cache.path()));
+    let large = ["fetch", "dataset", "org/data", "--max-size", "1kB"];
+    let ended = run(&mut fetching(&hub, cache.path(), &large)).with_code(3);
+    transcript("fetch-too-large", &seen(&large, &ended, &hub, cache.path()));
+    let wrong = ["fetch", "dataset", "org/data", "a.json", "b.parquet"];
+    let ended = run(&mut fetching(&hub, cache.path(), &wrong)).with_code(3);
+    transcript("fetch-no-file", &seen(&wrong, &ended, &hub, cache.path()));
+}
+
+#[test]
+fn refusals_are_explained_and_never_show_the_token() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put("models/org/model", "tokenizer.json", b"{}", false);
+    hub.put("models/org/weights", "model.gguf", b"GGUF", true);
+    let fetch = |words: &[&str]| fetching(&hub, cache.path(), words);
+    let words = ["fetch", "tokenizer", "org/modle"];
+    let ended = run(&mut fetch(&words)).with_code(3);
+    transcript("fetch-unknown", &seen(&words, &ended, &hub, cache.path()));
+    let words = ["fetch", "tokenizer", "org/weights"];
+    let ended = run(&mut fetch(&words)).with_code(3);
+    transcript(
+        "fetch-no-tokenizer",
+        &seen(&words, &ended, &hub, cache.path()),
+    );
+    let words = ["fetch", "tokenizer", "https://huggingface.co/org/model"];
+    let ended = run(&mut fetch(&words)).with_code(2);
+    transcript("fetch-address", &seen(&words, &ended, &hub, cache.path()));
+
+    hub.state.lock().unwrap().gate = Some(("hf_right".to_owned(), "GatedRepo"));
+    let words = ["fetch", "tokenizer", "org/model"];
+    let ended = run(&mut fetch(&words)).with_code(3);
+    transcript("fetch-gated", &seen(&words, &ended, &hub, cache.path()));
+    let ended = run(fetch(&words).env("HF_TOKEN", "hf_wrong")).with_code(3);
+    assert!(!ended.stderr.contains("hf_wrong"), "{}", ended.stderr);
+    transcript(
+        "fetch-gated-token",
+        &seen(&words, &ended, &hub, cache.path()),
+    );
+    let ended = run(fetch(&words).env("HF_TOKEN", "hf_right")).with_code(0);
+    let all = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(!all.contains("hf_right"), "{all}");
+    let ended = run(fetch(&words).env("HF_HUB_OFFLINE", "1")).with_code(3);
+    assert!(ended.stderr.contains("HF_HUB_OFFLINE"), "{}", ended.stderr);
+    let ended = run(at(cache.path()).args(words)).with_code(5);
+    assert!(
+        ended.stderr.contains("cannot reach 127.0.0.1"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn the_token_stays_with_the_hub_through_redirects() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put("models/org/model", "tokenizer.json", b"{}", true);
+    hub.state.lock().unwrap().gate = Some(("hf_right".to_owned(), "GatedRepo"));
+    let mut command = fetching(&hub, cache.path(), &["fetch", "tokenizer", "org/model"]);
+    run(command.env("HF_TOKEN", "hf_right")).with_code(0);
+    let (elsewhere, to_hub): (Vec<_>, Vec<_>) =
+        hub.seen().into_iter().partition(|seen| seen.is_of_contents);
+    assert!(!elsewhere.is_empty() && elsewhere.iter().all(|seen| seen.token.is_none()));
+    assert!(to_hub.iter().all(|seen| seen.token.is_some()));
+}
+
+#[test]
+fn a_damaged_file_is_deleted_and_a_cut_download_goes_on() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    let bytes: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
+    hub.put("datasets/org/data", "a.csv", &bytes, true);
+    let words = ["fetch", "dataset", "org/data", "a.csv"];
+    let damaged = |sent: Option<Vec<u8>>| {
+        let mut state = hub.state.lock().unwrap();
+        let files = state.repositories.get_mut("datasets/org/data").unwrap();
+        files.get_mut("a.csv").unwrap().sent = sent;
+    };
+    damaged(Some(vec![1; 200_000]));
+    let ended = run(&mut fetching(&hub, cache.path(), &words)).with_code(5);
+    assert!(ended.stderr.contains("damaged"), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&sha256(&bytes)), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+    damaged(None);
+    hub.state.lock().unwrap().cuts = vec![50_000];
+    let before = hub.seen().len();
+    let ended = run(&mut fetching(&hub, cache.path(), &words)).with_code(0);
+    assert!(
+        ended.stderr.contains("going on with another connection"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(std::fs::read(ended.stdout.trim_end()).unwrap(), bytes);
+    let from: Vec<_> = (hub.seen().split_off(before).into_iter())
+        .filter(|seen| seen.is_of_contents)
+        .map(|seen| seen.from)
+        .collect();
+    assert_eq!(
+        from,
+        [None, Some(50_000)],
+        "nothing of the damaged file is left"
+    );
+}

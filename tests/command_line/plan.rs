@@ -1,0 +1,382 @@
+//! `runner plan`: what it says is what a run does.
+
+use std::path::Path;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::transcript;
+use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
+
+/// A workload whose every request stands alone.
+const RANDOM: &str = "--backend openai --dataset-name random --num-prompts 40 --random-input-len 60 \
+    --random-range-ratio 0.5 --random-output-len 4 --model mock --seed 3";
+
+fn planned(flags: &str) -> Value {
+    let mut command = runner();
+    command
+        .arg("plan")
+        .args(words(flags))
+        .args(["--format", "json"]);
+    let ended = run(&mut command).with_code(0);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// Runs against an engine, and gives what it printed and its folder's records in the order of their numbers.
+fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
+    let mut command = runner();
+    command.arg("run").args(words(flags));
+    command.args(["--base-url", &mock.url]).current_dir(folder);
+    let ended = run(&mut command).with_code(0);
+    let only = only_run(&folder.join("runs")).unwrap();
+    let mut report = runner();
+    report.arg("report").arg(only).args(["--format", "jsonl"]);
+    let lines = run(&mut report).with_code(0).stdout;
+    let mut records: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|record: &Value| record["phase"] == "measure")
+        .collect();
+    records.sort_by_key(|record| record["index"].as_u64());
+    (ended, records)
+}
+
+/// The digest that a plan states, of records.
+fn digest(records: &[Value]) -> String {
+    let mut hash = Sha256::new();
+    for record in records {
+        hash.update(record["sample"]["request-digest"].as_str().unwrap());
+        hash.update("\n");
+    }
+    let bytes = hash.finalize();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn counts_and_digest_are_those_of_the_run() {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
+    for flags in ["", "--request-rate 200", "--system-prompt Shortly."] {
+        let flags = format!("{RANDOM} {flags}");
+        let plan = planned(&flags);
+        let folder = tempfile::tempdir().unwrap();
+        let (_, records) = measured(&mock, folder.path(), &flags);
+        assert_eq!(plan["requests"], records.len(), "{flags}");
+        assert_eq!(plan["digest"], digest(&records), "{flags}");
+        let sum = |key: &str| -> f64 {
+            let values = records
+                .iter()
+                .map(|record| record["sample"][key].as_f64().unwrap());
+            values.sum()
+        };
+        let mean = |what: &str| plan[what]["tokens"]["mean"].as_f64().unwrap();
+        let count = records.len() as f64;
+        assert!(
+            (mean("input") * count - sum("input-tokens")).abs() < 1e-6,
+            "{flags}"
+        );
+        assert!(
+            (mean("output") * count - sum("output-tokens")).abs() < 1e-6,
+            "{flags}"
+        );
+        assert_eq!(plan["warmup"], 1);
+        assert_eq!(plan["end"], "whole");
+    }
+    // Another seed is another digest, and a run from another one differs.
+    let other = planned(&RANDOM.replace("--seed 3", "--seed 4"));
+    assert_ne!(other["digest"], planned(RANDOM)["digest"]);
+}
+
+#[test]
+fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
+    let flags = RANDOM.replace(
+        "--model mock",
+        "--base-url http://127.0.0.1:9 --show 2 --request-rate 20",
+    );
+    let mut command = runner();
+    command.arg("plan").args(words(&flags));
+    let ended = run(&mut command).with_code(0);
+    assert_eq!(ended.stderr, "");
+    transcript("plan", &ended.stdout);
+    let plan = planned(&flags);
+    assert_eq!(plan["model"], "MODEL");
+    assert_eq!(plan["model-is-placeholder"], true);
+    let due = &plan["due"]["seconds"];
+    assert_eq!(due["count"], 40);
+    assert_eq!(due["min"], 0.0);
+}
+
+#[test]
+fn an_endless_plan_stops_at_a_limit_that_it_states() {
+    let endless = RANDOM.replace("--num-prompts 40", "--duration 10s --concurrency 2");
+    let plan = planned(&format!("{endless} --at-most 30"));
+    assert_eq!(
+        (&plan["requests"], &plan["end"]),
+        (&30.into(), &"limit".into())
+    );
+    assert_eq!(plan["users"]["count"], 2);
+    assert!(plan.get("due").is_none());
+    let plan = planned(&endless);
+    assert_eq!(
+        (&plan["requests"], &plan["end"]),
+        (&10_000.into(), &"limit".into())
+    );
+    // Where due times are known, so is the number.
+    let open = RANDOM.replace(
+        "--num-prompts 40",
+        "--duration 2s --request-rate 10 --arrival constant",
+    );
+    let plan = planned(&open);
+    assert_eq!(
+        (&plan["requests"], &plan["end"]),
+        (&20.into(), &"whole".into())
+    );
+}
+
+#[test]
+fn exports_hold_every_prompt() {
+    let folder = tempfile::tempdir().unwrap();
+    let export = |format: &str| -> Vec<Value> {
+        let mut command = runner();
+        command
+            .arg("plan")
+            .args(words(RANDOM))
+            .args(words("--request-rate 20 --export rows"));
+        command
+            .args(["--export-format", format])
+            .current_dir(folder.path());
+        run(&mut command).with_code(0);
+        let rows = std::fs::read_to_string(folder.path().join("rows")).unwrap();
+        rows.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let shown = planned(&format!("{RANDOM} --show 40 --full"));
+    let prompts: Vec<&Value> = (shown["shown"].as_array().unwrap().iter())
+        .map(|shown| &shown["prompt"][0]["text"])
+        .collect();
+    for (format, text, tokens) in [
+        ("runner", "prompt", "output_tokens"),
+        ("vllm", "prompt", "output_tokens"),
+        ("aiperf", "text", "output_length"),
+    ] {
+        let rows = export(format);
+        let written: Vec<&Value> = rows.iter().map(|row| &row[text]).collect();
+        assert_eq!(written, prompts, "{format}");
+        assert!(rows.iter().all(|row| row[tokens].is_u64()), "{format}");
+        assert_eq!(rows[1].get("timestamp").is_some(), format != "vllm");
+    }
+}
+
+/// Only where the dataset that reads them is built in.
+#[test]
+fn an_export_that_is_replayed_sends_the_same() {
+    let custom = "datasets/custom.wasm";
+    if !shipped::PLUGINS.iter().any(|(name, _)| *name == custom) {
+        eprintln!("skipped: {custom} is not built in");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let rows = folder.path().join("rows.jsonl");
+    let flags = format!("{RANDOM} --request-rate 20 --warmup-requests 0");
+    let mut command = runner();
+    command
+        .arg("plan")
+        .args(words(&flags))
+        .arg("--export")
+        .arg(&rows);
+    run(&mut command).with_code(0);
+    let again = format!(
+        "--backend openai --dataset-name custom --num-prompts 40 --model mock --arrival dataset --warmup-requests 0 --dataset-path {}",
+        rows.display()
+    );
+    let (first, second) = (planned(&flags), planned(&again));
+    assert_eq!(first["digest"], second["digest"]);
+    assert_eq!(first["due"], second["due"]);
+}
+
+#[test]
+fn charts_are_files_and_json_follows_its_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["svg", "png"] {
+        let mut command = runner();
+        command
+            .arg("plan")
+            .args(words(RANDOM))
+            .args(["--format", format, "--output", format]);
+        command.current_dir(folder.path());
+        run(&mut command).with_code(0);
+        let chart = std::fs::read(
+            folder
+                .path()
+                .join(format!("{format}/input-tokens.{format}")),
+        )
+        .unwrap();
+        let begins: &[u8] = if format == "svg" { b"<svg" } else { b"\x89PNG" };
+        assert!(chart.starts_with(begins), "{format}");
+    }
+    let mut command = runner();
+    command
+        .arg("plan")
+        .args(words(RANDOM))
+        .args(words("--format svg --chart input-token"));
+    let ended = run(&mut command).with_code(2);
+    assert!(
+        ended.stderr.contains("did you mean `input-tokens`?"),
+        "{ended:#?}"
+    );
+    let schema = run(runner().args(["schema", "outlook"]))
+        .with_code(0)
+        .stdout;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert!(validator.is_valid(&planned(&format!("{RANDOM} --show 2"))));
+}
+
+#[test]
+fn an_interrupt_shows_what_was_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = runner();
+    let endless = RANDOM.replace(
+        "--num-prompts 40",
+        "--num-prompts 2000000 --max-concurrency 8",
+    );
+    command
+        .arg("plan")
+        .args(words(&endless))
+        .args(["--export", "rows"]);
+    command.current_dir(folder.path());
+    let mut going = Process::start(&mut command);
+    let part = folder.path().to_owned();
+    going.until("rows are written", |_| {
+        let files = std::fs::read_dir(&part).unwrap().flatten();
+        let mut sizes = files.filter_map(|file| file.metadata().ok());
+        sizes.any(|file| file.len() > 0)
+    });
+    going.signal("INT");
+    let ended = going.end().with_code(130);
+    assert!(
+        ended.stdout.contains("interrupted here; a run goes on"),
+        "{ended:#?}"
+    );
+    assert!(ended.stderr.contains("nothing was exported"), "{ended:#?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// A run's summary, and the names of its findings.
+fn cached(mock: &Mock, flags: &str) -> (Value, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = format!("{RANDOM} --cache-report {flags}");
+    measured(mock, folder.path(), &flags);
+    let summary = only_run(&folder.path().join("runs"))
+        .unwrap()
+        .join("summary.json");
+    let summary: Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
+    let findings = summary["findings"].as_array().unwrap().iter();
+    let names = findings.map(|finding| finding["id"].as_str().unwrap().to_owned());
+    let names = names.collect();
+    (summary["cache"].clone(), names)
+}
+
+#[test]
+fn a_warm_cache_is_told_from_prompts_that_repeat() {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--prefix-cache"]);
+    // One system prompt of 80 characters, five pages, before all prompts.
+    let system = "x".repeat(80);
+    let shared = format!("--system-prompt {system} --concurrency 1");
+    let (cache, findings) = cached(&mock, &shared);
+    assert_eq!(cache["requests"], 40);
+    // The warm-up left the pages, so every measured request finds them.
+    assert_eq!(cache["reusable"], 40 * 80);
+    assert_eq!(cache["reported"]["cached"], cache["reusable"]);
+    assert_eq!(cache["policy"], "keep");
+    assert!(
+        !findings.iter().any(|name| name.contains("cache")),
+        "{findings:?}"
+    );
+    // The same again: now the server has everything.
+    let (cache, findings) = cached(&mock, &shared);
+    assert!(cache["reported"]["cached"].as_u64() > cache["reusable"].as_u64());
+    assert!(
+        findings.contains(&"warm-by-accident".to_owned()),
+        "{findings:?}"
+    );
+    // With a salt, nothing of it is found, but what the run shares is.
+    let (cache, findings) = cached(&mock, &format!("{shared} --cache salt"));
+    assert_eq!(cache["policy"], "salt");
+    assert_eq!(cache["reported"]["cached"], cache["reusable"]);
+    assert!(cache["reusable"].as_u64() >= Some(40 * 80));
+    assert!(
+        !findings.iter().any(|name| name.contains("cache")),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn a_salt_is_in_the_plan_and_the_requests_follow_from_it() {
+    let mock = Mock::logging(&["--ttft", "1ms", "--itl", "1ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (_, records) = measured(&mock, folder.path(), &format!("{RANDOM} --cache salt"));
+    let only = only_run(&folder.path().join("runs")).unwrap();
+    let plan: Value =
+        serde_json::from_slice(&std::fs::read(only.join("plan.json")).unwrap()).unwrap();
+    let salt = plan["load"]["salt"]["text"].as_str().unwrap();
+    assert!(
+        salt.starts_with("Run ") && plan["load"]["salted"] == true,
+        "{salt}"
+    );
+    // The dataset counts its own tokens; the server gets as many more as the salt has.
+    for record in &records {
+        let own = record["sample"]["input-tokens"].as_u64().unwrap();
+        let seen = record["usage"]["input-tokens"].as_u64().unwrap();
+        assert_eq!(seen, own + salt.len() as u64);
+    }
+    assert_ne!(digest(&records), planned(RANDOM)["digest"]);
+}
+
+/// Only where the dataset of conversations is built in.
+#[test]
+fn recorded_histories_are_known_and_live_ones_have_stand_ins() {
+    let conversation = "datasets/conversation.wasm";
+    if !(shipped::PLUGINS.iter()).any(|(name, _)| *name == conversation) {
+        eprintln!("skipped: {conversation} is not built in");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("talks.jsonl");
+    let said = |role: &str, text: String| serde_json::json!({ "role": role, "content": text });
+    let talk = |number: u32| {
+        let turns = (0..3).flat_map(|turn| {
+            let question = format!("Question {turn} of {number}: {}", "why ".repeat(20));
+            [said("user", question), said("assistant", "so ".repeat(15))]
+        });
+        serde_json::json!({ "messages": turns.collect::<Vec<_>>() }).to_string() + "\n"
+    };
+    std::fs::write(&file, (0..6).map(talk).collect::<String>()).unwrap();
+    let flags = format!(
+        "--backend openai --dataset-name conversation --num-prompts 15 --set backend.config.route=chat \
+         --set dataset.config.format=messages --model mock --concurrency 1 --dataset-path {}",
+        file.display()
+    );
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--prefix-cache"]);
+    let recorded = format!("{flags} --history recorded");
+    let plan = planned(&recorded);
+    let (_, records) = measured(&mock, folder.path(), &format!("{recorded} --cache-report"));
+    assert_eq!(plan["digest"], digest(&records));
+    assert_eq!(plan["sessions"]["requests"]["mean"], 3.0);
+    assert!(plan["sessions"].get("stand-ins").is_none());
+    let only = only_run(&folder.path().join("runs")).unwrap();
+    let summary = std::fs::read(only.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    // One user sends in the order of the numbers, so plan, run and server count the same.
+    assert_eq!(summary["cache"]["reusable"], plan["cache"]["cached"]);
+    assert_eq!(
+        summary["cache"]["reported"]["cached"],
+        plan["cache"]["cached"]
+    );
+    let live = planned(&flags);
+    let stand_ins = &live["sessions"]["stand-ins"];
+    assert_eq!(
+        (&stand_ins["requests"], &stand_ins["recorded"]),
+        (&10.into(), &10.into())
+    );
+}
