@@ -3,7 +3,7 @@
 //!
 //! `loading` covers files that are no plugin, `bombs` those that are too large, `backend`, `dataset` and
 //! `scorer` single calls, `wasi` what WASI provides, `determinism` the same output for the same
-//! input, `pins` and `kept` whose code is run, `runs` whole runs of the built binary, `matrix` the misdeeds
+//! input, `replies` what is kept of replies, `pins` and `kept` whose code is run, `runs` whole runs of the built binary, `matrix` the misdeeds
 //! of each kind of plugin in whole runs. The guests themselves are in `tests/guests/`.
 
 mod backend;
@@ -15,6 +15,7 @@ mod kept;
 mod loading;
 mod matrix;
 mod pins;
+mod replies;
 mod runs;
 mod scorer;
 mod wasi;

@@ -1,7 +1,9 @@
-//! Code shared by the tests: a browser, made-up runs, the mock engine in memory, a raw server, an authority, plans, run folders, the built binary.
+//! Code shared by the tests: a browser, a hub, made-up runs, the mock engine in memory, a raw server, an authority, plans, run folders, the built binary.
 
 pub mod authority;
 pub mod browser;
+#[path = "../host/hub/src/tests/server.rs"]
+pub mod hub;
 pub mod made_up;
 pub mod memory;
 pub mod process;

@@ -11,6 +11,7 @@ mod faults;
 mod figures;
 mod loads;
 mod patience;
+mod sessions;
 mod settings;
 mod shipped;
 mod wire;

@@ -1,7 +1,7 @@
 //! Calls of the hostile backend.
 
 use plugins::PluginError;
-use plugins::backend::{Control, Dialect, Meaning};
+use plugins::backend::{Authentication, Control, Dialect, Earlier, Fold, Head, Meaning};
 use serde_json::{Value, json};
 
 use super::fixture::{
@@ -9,18 +9,28 @@ use super::fixture::{
 };
 
 /// A codec that does `extra` where it meets a `!`.
-fn touchy(call: &str, key: &str, deed: &str) -> Value {
+pub(super) fn touchy(call: &str, key: &str, deed: &str) -> Value {
     json!({"call": call, key: deed, "only-on": "!"})
+}
+
+/// The beginning of a reply.
+pub(super) fn head() -> Head {
+    Head {
+        status: 200,
+        headers: vec![("x-words".to_owned(), "!".to_owned())],
+        streaming: true,
+    }
 }
 
 /// Asserts that ordinary calls work.
 #[track_caller]
-fn is_well(dialect: &mut Dialect) {
-    let request = dialect.encode(&sample("fine"), &settings()).unwrap();
+pub(super) fn is_well(dialect: &mut Dialect) {
+    let request = dialect.encode(&sample("fine"), &settings(), None).unwrap();
     assert_eq!(request.path, "/v1/completions");
-    let decoded = dialect.decode(&[], &frames(&["ab", "c"])).unwrap();
-    let texts: Vec<(usize, &str)> = decoded
-        .events
+    let events = dialect
+        .decode(&mut Fold::default(), &frames(&["ab", "c"]))
+        .unwrap();
+    let texts: Vec<(usize, &str)> = events
         .iter()
         .filter_map(|(frame, meaning)| match meaning {
             Meaning::Text(piece) => Some((*frame, piece.text.as_str())),
@@ -36,7 +46,7 @@ fn what_it_does_to_itself_in_encode_costs_the_instance_alone() {
         let config = touchy("encode", "misbehave", deed);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
         for _ in 0..2 {
-            let error = fails(dialect.encode(&sample("bad!"), &settings()));
+            let error = fails(dialect.encode(&sample("bad!"), &settings(), None));
             trapped(&error, BACKEND, "encode", cause);
             assert!(error.is_misbehaviour());
             is_well(&mut dialect);
@@ -49,7 +59,7 @@ fn what_it_does_to_itself_in_decode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
         let config = touchy("decode", "misbehave", deed);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
-        let error = fails(dialect.decode(&[], &frames(&["a", "!"])));
+        let error = fails(dialect.decode(&mut Fold::default(), &frames(&["a", "!"])));
         trapped(&error, BACKEND, "decode", cause);
         is_well(&mut dialect);
     }
@@ -81,31 +91,14 @@ fn what_it_does_to_itself_elsewhere_is_named_with_the_call() {
         ("read-models", |dialect| fails(dialect.read_models(b""))),
         ("read-metrics", |dialect| fails(dialect.read_metrics(b""))),
         ("framing", |dialect| fails(dialect.framing(true))),
+        ("credentials", |dialect| fails(dialect.credentials())),
+        ("begin", |dialect| fails(dialect.begin(&head()))),
     ] {
         let config = json!({"call": call, "misbehave": "loop"});
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
         trapped(&made(&mut dialect), BACKEND, call, DEEDS[0].1);
         is_well(&mut dialect);
     }
-}
-
-#[test]
-fn a_raw_framing_has_a_state_for_a_whole_frame() {
-    let config = json!({"raw": true});
-    let mut roomy = roomy(&config);
-    roomy.limits.returned_bytes = 64 << 20;
-    let mut dialect = backend(&config, roomy).open().unwrap();
-    let byte = frames(&["x"]);
-    let more = byte.bytes().len();
-    let most = 16 << 20;
-    let state = vec![b'x'; most - more];
-    assert_eq!(dialect.decode(&state, &byte).unwrap().state.len(), most);
-    let error = fails(dialect.decode(&vec![b'x'; most], &byte));
-    let says = format!(
-        "it keeps {} bytes of state, at most 16777216 are allowed",
-        most + more
-    );
-    contract(&error, BACKEND, "decode", &says);
 }
 
 #[test]
@@ -134,7 +127,7 @@ fn one_that_cannot_be_opened_says_why() {
 fn words_without_end_are_cut_and_cannot_steer_a_terminal() {
     let config = touchy("encode", "answer", "shout");
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
-    let error = fails(dialect.encode(&sample("!"), &settings()));
+    let error = fails(dialect.encode(&sample("!"), &settings(), None));
     assert!(matches!(error, PluginError::Located { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.len() < 2_100, "{} bytes", text.len());
@@ -153,12 +146,14 @@ fn an_answer_above_the_limit_is_not_taken() {
         ),
         ("read-models", |dialect| fails(dialect.read_models(b"!"))),
         ("encode", |dialect| {
-            fails(dialect.encode(&sample("!"), &settings()))
+            fails(dialect.encode(&sample("!"), &settings(), None))
         }),
         ("decode", |dialect| {
-            fails(dialect.decode(&[], &frames(&["!"])))
+            fails(dialect.decode(&mut Fold::default(), &frames(&["!"])))
         }),
         ("explain", |dialect| fails(dialect.explain(500, b"!"))),
+        ("credentials", |dialect| fails(dialect.credentials())),
+        ("begin", |dialect| fails(dialect.begin(&head()))),
     ] {
         let config = json!({"call": call, "answer": "huge"});
         let mut dialect = backend(&config, roomy(&config)).open().unwrap();
@@ -170,8 +165,8 @@ fn an_answer_above_the_limit_is_not_taken() {
         let mut dialect = backend(&config, roomy(&config)).open().unwrap();
         let error = match call {
             "read-models" => fails(dialect.read_models(b"")),
-            "encode" => fails(dialect.encode(&sample("!"), &settings())),
-            _ => fails(dialect.decode(&[], &frames(&["!"]))),
+            "encode" => fails(dialect.encode(&sample("!"), &settings(), None)),
+            _ => fails(dialect.decode(&mut Fold::default(), &frames(&["!"]))),
         };
         trapped(&error, BACKEND, call, cause);
     }
@@ -185,7 +180,7 @@ fn a_text_that_is_none_is_not_taken() {
             (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
         ),
         ("decode", |dialect| {
-            fails(dialect.decode(&[], &frames(&["!"])))
+            fails(dialect.decode(&mut Fold::default(), &frames(&["!"])))
         }),
     ] {
         let config = json!({"call": call, "answer": "no-text"});
@@ -204,7 +199,7 @@ fn a_flood_of_log_lines_is_bounded_however_many_instances_write_it() {
     let log = grants.log.clone();
     let mut dialect = backend(&config, grants).open().unwrap();
     for _ in 0..3 {
-        fails(dialect.decode(&[], &frames(&["!"])));
+        fails(dialect.decode(&mut Fold::default(), &frames(&["!"])));
     }
     let lines = log.drain();
     assert!(lines.len() < 1_100, "{} lines", lines.len());
@@ -225,7 +220,7 @@ fn an_abort_is_not_blamed_on_an_earlier_panic() {
     let grants = grants(&config);
     let mut panicking = backend(&config, grants.clone()).open().unwrap();
     trapped(
-        &fails(panicking.encode(&sample("!"), &settings())),
+        &fails(panicking.encode(&sample("!"), &settings(), None)),
         BACKEND,
         "encode",
         "a panic on purpose",
@@ -233,7 +228,7 @@ fn an_abort_is_not_blamed_on_an_earlier_panic() {
     let config = touchy("encode", "misbehave", "abort");
     let mut aborting = backend(&config, grants).open().unwrap();
     trapped(
-        &fails(aborting.encode(&sample("!"), &settings())),
+        &fails(aborting.encode(&sample("!"), &settings(), None)),
         BACKEND,
         "encode",
         "it aborted without a message",
@@ -241,7 +236,7 @@ fn an_abort_is_not_blamed_on_an_earlier_panic() {
 }
 
 #[test]
-fn events_must_follow_the_frames() {
+fn what_decode_returns_is_checked() {
     for (answer, texts, says) in [
         (
             "frame-outside",
@@ -258,20 +253,84 @@ fn events_must_follow_the_frames() {
             &["!"][..],
             "it keeps 65537 bytes of state, at most 65536 are allowed",
         ),
+        (
+            "large-carry",
+            &["!"],
+            "it carries 65537 bytes to the next request, at most 65536 are allowed",
+        ),
+        (
+            "unread",
+            &["!"],
+            "it leaves 1 bytes unread, which only the framing `raw` allows",
+        ),
     ] {
         let config = touchy("decode", "answer", answer);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
-        let error = fails(dialect.decode(&[], &frames(texts)));
+        let error = fails(dialect.decode(&mut Fold::default(), &frames(texts)));
         contract(&error, BACKEND, "decode", says);
         assert!(error.is_misbehaviour());
         is_well(&mut dialect);
     }
 }
 
+#[test]
+fn the_key_goes_where_a_key_may_go() {
+    let credentials = |config: &Value| {
+        let mut dialect = backend(config, grants(config)).open().unwrap();
+        dialect.credentials()
+    };
+    for name in ["x-api-key", "Authorization", "authorization", "api_key"] {
+        let scheme = credentials(&json!({"key-header": name})).unwrap().scheme;
+        assert!(
+            matches!(&scheme, Authentication::Header(found) if found == name),
+            "{scheme:?}"
+        );
+    }
+    for (config, what) in [
+        ("host", "`host` as the header of the key"),
+        (
+            "Content-Length",
+            "`Content-Length` as the header of the key",
+        ),
+        ("connection", "`connection` as the header of the key"),
+        ("TE", "`TE` as the header of the key"),
+        ("", "`` as the header of the key"),
+        ("x key", "`x key` as the header of the key"),
+        ("x\r\nhost", "`x\\r\\nhost` as the header of the key"),
+    ] {
+        let error = fails(credentials(&json!({"key-header": config})));
+        contract(&error, BACKEND, "credentials", &format!("it names {what}"));
+    }
+    assert!(credentials(&json!({"aws-service": "bedrock"})).is_ok());
+    for service in ["", "bed rock", "a/b", "x\n"] {
+        let error = fails(credentials(&json!({"aws-service": service})));
+        let shown = service.escape_debug();
+        let says = format!("it names `{shown}` as the service of AWS");
+        contract(&error, BACKEND, "credentials", &says);
+    }
+}
+
+#[test]
+fn what_the_last_reply_carried_reaches_the_next_request() {
+    let config = json!({"spill": true});
+    let grants = grants(&config);
+    let log = grants.log.clone();
+    let mut dialect = backend(&config, grants).open().unwrap();
+    let earlier = Earlier {
+        carry: b"ABC".to_vec(),
+        messages: 2,
+    };
+    let written = dialect.encode(&sample("fine"), &settings(), Some(&earlier));
+    assert_eq!(written.unwrap().path, "/v1/completions");
+    let lines = log.drain();
+    let says = "Some(Earlier { carry: [65, 66, 67], messages: 2 })";
+    assert!(lines.iter().any(|line| line.ends_with(says)), "{lines:?}");
+}
+
 /// What the error says of a request that the backend may not write, whatever it is for.
 fn refusal(config: &Value) -> String {
     let mut dialect = backend(config, grants(config)).open().unwrap();
-    let asking = fails(dialect.encode(&sample("x"), &settings()));
+    let asking = fails(dialect.encode(&sample("x"), &settings(), None));
     let controlling = fails(dialect.control(Control::FlushCache));
     match (asking, controlling) {
         (
@@ -397,7 +456,7 @@ fn a_hundred_dead_instances_leave_no_thread_behind() {
     let config = json!({"call": "encode", "misbehave": "abort"});
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     for _ in 0..100 {
-        fails(dialect.encode(&sample("x"), &settings()));
+        fails(dialect.encode(&sample("x"), &settings(), None));
         assert_eq!(threads("sandbox-ticker"), 1);
     }
 }

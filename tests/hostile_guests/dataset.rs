@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use plugins::PluginError;
 use plugins::backend::Prompt;
+use plugins::dataset::Amount;
 use plugins::sandbox::Grants;
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ fn what_it_does_to_itself_ends_the_sequence() {
         for call in ["open", "next", "spare"] {
             let config = json!({"call": call, "misbehave": deed});
             let source = dataset(&config, grants(&config));
-            let opened = source.open(1, None);
+            let opened = source.open(1, Amount::Unknown);
             if call == "open" {
                 trapped(&fails(opened), DATASET, call, cause);
                 continue;
@@ -34,7 +35,7 @@ fn what_it_does_to_itself_ends_the_sequence() {
                 matches!(&again, PluginError::Trapped { plugin, .. } if plugin == DATASET),
                 "{again:?}"
             );
-            assert!(source.open(1, None).is_ok());
+            assert!(source.open(1, Amount::Unknown).is_ok());
         }
     }
 }
@@ -42,7 +43,9 @@ fn what_it_does_to_itself_ends_the_sequence() {
 #[test]
 fn what_it_has_given_before_is_not_lost() {
     let config = json!({"call": "next", "misbehave": "panic", "only-at": 3});
-    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    let mut samples = dataset(&config, grants(&config))
+        .open(1, Amount::Unknown)
+        .unwrap();
     let ids: Vec<String> = (samples.next(3).unwrap().into_iter())
         .map(|sample| sample.id)
         .collect();
@@ -58,7 +61,9 @@ fn what_it_has_given_before_is_not_lost() {
 #[test]
 fn more_samples_than_asked_for_are_refused() {
     let config = json!({"call": "next", "answer": "too-many"});
-    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    let mut samples = dataset(&config, grants(&config))
+        .open(1, Amount::Unknown)
+        .unwrap();
     contract(
         &fails(samples.next(3)),
         DATASET,
@@ -66,7 +71,9 @@ fn more_samples_than_asked_for_are_refused() {
         "it returned 4 samples, but at most 3 were requested",
     );
     let config = json!({"call": "spare", "answer": "too-many"});
-    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    let mut samples = dataset(&config, grants(&config))
+        .open(1, Amount::Unknown)
+        .unwrap();
     contract(
         &fails(samples.spare(1)),
         DATASET,
@@ -79,7 +86,9 @@ fn more_samples_than_asked_for_are_refused() {
 fn an_answer_above_the_limit_is_not_taken() {
     for answer in ["million", "huge"] {
         let config = json!({"call": "next", "answer": answer});
-        let mut samples = dataset(&config, roomy(&config)).open(1, None).unwrap();
+        let mut samples = dataset(&config, roomy(&config))
+            .open(1, Amount::Unknown)
+            .unwrap();
         trapped(
             &fails(samples.next(1)),
             DATASET,
@@ -92,7 +101,9 @@ fn an_answer_above_the_limit_is_not_taken() {
 #[test]
 fn a_reference_that_is_no_json_is_refused() {
     let config = json!({"call": "next", "answer": "bad-reference", "only-at": 1});
-    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    let mut samples = dataset(&config, grants(&config))
+        .open(1, Amount::Unknown)
+        .unwrap();
     contract(
         &fails(samples.next(3)),
         DATASET,
@@ -105,18 +116,45 @@ fn a_reference_that_is_no_json_is_refused() {
 fn an_id_that_comes_twice_is_refused() {
     let config = json!({"call": "next", "answer": "same-id", "only-at": 2});
     let twice = "it returned two samples with the id `sample-0`; records and scores are keyed by id, so ids must be unique within a run";
-    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    let mut samples = dataset(&config, grants(&config))
+        .open(1, Amount::Unknown)
+        .unwrap();
     contract(&fails(samples.next(3)), DATASET, "next", twice);
     // In whatever call each of them came.
-    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    let mut samples = dataset(&config, grants(&config))
+        .open(1, Amount::Unknown)
+        .unwrap();
     assert_eq!(samples.spare(2).unwrap().len(), 2);
     contract(&fails(samples.next(1)), DATASET, "next", twice);
 }
 
 #[test]
+fn remarks_are_bounded_and_cannot_steer_a_terminal() {
+    let config = json!({"call": "remarks", "answer": "remarks"});
+    let mut roomy = roomy(&config);
+    roomy.limits.returned_bytes = 64 << 20;
+    let source = dataset(&config, roomy);
+    let mut samples = source.open(1, Amount::Unknown).unwrap();
+    let remarks = samples.remarks().unwrap();
+    assert_eq!(remarks.len(), plugins::dataset::REMARKS);
+    for remark in remarks {
+        let first = remark.first.unwrap();
+        assert!(first.len() <= 2_100, "{} bytes", first.len());
+        assert!(!remark.reason.contains(char::is_control));
+        assert!(!first.contains(char::is_control));
+    }
+    for (deed, cause) in DEEDS {
+        let config = json!({"call": "remarks", "misbehave": deed});
+        let source = dataset(&config, grants(&config));
+        let mut samples = source.open(1, Amount::Unknown).unwrap();
+        trapped(&fails(samples.remarks()), DATASET, "remarks", cause);
+    }
+}
+
+#[test]
 fn a_configuration_or_an_input_that_it_refuses_is_no_misbehaviour() {
     let config = json!({"call": "open", "answer": "refuse"});
-    let error = fails(dataset(&config, grants(&config)).open(1, None));
+    let error = fails(dataset(&config, grants(&config)).open(1, Amount::Unknown));
     assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
     assert!(!error.is_misbehaviour());
     assert_eq!(
@@ -124,7 +162,9 @@ fn a_configuration_or_an_input_that_it_refuses_is_no_misbehaviour() {
         "plugin `guests/hostile-dataset.wasm` refuses its configuration: key `call`: refused on purpose"
     );
     let config = json!({"call": "next", "answer": "fault", "only-at": 2});
-    let mut samples = dataset(&config, grants(&config)).open(1, None).unwrap();
+    let mut samples = dataset(&config, grants(&config))
+        .open(1, Amount::Unknown)
+        .unwrap();
     assert_eq!(samples.next(2).unwrap().len(), 2);
     let error = fails(samples.next(2));
     assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
@@ -161,7 +201,7 @@ fn a_file_that_the_scenario_does_not_name_is_not_there() {
         "/proc/self/environ",
     ] {
         let config = json!({"file": name});
-        let error = fails(dataset(&config, with_file(&config, &path)).open(1, None));
+        let error = fails(dataset(&config, with_file(&config, &path)).open(1, Amount::Unknown));
         assert!(
             matches!(&error, PluginError::Input { said, .. } if said.starts_with("there is no file")),
             "{name}: {error:?}"
@@ -177,7 +217,7 @@ fn reading_past_the_end_gives_nothing() {
     let read = |offset: u64| {
         let config = json!({"file": "questions", "offset": offset});
         let mut samples = dataset(&config, with_file(&config, &path))
-            .open(1, None)
+            .open(1, Amount::Unknown)
             .unwrap();
         match samples.next(1).unwrap().remove(0).prompt {
             Prompt::Text(text) => text,
@@ -205,14 +245,14 @@ fn files_opened_without_end_end_with_it() {
     std::fs::write(&path, "why?").unwrap();
     let config = json!({"file": "questions", "open-more": 10});
     let samples = dataset(&config, with_file(&config, &path))
-        .open(1, None)
+        .open(1, Amount::Unknown)
         .unwrap();
     assert_eq!(descriptors(&path), 10);
     drop(samples);
     assert_eq!(descriptors(&path), 0);
     let config = json!({"file": "questions", "open-more": 1_000_000});
     for _ in 0..3 {
-        let error = fails(dataset(&config, with_file(&config, &path)).open(1, None));
+        let error = fails(dataset(&config, with_file(&config, &path)).open(1, Amount::Unknown));
         trapped(&error, DATASET, "open", "it has more than 64 files open");
         assert_eq!(descriptors(&path), 0);
     }
@@ -227,6 +267,6 @@ fn one_read_gives_at_most_4_mib() {
     let mut grants = with_file(&config, &path);
     grants.limits.memory_bytes = 128 << 20;
     grants.limits.returned_bytes = 64 << 20;
-    let mut samples = dataset(&config, grants).open(1, None).unwrap();
+    let mut samples = dataset(&config, grants).open(1, Amount::Unknown).unwrap();
     assert_eq!(samples.next(1).unwrap()[0].output_tokens, Some(4 << 20));
 }

@@ -19,6 +19,7 @@ use tokenizer::Tokenizer;
 
 /// The names that the hostile guests are asked for by.
 pub const BACKEND: &str = "guests/hostile-backend.wasm";
+pub const OLDER_BACKEND: &str = "guests/older-backend.wasm";
 pub const DATASET: &str = "guests/hostile-dataset.wasm";
 pub const SCORER: &str = "guests/hostile-scorer.wasm";
 /// The name of the scorer that asks WASI for things.
@@ -147,6 +148,12 @@ pub fn backend(config: &Value, grants: Grants) -> Backend {
     Backend::new(loaded(BACKEND, &PLUGIN), config, grants).unwrap()
 }
 
+/// The backend of 0.2.0 that reads raw bytes.
+pub fn older_backend(config: &Value, grants: Grants) -> Backend {
+    static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+    Backend::new(loaded(OLDER_BACKEND, &PLUGIN), config, grants).unwrap()
+}
+
 /// The hostile dataset.
 pub fn dataset(config: &Value, grants: Grants) -> Dataset {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
@@ -170,6 +177,8 @@ pub fn sample(prompt: &str) -> Sample {
     Sample {
         id: "s".to_owned(),
         prompt: Prompt::Text(prompt.to_owned()),
+        after: Vec::new(),
+        recorded_answer: None,
         input_tokens: None,
         output_tokens: Some(4),
         reference: None,
@@ -216,6 +225,7 @@ pub fn exchange(output: &str) -> Exchange {
         class: None,
         requested_tokens: None,
         output: output.to_owned(),
+        choices: Vec::new(),
         reasoning: String::new(),
         tool_calls: String::new(),
         output_tokens: None,

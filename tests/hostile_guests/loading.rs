@@ -66,7 +66,7 @@ fn a_component_of_something_else_is_refused() {
     assert_eq!(
         error.to_string(),
         "plugin `plugin.wasm` is a component, but not a runner plugin: it exports no interface, \
-         but must export runner:plugin/dataset, backend or scorer@0.2.0"
+         but must export runner:plugin/dataset, backend or scorer@0.3.0"
     );
 }
 
@@ -75,17 +75,17 @@ fn another_version_says_who_should_update() {
     let folder = tempfile::tempdir().unwrap();
     for (version, advice) in [
         ("@0.9.0", "update the runner"),
-        ("@0.0.9", "ask its author for a build against 0.2.0"),
+        ("@0.0.9", "ask its author for a build against 0.3.0"),
     ] {
         let error = fails(load_bytes(
             folder.path(),
-            &patched(BACKEND, "@0.2.0", version),
+            &patched(BACKEND, "@0.3.0", version),
         ));
         assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
         assert_eq!(
             error.to_string(),
             format!(
-                "plugin `plugin.wasm` was built for runner:plugin {}, but this runner supports 0.1.0 and 0.2.0; {advice}",
+                "plugin `plugin.wasm` was built for runner:plugin {}, but this runner supports 0.1.0, 0.2.0 and 0.3.0; {advice}",
                 &version[1..]
             )
         );
@@ -93,7 +93,7 @@ fn another_version_says_who_should_update() {
 }
 
 /// The name that is changed into that of another import, of the same length.
-const LOG: &str = "runner:plugin/log@0.2.0";
+const LOG: &str = "runner:plugin/log@0.3.0";
 
 #[test]
 fn an_import_beyond_the_contract_is_refused_by_name() {
@@ -112,11 +112,11 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
             "this runner supports only version 0.2 of WASI; its author must build it for that version",
         ),
         (
-            "runner:plugin/lag@0.2.0",
+            "runner:plugin/lag@0.3.0",
             "this runner has no such interface",
         ),
         (
-            "runner:plugin/log@9.2.0",
+            "runner:plugin/log@9.3.0",
             "this runner does not support that version",
         ),
     ] {
@@ -144,7 +144,7 @@ fn imports_are_told_with_why() {
     assert_eq!(
         listed(&patched(BACKEND, LOG, socket)),
         [
-            "runner:plugin/types@0.2.0 allowed: part of the plugin interface",
+            "runner:plugin/types@0.3.0 allowed: part of the plugin interface",
             "wasi:sockets/udps@0.2.0 allowed: there is no network: using it aborts the call to the plugin",
         ]
     );

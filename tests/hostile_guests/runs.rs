@@ -117,6 +117,10 @@ fn run_told(
 ) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let scenario = home.path().join("hostile.toml");
+    let warmup = match more.starts_with("warmup") {
+        true => "",
+        false => "warmup = 0\n",
+    };
     fs::write(
         &scenario,
         format!(
@@ -124,7 +128,7 @@ fn run_told(
              target = {{ base-url = '{url}', model = 'mock' }}\n\
              [backend]\nplugin = '{BACKEND}'\nconfig = {{ {backend} }}\n\
              [dataset]\nplugin = '{DATASET}'\nconfig = {{ {dataset} }}\n\
-             [load]\nrequests = {requests}\nconcurrency = 2\nwarmup = 0\n{more}"
+             [load]\nrequests = {requests}\nconcurrency = 2\n{warmup}{more}"
         ),
     )
     .unwrap();
@@ -263,8 +267,8 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
     );
 }
 
-/// A frame that only the plugin can find the end of may be as large as any: it waits in the state, which crosses to
-/// the plugin and back a few times, and not with each of its 512 pieces.
+/// A frame that only the plugin can find the end of may be as large as any: it is left unread, and crosses to the plugin
+/// a few times, and not with each of its 512 pieces.
 #[test]
 fn a_large_frame_of_raw_bytes_is_read() {
     const PIECES: usize = 512;
@@ -301,7 +305,7 @@ fn a_large_frame_of_raw_bytes_is_read() {
     let log = fs::read_to_string(ran.folder.path().join("plugins.log")).unwrap();
     let calls = log
         .lines()
-        .filter(|line| line.ends_with("bytes of state"))
+        .filter(|line| line.ends_with("bytes to read"))
         .count();
     assert!((2..64).contains(&calls), "{calls}");
 }
@@ -332,6 +336,44 @@ fn a_dataset_that_fails_ends_the_run() {
         let error = status.error.unwrap();
         assert!(error.starts_with(words), "{error}");
         assert!(ran.exchanges().len() <= 64);
+    }
+}
+
+#[test]
+fn samples_that_make_no_session_end_the_run() {
+    let mock = Mock::start(&[]);
+    for (call, answer, at, more, words) in [
+        (
+            "next",
+            "orphan",
+            0,
+            "",
+            "`next`: sample `sample-0` depends on others, but no sample that depends on none came before it",
+        ),
+        (
+            "next",
+            "orphan",
+            70,
+            "",
+            "`next`: sample `sample-70` depends on `nobody`, which did not come before it in its session",
+        ),
+        (
+            "next",
+            "beside",
+            70,
+            "",
+            "`next`: sample `sample-70` continues `sample-69` without depending on its end",
+        ),
+        ("spare", "orphan", 0, "warmup = 1\n", "`spare`: "),
+    ] {
+        let dataset = format!("call = '{call}', answer = '{answer}', only-at = {at}");
+        let ran = run(&mock.url, "", &dataset, 2_000, more);
+        assert_eq!(ran.code, 4, "{call} {answer} {at}: {}", ran.stderr);
+        let status: Status = ran.file("status.json");
+        let error = status.error.unwrap();
+        let says = format!("plugin `{DATASET}` broke its contract in {words}");
+        assert!(error.starts_with(&says), "{error}");
+        assert!(ran.exchanges().len() <= at);
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use load::backlog::{BOUND, Backlog};
 use load::drive::{End, Replies as _};
 use load::pace::Signal;
+use load::pace::news::newsfeed;
 use model::clock::Clock;
 use model::exchange::{FailureClass, Kind, Open, Phase, Prepared};
 use model::frame::{Framer, Frames, Framing};
@@ -15,6 +16,7 @@ use model::units::Nanos;
 use plugins::sandbox;
 use session::decode::inbox::Inboxes;
 use session::decode::{Decoder, FailureLimit, Shared};
+use session::sessions::Sessions;
 use wasmtime::component::Component;
 
 use super::crates::{sources, without_comments};
@@ -153,7 +155,9 @@ fn decoding_late_moves_no_instant() {
             folder.path(),
         ),
     };
-    let (inboxes, queue) = Inboxes::new(&backlog);
+    let (announcer, _newsfeed) = newsfeed(&Signal::for_task());
+    let (sessions, _events) = Sessions::new(announcer, false);
+    let (inboxes, queue) = Inboxes::new(&backlog, true, &sessions);
     let reply = inboxes.open(1);
     let mut framer = Framer::new(Framing::EventStream);
     for (at, data) in pieces {
@@ -189,6 +193,7 @@ fn open_exchange() -> Open {
         phase: Phase::Measure,
         sample: serde_json::from_value(sample).unwrap(),
         target: 0,
+        released: None,
     });
     prepared.due(Nanos(500), None).open()
 }

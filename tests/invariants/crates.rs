@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after those it depends
 /// on, so the graph has no cycle.
-const GRAPH: [(&str, &[&str]); 17] = [
+const GRAPH: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("tokenizer", &[]),
     ("shipped", &[]),
     ("componentize", &[]),
     ("toolchain", &[]),
     ("xtask", &["toolchain"]),
+    ("hub", &["model"]),
     ("result", &["model"]),
     ("reader", &["model"]),
     ("simulator", &["model"]),
@@ -25,6 +26,7 @@ const GRAPH: [(&str, &[&str]); 17] = [
     (
         "session",
         &[
+            "hub",
             "load",
             "model",
             "plugins",
@@ -40,6 +42,7 @@ const GRAPH: [(&str, &[&str]); 17] = [
         &[
             "audit",
             "componentize",
+            "hub",
             "load",
             "mock",
             "model",
@@ -56,12 +59,14 @@ const GRAPH: [(&str, &[&str]); 17] = [
 ];
 
 /// Crates of others that only these may use.
-const RESERVED: [(&str, &[&str]); 5] = [
+const RESERVED: [(&str, &[&str]); 6] = [
     // A program that reads results or scenarios links no sandbox.
     ("wasmtime", &["plugins"]),
     // `model` has it for its clock alone: on a runtime whose time is paused, the clock gives virtual time.
     ("tokio", &["load", "mock", "model", "runner", "session"]),
     ("hyper", &["load", "mock", "session"]),
+    // Nothing but `runner fetch` downloads.
+    ("ureq", &["hub"]),
     ("clap", &["runner"]),
     ("clap_complete", &["runner"]),
 ];

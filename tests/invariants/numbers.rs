@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use load::pace::{Pacing, Signal, Thinking, pace};
+use load::pace::{Newsfeed, Next, Pacing, Signal, Thinking, pace};
 use model::arrival::{Arrival, Due};
 use model::clock::Clock;
 use model::units::Nanos;
@@ -208,24 +208,26 @@ async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
         origin: clock.now(),
         duration: match plan.load.amount {
             Amount::Duration(duration) => Some(duration),
-            Amount::Requests(_) => None,
+            Amount::Requests(_) | Amount::Sessions(_) => None,
         },
         slots: plan.slots(),
+        by_session: true,
         capped: false,
         thinking,
     };
     let drawn = AtomicUsize::new(0);
     let next = || {
         drawn.fetch_add(1, Ordering::Relaxed);
-        None::<()>
+        Next::<()>::None
     };
     pace(
         &clock,
         &signal,
         &pacing,
         plan.due_times(trace),
-        next,
-        |(), _| 0,
+        &mut Newsfeed::none(),
+        |_| next(),
+        |(), _| 0.into(),
     )
     .await;
     assert!(drawn.load(Ordering::Relaxed) <= 1, "{what}");

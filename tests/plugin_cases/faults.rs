@@ -71,6 +71,11 @@ fn a_backend_that_is_unsteady_is_found_out() {
             "unstable",
             "writing the request a second time, in the same instance",
         ),
+        (
+            "begins",
+            "unstable",
+            "in one batch a second time gives different events",
+        ),
         ("trusting", "misbehaved", "it panicked: "),
     ];
     for (fault, kind, words) in faults {
@@ -146,6 +151,90 @@ fn a_raw_reply_that_forgets_what_is_not_whole_is_found_out() {
 }
 
 #[test]
+fn a_raw_reply_that_is_read_twice_is_found_out() {
+    let config = "framing = \"raw\"\nfault = \"reads-twice\"\n";
+    let project = Project::asking(config, "reply.bin", WORDS);
+    let failures = failures(&project.report(4));
+    assert!(
+        failures
+            .iter()
+            .any(|(kind, said)| kind == "unstable" && said.contains("cuts it at random bytes")),
+        "{failures:#?}"
+    );
+}
+
+#[test]
+fn a_request_is_written_from_what_the_last_reply_carried() {
+    let project = Project::of("unsteady-backend");
+    let sample = |carry: &str| {
+        format!(
+            "{{\"id\": \"2\", \"prompt\": {{\"text\": \"x\"}}, \"earlier\": {{\"carry\": {carry}, \"messages\": 3}}}}\n"
+        )
+    };
+    project.write("cases/text/sample.json", sample("\"abc\""));
+    project.write("cases/bytes/sample.json", sample("[100, 101]"));
+    project.test(&["--bless"]).with_code(0);
+    for (case, carry) in [("text", "abc"), ("bytes", "de")] {
+        let request = project.read(&format!("cases/{case}/request.http"));
+        assert_eq!(request, format!("POST /2/after/{carry}/3\n"));
+    }
+    // Unsteady only where there is something earlier.
+    project.write("cases/bytes/sample.json", SAMPLE);
+    for case in ["text", "bytes"] {
+        let config = "fault = \"next-requests\"\n";
+        project.write(&format!("cases/{case}/config.toml"), config);
+    }
+    project.write("cases/bytes/request.http", "POST /1\n");
+    let report = project.report(4);
+    let names = report["cases"].as_array().unwrap().iter().map(|case| {
+        let failed = !case["failures"].as_array().unwrap().is_empty();
+        (case["name"].as_str().unwrap(), failed)
+    });
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [("bytes", false), ("text", true)]
+    );
+}
+
+#[test]
+fn a_reply_begins_with_its_head() {
+    let project = Project::asking("", "reply.lines", WORDS);
+    project.write(
+        "cases/words/head.json",
+        "{\"status\": 201, \"headers\": {\"x-words\": \"40\"}}\n",
+    );
+    project.test(&["--bless"]).with_code(0);
+    let events = project.read("cases/words/events.json");
+    assert!(events.contains("\"text\":\"one#41\""), "{events}");
+    // One that cannot be read is an error before the first frame.
+    project.write(
+        "cases/words/head.json",
+        "{\"headers\": {\"x-words\": \"many\"}}\n",
+    );
+    project.test(&["--bless"]).with_code(0);
+    assert_eq!(project.read("cases/words/events.json"), "[]\n");
+    assert_eq!(
+        project.read("cases/words/error.txt"),
+        "protocol: `many` words before the reply\n"
+    );
+    // All mistakes at once.
+    project.write(
+        "cases/words/head.json",
+        "{\"status\": 404, \"headers\": {\"X-Words\": \"4\"}}\n",
+    );
+    project.write("cases/alone/sample.json", SAMPLE);
+    project.write("cases/alone/head.json", "{}\n");
+    let ended = project.test(&[]).with_code(3);
+    for words in [
+        "words/head.json: status: expected a success status, from 200 to 299, found 404",
+        "words/head.json: headers.X-Words: write `x-words`; names are in lower case",
+        "alone/head.json: is the beginning of a reply with a success status, but there is none beside it",
+    ] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn what_is_read_beside_replies_is_damaged_too() {
     let project = Project::of("unsteady-backend");
     project.write("cases/error/config.toml", "fault = \"trusting\"\n");
@@ -190,10 +279,40 @@ fn a_dataset_that_is_unsteady_is_found_out() {
             "breach",
             "the spare sample `spare-1` is also measured",
         ),
+        (
+            "spare-turns",
+            "breach",
+            "the spare sample `spare-1` depends on others; spare samples stand alone",
+        ),
+        (
+            "scattered",
+            "breach",
+            "sample `3` depends on `2`, which did not come before it in its session",
+        ),
+        (
+            "orphans",
+            "breach",
+            "sample `2` depends on `nobody`, which did not come before it in its session",
+        ),
+        (
+            "hasty",
+            "breach",
+            "sample `2` continues `1` without depending on its end",
+        ),
+        (
+            "remarks-by-call",
+            "unstable",
+            "one by one, in a fresh instance, gives different remarks",
+        ),
     ];
     for (fault, kind, words) in faults {
         let project = Project::of("unsteady-dataset");
-        project.write("cases/some/config.toml", format!("fault = \"{fault}\"\n"));
+        let turns = match fault {
+            "scattered" | "orphans" | "hasty" => 3,
+            _ => 1,
+        };
+        let config = format!("fault = \"{fault}\"\nturns = {turns}\n");
+        project.write("cases/some/config.toml", config);
         project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
         let failures = failures(&project.report(4));
         assert!(
@@ -219,6 +338,39 @@ fn a_steady_dataset_holds_and_depends_on_its_seed() {
         .map(|(_, said)| said.trim().to_owned())
         .collect();
     assert_eq!(files, ["samples.json", "digest.txt"]);
+}
+
+#[test]
+fn sessions_and_remarks_are_expectations() {
+    let project = Project::of("unsteady-dataset");
+    project.write("cases/some/config.toml", "turns = 3\nremarks = true\n");
+    project.write("cases/some/case.toml", "sessions = 4\n");
+    project.test(&["--bless"]).with_code(0);
+    let digest = project.read("cases/some/digest.txt");
+    assert!(digest.ends_with("  12 samples\n"), "{digest}");
+    let samples: Value = serde_json::from_str(&project.read("cases/some/samples.json")).unwrap();
+    let second = &samples["samples"][1];
+    assert_eq!(second["prompt"]["continues"], "1");
+    let after = serde_json::json!([{"sample": "1", "point": "end", "delay": 1_000_000}]);
+    assert_eq!(second["after"], after);
+    assert_eq!(
+        project.read("cases/some/remarks.json"),
+        "[\n  {\"what\":\"dropped\",\"reason\":\"fewer than two words\",\"count\":3,\"first\":\"line 7\"},\n  \
+         {\"what\":\"repeated\",\"reason\":\"not enough lines\",\"count\":1,\"first\":\"line 7\"}\n]\n"
+    );
+    project.report(0);
+    // Without remarks there is no such file.
+    project.write("cases/some/config.toml", "turns = 3\n");
+    let told = failures(&project.report(4));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].1.starts_with("remarks.json"), "{told:#?}");
+    project.write("cases/some/case.toml", "sessions = 4\ncount = 12\n");
+    let ended = project.test(&[]).with_code(3);
+    assert!(
+        ended.stderr.contains("but this case gives both"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]

@@ -37,7 +37,12 @@ pub fn runner_behind(shell: &str) -> Command {
 fn cleaned(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        if name.starts_with("RUNNER_") || ["OPENAI_API_KEY", "NO_COLOR"].contains(&name.as_str()) {
+        if name.starts_with("RUNNER_")
+            || name.starts_with("HF_")
+            || name.starts_with("AWS_")
+            || name.ends_with("_API_KEY")
+            || name == "NO_COLOR"
+        {
             command.env_remove(name);
         }
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use model::arrival::{Arrival, Due, Trace};
 use model::exchange::{FailureClass, Outcome};
 use model::units::Nanos;
-use result::finding::Id;
+use report::folder::RunFolder;
+use result::finding::{Id, Verdict};
+use result::summary::Treatment;
 
 use super::{assert_close, base};
 use crate::support::sharegpt;
@@ -305,4 +307,41 @@ async fn a_dataset_may_be_shorter_than_asked() {
     assert_eq!(ran.summary.requests.total, 4);
     assert_eq!(ran.summary.requests.successful, 4);
     assert_eq!(ran.summary.run.planned, Some(10));
+}
+
+/// A file that is used again says so, in the run's folder and in the result.
+#[tokio::test(start_paused = true)]
+async fn what_a_dataset_repeats_is_reported() {
+    let file = sharegpt::file(4);
+    let scenario = r#"
+        target.model = "mock"
+        backend.plugin = "backends/vllm.wasm"
+        dataset.plugin = "datasets/sharegpt.wasm"
+        dataset.config.like = "vllm"
+        load.requests = 10
+    "#;
+    let ran = Trial::of(scenario).dataset_file(file.path()).run().await;
+    ran.ended.as_ref().unwrap();
+    assert_eq!(ran.summary.requests.successful, 10);
+    let dataset = ran.summary.dataset.as_ref().unwrap();
+    assert_eq!(dataset.count(Treatment::Repeated), 6, "{dataset:?}");
+    assert_eq!(ran.summary.verdict, Verdict::Suspect);
+    assert!(found(&ran, Id::DatasetAltered));
+    assert!(
+        ran.text.contains("repeated 6 × conversation"),
+        "{}",
+        ran.text
+    );
+    // What is reported later comes from the folder.
+    assert!(ran.folder().join("dataset.json").is_file());
+    let facts = RunFolder::at(ran.folder()).facts().unwrap();
+    assert_eq!(facts.dataset.as_ref(), Some(dataset));
+}
+
+/// A dataset that did nothing to its input leaves no file.
+#[tokio::test(start_paused = true)]
+async fn a_dataset_that_alters_nothing_is_silent() {
+    let ran = base().run().await;
+    assert_eq!(ran.summary.dataset, None);
+    assert!(!ran.folder().join("dataset.json").exists());
 }

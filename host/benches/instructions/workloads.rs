@@ -13,6 +13,7 @@ use bytes::Bytes;
 use load::backlog::{BOUND, Backlog};
 use load::drive::{End, Replies as _};
 use load::pace::Signal;
+use load::pace::news::newsfeed;
 use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
 use model::clock::Clock;
 use model::connection::Version;
@@ -20,10 +21,12 @@ use model::exchange::{Event, Kind, Open, Outcome, Phase, Prepared, Reply};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::artifacts;
+use plugins::backend::Fold;
 use report::record::Recorder;
 use scenario::Scenario;
 use session::decode::inbox::Inboxes;
 use session::decode::{Decoder, FailureLimit, Shared};
+use session::sessions::Sessions;
 use session::{Resolved, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -151,13 +154,12 @@ fn resolved(artifacts: &Path) -> Result<Resolved> {
 fn decode(units: u64, batch: u64, artifacts: &Path) -> Result<()> {
     let mut dialect = resolved(artifacts)?.parts.backend.open()?;
     let frames = frames(batch)?;
-    let mut state = Vec::new();
+    let mut fold = Fold::default();
     for _ in 0..units / batch {
-        let decoded = dialect.decode(&state, &frames)?;
-        if decoded.events.len() as u64 != batch {
-            bail!("{batch} frames gave {} events", decoded.events.len());
+        let events = dialect.decode(&mut fold, &frames)?;
+        if events.len() as u64 != batch {
+            bail!("{batch} frames gave {} events", events.len());
         }
-        state = decoded.state;
     }
     Ok(())
 }
@@ -172,6 +174,7 @@ fn open() -> Result<Box<Open>> {
         phase: Phase::Measure,
         sample: serde_json::from_value(sample)?,
         target: 0,
+        released: None,
     });
     Ok(Box::new(Open {
         sent: Some(Nanos(1_000_100_000)),
@@ -199,7 +202,9 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
             folder.path(),
         ),
     };
-    let (inboxes, queue) = Inboxes::new(&backlog);
+    let (announcer, _newsfeed) = newsfeed(&Signal::for_task());
+    let (sessions, _events) = Sessions::new(announcer, false);
+    let (inboxes, queue) = Inboxes::new(&backlog, true, &sessions);
     let mut last = Frames::default();
     Framer::new(Framing::EventStream).push(Nanos::ZERO, end(), &mut last)?;
     let batch = frames(BATCH)?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
-use plugins::backend::Backend;
+use plugins::backend::{Backend, Fold};
 use scenario::Scenario;
 use session::{Source, resolve};
 
@@ -122,13 +122,14 @@ fn decode(backend: &Backend, batch: usize) -> Result<()> {
     }
     let bytes = frames.bytes().len() / batch;
     let mut dialect = backend.open()?;
-    let state = dialect.decode(&[], &frames)?.state;
+    let mut after = Fold::default();
+    dialect.decode(&mut after, &frames)?;
     let each = best(|| {
-        let decoded = dialect.decode(&state, black_box(&frames))?;
-        if decoded.events.len() != batch {
-            bail!("{} events of {batch} frames", decoded.events.len());
+        let events = dialect.decode(&mut after.clone(), black_box(&frames))?;
+        if events.len() != batch {
+            bail!("{} events of {batch} frames", events.len());
         }
-        black_box(decoded);
+        black_box(events);
         Ok(())
     })?;
     println!(
@@ -161,13 +162,14 @@ fn cumulative() -> Result<()> {
     // The first two say that texts repeat.
     let begun = chunks(FIRST, FIRST + 2, &mut framer)?;
     let frames = chunks(FIRST + 2, FIRST + 2 + EVENTS, &mut framer)?;
-    let state = dialect.decode(&[], &begun)?.state;
+    let mut after = Fold::default();
+    dialect.decode(&mut after, &begun)?;
     let again = best(|| {
-        let decoded = dialect.decode(&state, black_box(&frames))?;
-        if decoded.events.len() != EVENTS {
-            bail!("{} events of {EVENTS} frames", decoded.events.len());
+        let events = dialect.decode(&mut after.clone(), black_box(&frames))?;
+        if events.len() != EVENTS {
+            bail!("{} events of {EVENTS} frames", events.len());
         }
-        black_box(decoded);
+        black_box(events);
         Ok(())
     })?;
     let bytes = frames.bytes().len();

@@ -47,6 +47,7 @@ fn run() -> Run {
         plugins: Vec::new(),
         sandbox: None,
         interrupted: false,
+        recorded_histories: false,
         damage: None,
     }
 }

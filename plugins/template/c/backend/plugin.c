@@ -50,8 +50,15 @@ bool exports_backend_method_codec_control(exports_backend_codec_t *codec, export
   return true;
 }
 
+// The host adds the key, which a plugin never sees.
+void exports_backend_method_codec_credentials(exports_backend_codec_t *codec,
+                                              exports_backend_credentials_t *credentials) {
+  *credentials = (exports_backend_credentials_t){0};
+  credentials->scheme.tag = EXPORTS_BACKEND_AUTHENTICATION_BEARER;
+}
+
 bool exports_backend_method_codec_read_models(exports_backend_codec_t *codec, plugin_list_u8_t *body,
-                                              plugin_list_string_t *models, types_error_t *error) {
+                                              exports_backend_list_served_model_t *models, types_error_t *error) {
   bool well = read_openai_models(slice_of_bytes(*body), models, error);
   plugin_list_u8_free(body);
   return well;
@@ -65,8 +72,10 @@ bool exports_backend_method_codec_read_metrics(exports_backend_codec_t *codec, p
 }
 
 bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_sample_t *sample,
-                                         types_settings_t *settings, exports_backend_request_t *request,
-                                         types_error_t *error) {
+                                         types_settings_t *settings, exports_backend_earlier_t *earlier,
+                                         exports_backend_request_t *request, types_error_t *error) {
+  // This API has no memory: each request holds the whole conversation.
+  if (earlier) exports_backend_earlier_free(earlier);
   buffer body = {0};
   put_string_field(&body, "model", model_of(sample, settings));
   bool well = put_messages(&body, &sample->prompt, error);
@@ -94,6 +103,14 @@ void exports_backend_method_codec_framing(exports_backend_codec_t *codec, bool s
                                           exports_backend_framing_t *framing) {
   framing->tag =
       streaming ? EXPORTS_BACKEND_FRAMING_EVENT_STREAM : EXPORTS_BACKEND_FRAMING_WHOLE;
+}
+
+// Nothing of a reply's beginning matters to this API.
+bool exports_backend_method_codec_begin(exports_backend_codec_t *codec, exports_backend_head_t *head,
+                                        plugin_list_u8_t *state, types_error_t *error) {
+  exports_backend_head_free(head);
+  *state = (plugin_list_u8_t){0};
+  return true;
 }
 
 // A choice of a chunk, or of a whole reply.

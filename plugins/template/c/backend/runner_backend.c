@@ -34,6 +34,12 @@ void add_finish(events *events, slice string) {
   add(events, EXPORTS_BACKEND_MEANING_FINISH)->val.finish = text_of(string);
 }
 
+void add_carry(events *events, slice bytes) {
+  buffer copy = {0};
+  put_slice(&copy, bytes);
+  add(events, EXPORTS_BACKEND_MEANING_CARRY)->val.carry = finished_bytes(&copy);
+}
+
 static void set_count(plugin_option_u32_t *count, slice value) { count->is_some = count_of(value, &count->val); }
 
 void add_usage(events *events, slice input, slice cached_input, slice output, slice reasoning) {
@@ -48,7 +54,7 @@ bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_bac
              buffer *new_state, exports_backend_decoded_t *result) {
   plugin_list_u8_free(old_state);
   exports_backend_frames_free(frames);
-  exports_backend_decoded_t all = {events->list, finished_bytes(new_state)};
+  exports_backend_decoded_t all = {events->list, finished_bytes(new_state), 0};
   if (well) *result = all;
   else exports_backend_decoded_free(&all);
   return well;
@@ -168,7 +174,8 @@ static bool put_message(buffer *body, const types_message_t *message, types_erro
   } else {
     put(&fields, "[");
     for (size_t at = 0; at < message->parts.len; at++) {
-      if (message->parts.ptr[at].tag == TYPES_PART_AUDIO) {
+      uint8_t tag = message->parts.ptr[at].tag;
+      if (tag != TYPES_PART_TEXT && tag != TYPES_PART_IMAGE) {
         discard(&fields);
         return fail_text(error, TYPES_ERROR_INVALID_INPUT,
                          "a message contains audio; this backend can send text and images");
@@ -186,9 +193,14 @@ static bool put_message(buffer *body, const types_message_t *message, types_erro
 }
 
 bool put_messages(buffer *body, const types_prompt_t *prompt, types_error_t *error) {
-  if (prompt->tag == TYPES_PROMPT_TOKENS) {
-    return fail_text(error, TYPES_ERROR_INVALID_CONFIG,
-                     "the dataset gives token ids, which a conversation cannot carry; have it give text");
+  if (prompt->tag != TYPES_PROMPT_TEXT && prompt->tag != TYPES_PROMPT_MESSAGES) {
+    buffer said = {0};
+    put(&said, "the dataset gives ");
+    put(&said, prompt->tag == TYPES_PROMPT_TOKENS      ? "token ids"
+               : prompt->tag == TYPES_PROMPT_EMBEDDING ? "texts to embed"
+                                                       : "texts to rank");
+    put(&said, ", which a conversation cannot carry; have it give text");
+    return fail(error, TYPES_ERROR_INVALID_CONFIG, &said);
   }
   put_key(body, "messages");
   if (prompt->tag == TYPES_PROMPT_TEXT) {
@@ -218,9 +230,9 @@ bool output_tokens_of(const types_sample_t *sample, const types_settings_t *sett
 
 // Server replies.
 
-bool read_openai_models(slice body, plugin_list_string_t *models, types_error_t *error) {
+bool read_openai_models(slice body, exports_backend_list_served_model_t *models, types_error_t *error) {
   slice data = get(json(body), "data"), item;
-  plugin_list_string_t found = {0};
+  exports_backend_list_served_model_t found = {0};
   size_t capacity = 0;
   bool well = is_list(data);
   for (slice rest = data; well && next(&rest, &item);) {
@@ -228,13 +240,19 @@ bool read_openai_models(slice body, plugin_list_string_t *models, types_error_t 
     well = is_string(id);
     if (!well) break;
     found.ptr = grown(found.ptr, found.len, &capacity, sizeof *found.ptr);
-    found.ptr[found.len++] = text_of(id);
+    exports_backend_served_model_t *model = &found.ptr[found.len++];
+    memset(model, 0, sizeof *model);
+    model->name = text_of(id);
+    slice root = get(item, "root");
+    model->root.is_some = is_string(root);
+    if (model->root.is_some) model->root.val = text_of(root);
+    set_count(&model->context_tokens, get(item, "max_model_len"));
   }
   if (well) {
     *models = found;
     return true;
   }
-  plugin_list_string_free(&found);
+  exports_backend_list_served_model_free(&found);
   buffer said = {0};
   put(&said, "expected {\"data\": [{\"id\": …}, …]}, found ");
   put_excerpt(&said, body, 200);

@@ -19,8 +19,8 @@ typedef struct {
 
 // An event with a meaning of `EXPORTS_BACKEND_MEANING_…`; the rest of it is the caller's to fill in.
 exports_backend_meaning_t *add(events *events, uint8_t meaning);
-// A piece of the answer, of reasoning or of a tool call: the text of a JSON string. Its number of tokens is left
-// absent.
+// A piece of the first answer, of its reasoning or of its tool call: the text of a JSON string. Its number of tokens is
+// left absent.
 void add_piece(events *events, uint8_t meaning, slice string);
 // The finish reason, in the server's own word: the text of a JSON string.
 void add_finish(events *events, slice string);
@@ -29,7 +29,11 @@ void add_usage(events *events, slice input, slice cached_input, slice output, sl
 // The server reported an error, which is a JSON value, inside a reply with a success status.
 void add_failure(events *events, slice error);
 
-// Ends a decoding: returns events and state if it succeeded, frees them if not, and frees the input.
+// What the next request of the conversation gets, such as an id that the server issued; at most 64 KiB.
+void add_carry(events *events, slice bytes);
+
+// Ends a decoding: returns events and state if it succeeded, frees them if not, and frees the input. With the framing
+// `raw`, set `result->unread` afterwards to the number of bytes at the end that belong to something incomplete.
 bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_backend_frames_t *frames,
              buffer *new_state, exports_backend_decoded_t *result);
 
@@ -57,8 +61,8 @@ plugin_string_t model_of(const types_sample_t *sample, const types_settings_t *s
 // How many tokens to request; false if the server decides.
 bool output_tokens_of(const types_sample_t *sample, const types_settings_t *settings, uint32_t *tokens);
 
-// The model names in the OpenAI API's form.
-bool read_openai_models(slice body, plugin_list_string_t *models, types_error_t *error);
+// The models in the OpenAI API's form, with what engines add to it.
+bool read_openai_models(slice body, exports_backend_list_served_model_t *models, types_error_t *error);
 // The error in a reply with an error status, in any of the forms that engines and proxies use.
 void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusal);
 

@@ -22,7 +22,7 @@ void exports_about_describe(exports_about_info_t *info) {
   info->config_schema = schema(OPTIONS, OPTIONS_LEN);
 }
 
-bool exports_dataset_static_generator_open(types_json_t *config, uint64_t seed, uint64_t *count,
+bool exports_dataset_static_generator_open(types_json_t *config, uint64_t seed, exports_dataset_amount_t *amount,
                                            exports_dataset_own_generator_t *generator, types_error_t *error) {
   exports_dataset_generator_t *opened = calloc(1, sizeof *opened);
   if (!opened) abort();
@@ -70,4 +70,10 @@ bool exports_dataset_method_generator_next(exports_dataset_generator_t *generato
 bool exports_dataset_method_generator_spare(exports_dataset_generator_t *generator, uint32_t limit,
                                             exports_dataset_list_sample_t *result, types_error_t *error) {
   return exports_dataset_method_generator_next(generator, limit, result, error);
+}
+
+// Nothing is left out or changed.
+void exports_dataset_method_generator_remarks(exports_dataset_generator_t *generator,
+                                              exports_dataset_list_remark_t *remarks) {
+  *remarks = (exports_dataset_list_remark_t){0};
 }

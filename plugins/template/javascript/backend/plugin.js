@@ -30,7 +30,7 @@ class Codec extends Backend {
   url = "http://127.0.0.1:8000";
   controls = { health: "/health", "list-models": "/v1/models" };
 
-  encode(sample, settings) {
+  encode(sample, settings, _earlier) {
     const body = {
       model: modelOf(sample, settings),
       messages: messagesOf(sample.prompt),

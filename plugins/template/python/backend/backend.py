@@ -31,7 +31,7 @@ class Codec(Backend):
     url = "http://127.0.0.1:8000"
     controls = {Control.HEALTH: "/health", Control.LIST_MODELS: "/v1/models"}
 
-    def encode(self, sample, settings):
+    def encode(self, sample, settings, earlier):
         body = {"model": model(sample, settings), "messages": messages(sample.prompt), **sampling(settings)}
         limit = output_tokens(sample, settings)
         if limit is not None:

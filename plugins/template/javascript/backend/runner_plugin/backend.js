@@ -24,21 +24,37 @@ export class Backend {
   url = "http://127.0.0.1:8000";
   /** Paths for GET requests other than inference: `health`, `list-models`, `metrics`. */
   controls = {};
+  /**
+   * How the host adds the user's key, which a plugin never sees: `bearer`, `none`, `{ header: "x-api-key" }`, or
+   * `{ sigv4: "bedrock" }` for a service of AWS.
+   */
+  authentication = "bearer";
+  /** The environment variable in which people keep the key, such as `OPENAI_API_KEY`, or null. */
+  keyVariable = null;
 
   constructor(config) {
     /** The user's configuration. */
     this.config = config;
   }
 
-  /** The request for a sample. Pure: the same sample and settings give the same bytes. */
-  encode(_sample, _settings) {
+  /**
+   * The request for a sample. Pure: the same arguments give the same bytes. `earlier` is null, or what the last reply
+   * of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already.
+   */
+  encode(_sample, _settings, _earlier) {
     throw invalidConfig("this backend writes no requests");
+  }
+
+  /** The state before the first frame of a reply, from its status, its header fields and whether it is streamed. */
+  start(_head) {
+    return {};
   }
 
   /**
    * Reads one frame (its bytes, and the event's name or null) and adds what it means to `events`. `state` is an
-   * object that is kept for the reply from frame to frame, empty at first, JSON values only; it is limited to
-   * 64 KiB, so don't keep the answer in it.
+   * object that is kept for the reply from frame to frame, JSON values only; it is limited to 64 KiB, so don't keep
+   * the answer in it. With the framing `raw`, set `events.unread` to the number of bytes at the end of the frame that
+   * belong to something incomplete: the next frame begins with them.
    */
   read(_frame, _name, _state, _events) {}
 
@@ -57,13 +73,24 @@ export class Backend {
     return path ? { method: "GET", path, headers: [], body: NOTHING } : null;
   }
 
-  /** The model names in the OpenAI API's form. */
+  credentials() {
+    const scheme = this.authentication;
+    if (typeof scheme === "string") return { scheme: { tag: scheme }, variable: this.keyVariable };
+    const [[tag, val]] = Object.entries(scheme);
+    return { scheme: { tag, val }, variable: this.keyVariable };
+  }
+
+  /** The models in the OpenAI API's form, with what engines add to it. */
   readModels(body) {
     const list = parsed(body)?.data;
     if (!Array.isArray(list) || !list.every((model) => typeof model?.id === "string")) {
       throw protocol(`expected {"data": [{"id": …}, …]}, found ${excerpt(body)}`);
     }
-    return list.map((model) => model.id.toWellFormed());
+    return list.map((model) => ({
+      name: model.id.toWellFormed(),
+      root: string(model.root)?.toWellFormed() ?? null,
+      contextTokens: count(model.max_model_len),
+    }));
   }
 
   readMetrics(_body) {
@@ -74,6 +101,10 @@ export class Backend {
     return { tag: streaming ? "event-stream" : "whole" };
   }
 
+  begin(head) {
+    return stored(this.start(head));
+  }
+
   decode(state, frames) {
     const kept = state.length ? JSON.parse(textOf(state)) : {};
     const names = new Map(frames.names);
@@ -81,11 +112,13 @@ export class Backend {
     let start = 0;
     frames.ends.forEach((end, index) => {
       events.frame = index;
-      this.read(frames.bytes.subarray(start, end), names.get(index) ?? null, kept, events);
+      // The bytes of all frames are in one piece, so what was left unread is in front of the next ones.
+      const from = start - events.unread;
+      events.unread = 0;
+      this.read(frames.bytes.subarray(from, end), names.get(index) ?? null, kept, events);
       start = end;
     });
-    const text = JSON.stringify(kept);
-    return { events: events.all, state: text === "{}" ? NOTHING : bytesOf(text) };
+    return { events: events.all, state: stored(kept), unread: events.unread };
   }
 
   explain(status, body) {
@@ -93,10 +126,18 @@ export class Backend {
   }
 }
 
+/** A state as bytes. */
+function stored(state) {
+  const text = JSON.stringify(state);
+  return text === "{}" ? NOTHING : bytesOf(text);
+}
+
 /** What the frames of a batch meant, in order. */
 export class Events {
   frame = 0;
   all = [];
+  /** How many bytes at the end of the frame were not read; only with the framing `raw`. */
+  unread = 0;
 
   add(tag, val) {
     this.all.push({ frame: this.frame, what: { tag, val } });
@@ -107,19 +148,22 @@ export class Events {
     this.add("opened");
   }
 
-  /** A piece of the answer, and its number of tokens if the server reports it. */
-  text(text, tokens = null) {
-    this.add("text", { text: text.toWellFormed(), tokens });
+  /**
+   * A piece of the answer, its number of tokens if the server reports it, and which of several answers to the request
+   * it belongs to, from 0.
+   */
+  text(text, tokens = null, choice = 0) {
+    this.add("text", { text: text.toWellFormed(), tokens, choice });
   }
 
   /** A piece of reasoning before the answer. */
-  reasoning(text, tokens = null) {
-    this.add("reasoning", { text: text.toWellFormed(), tokens });
+  reasoning(text, tokens = null, choice = 0) {
+    this.add("reasoning", { text: text.toWellFormed(), tokens, choice });
   }
 
   /** A piece of a tool call, as JSON text. */
-  toolCall(text, tokens = null) {
-    this.add("tool-call", { text: text.toWellFormed(), tokens });
+  toolCall(text, tokens = null, choice = 0) {
+    this.add("tool-call", { text: text.toWellFormed(), tokens, choice });
   }
 
   /** The server's token counts. A value that is not a count, such as null, is treated as absent. */
@@ -135,6 +179,21 @@ export class Events {
   /** The finish reason, in the server's own word. */
   finish(reason) {
     this.add("finish", reason.toWellFormed());
+  }
+
+  /** The vector of the request's text of this index, for a prompt of the kind `embedding`. */
+  vector(index, values) {
+    this.add("vector", { index, values });
+  }
+
+  /** An order, best first, of `{ index, score }`, for a prompt of the kind `ranking`. */
+  order(ranked) {
+    this.add("order", ranked);
+  }
+
+  /** Text, such as an id that the server issued, for the next request of the conversation; at most 64 KiB. */
+  carry(text) {
+    this.add("carry", bytesOf(text));
   }
 
   /** The server reported an error inside a reply with a success status; `error` is what it sent. */
@@ -206,6 +265,8 @@ export function samplingOf(settings) {
   return { ...Object.fromEntries(fields), ...(stop.length ? { stop } : {}) };
 }
 
+const KINDS = { tokens: "token ids", embedding: "texts to embed", ranking: "texts to rank" };
+
 /** The prompt as the OpenAI API's `messages`; a text becomes a user message. */
 export function messagesOf(prompt) {
   switch (prompt.tag) {
@@ -217,7 +278,9 @@ export function messagesOf(prompt) {
         return { role, content, ...(extra === null ? {} : JSON.parse(extra)) };
       });
     default:
-      throw invalidConfig("the dataset gives token ids, which a conversation cannot carry; have it give text");
+      throw invalidConfig(
+        `the dataset gives ${KINDS[prompt.tag]}, which a conversation cannot carry; have it give text`,
+      );
   }
 }
 

@@ -4,7 +4,7 @@
 // QuickJS interpreter after it has loaded your module. It has the language, and no files, no clock, no network,
 // no `TextDecoder` and no `Buffer`.
 
-import log from "runner:plugin/log@0.2.0";
+import log from "runner:plugin/log@0.3.0";
 
 /** An error to throw if the user's configuration is wrong. Name the key, what was expected, and what to do. */
 export const invalidConfig = (message) => ({ tag: "invalid-config", val: message.toWellFormed() });

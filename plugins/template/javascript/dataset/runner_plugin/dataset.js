@@ -1,6 +1,6 @@
 // What a dataset needs: a base class, samples, and reading the files that the scenario names.
 
-import files from "runner:plugin/files@0.2.0";
+import files from "runner:plugin/files@0.3.0";
 
 import { configured, invalidConfig, invalidInput, textOf } from "./index.js";
 
@@ -11,12 +11,14 @@ export class Dataset {
 
   /**
    * `config` is what the user set; `seed` is what all random choices come from, exact up to 2^53;
-   * `count` is how many samples the run will measure, or null.
+   * `count` is how many samples the run will measure, `sessions` how many sessions, or null.
    */
-  constructor(config, seed, count) {
+  constructor(config, seed, { count = null, sessions = null } = {}) {
     this.config = config;
     this.seed = seed;
     this.count = count;
+    this.sessions = sessions;
+    this.noted = [];
     this.rest = this.samples();
   }
 
@@ -26,10 +28,21 @@ export class Dataset {
    */
   *samples() {}
 
+  /**
+   * Counts something that was done to the input, for the result of a run: `what` is `dropped`, `truncated`,
+   * `repaired` or `repeated`, `reason` says to what and why, and `example` which one it was.
+   */
+  remark(what, reason, example = null) {
+    const known = this.noted.find((remark) => remark.what === what && remark.reason === reason);
+    if (known) known.count += 1;
+    else this.noted.push({ what, reason: reason.toWellFormed(), count: 1, first: example });
+  }
+
   // Called by the host.
 
-  static open(config, seed, count) {
-    return new this(configured(this.config, config), seed, count);
+  static open(config, seed, { tag, val }) {
+    const amount = { samples: { count: Number(val) }, sessions: { sessions: Number(val) } }[tag];
+    return new this(configured(this.config, config), seed, amount);
   }
 
   next(limit) {
@@ -46,6 +59,10 @@ export class Dataset {
   spare(limit) {
     return this.next(limit);
   }
+
+  remarks() {
+    return this.noted;
+  }
 }
 
 /**
@@ -56,6 +73,8 @@ export function sample(id, prompt, fields = {}) {
   return {
     id,
     prompt: typeof prompt === "string" ? { tag: "text", val: prompt.toWellFormed() } : prompt,
+    after: [],
+    recordedAnswer: null,
     inputTokens: null,
     outputTokens: null,
     reference: null,
@@ -66,6 +85,15 @@ export function sample(id, prompt, fields = {}) {
     parameters: null,
     ...fields,
   };
+}
+
+/**
+ * The next turn of a conversation, due this many nanoseconds after the end of the reply to the sample `parent`. The
+ * host puts the history before its messages. The turns of a session follow their first sample directly.
+ */
+export function following(id, parent, delay, messages, fields = {}) {
+  const prompt = { tag: "continuation", val: { parent, messages } };
+  return sample(id, prompt, { after: [{ sample: parent, point: "end", delay }], ...fields });
 }
 
 /** A message of one text. */

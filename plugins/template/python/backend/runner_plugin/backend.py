@@ -18,18 +18,29 @@ class Backend:
     """The engine's default URL."""
     controls = {}
     """Paths for GET requests other than inference, by `Control`."""
+    authentication = api.Authentication_Bearer()
+    """How the host adds the user's key, which a plugin never sees: `Authentication_Bearer()`, `Authentication_None_()`,
+    `Authentication_Header("x-api-key")`, or `Authentication_Sigv4("bedrock")` for a service of AWS."""
+    key_variable = None
+    """The environment variable in which people keep the key, such as `OPENAI_API_KEY`."""
 
     def __init__(self, config):
         self.config = config
 
-    def encode(self, sample, settings):
-        """The request for a sample. Pure: the same sample and settings give the same bytes."""
+    def encode(self, sample, settings, earlier):
+        """The request for a sample. Pure: the same arguments give the same bytes. `earlier` is None, or what the last
+        reply of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already."""
         raise NotImplementedError
+
+    def start(self, head):
+        """The state before the first frame of a reply, from its status, its header fields and whether it is streamed."""
+        return {}
 
     def read(self, frame, name, state, events):
         """Reads one frame (its bytes, and the event's name or None) and adds what it means to `events`.
-        `state` is a dict that is kept for the reply from frame to frame, empty at first, JSON values only; it is
-        limited to 64 KiB, so don't keep the answer in it."""
+        `state` is a dict that is kept for the reply from frame to frame, JSON values only; it is limited to 64 KiB,
+        so don't keep the answer in it. With the framing `raw`, set `events.unread` to the number of bytes at the end
+        of the frame that belong to something incomplete: the next frame begins with them."""
         raise NotImplementedError
 
     # Called by the host; these defaults suit most engines.
@@ -45,10 +56,13 @@ class Backend:
         path = self.controls.get(what)
         return path and api.Request("GET", path, [], b"")
 
+    def credentials(self):
+        return api.Credentials(self.authentication, self.key_variable)
+
     def read_models(self, body):
-        """The model names in the OpenAI API's form."""
+        """The models in the OpenAI API's form, with what engines add to it."""
         try:
-            return [well_formed(model["id"]) for model in parsed(body)["data"]]
+            return [_served(model) for model in parsed(body)["data"]]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise protocol(f'expected {{"data": [{{"id": …}}, …]}}, found {excerpt(body)}') from None
 
@@ -58,6 +72,9 @@ class Backend:
     def framing(self, streaming):
         return api.Framing_EventStream() if streaming else api.Framing_Whole()
 
+    def begin(self, head):
+        return _stored(self.start(head))
+
     def decode(self, state, frames):
         state = json.loads(state) if state else {}
         names = dict(frames.names)
@@ -65,12 +82,24 @@ class Backend:
         start = 0
         for index, end in enumerate(frames.ends):
             events.frame = index
+            # The bytes of all frames are in one piece, so what was left unread is in front of the next ones.
+            start -= events.unread
+            events.unread = 0
             self.read(frames.bytes[start:end], names.get(index), state, events)
             start = end
-        return api.Decoded(events.all, json.dumps(state).encode() if state else b"")
+        return api.Decoded(events.all, _stored(state), events.unread)
 
     def explain(self, status, body):
         return refusal(status, body)
+
+
+def _stored(state):
+    return json.dumps(state).encode() if state else b""
+
+
+def _served(model):
+    root = string(model, "root")
+    return api.ServedModel(well_formed(model["id"]), root and well_formed(root), count(model.get("max_model_len")))
 
 
 class Events:
@@ -79,6 +108,8 @@ class Events:
     def __init__(self):
         self.frame = 0
         self.all = []
+        self.unread = 0
+        """How many bytes at the end of the frame were not read; only with the framing `raw`."""
 
     def _add(self, meaning):
         self.all.append(api.Event(self.frame, meaning))
@@ -87,17 +118,30 @@ class Events:
         """The reply has begun, but contains nothing of the answer yet."""
         self._add(api.Meaning_Opened())
 
-    def text(self, text, tokens=None):
-        """A piece of the answer, and its number of tokens if the server reports it."""
-        self._add(api.Meaning_Text(api.Output(well_formed(text), tokens)))
+    def text(self, text, tokens=None, choice=0):
+        """A piece of the answer, its number of tokens if the server reports it, and which of several answers to the
+        request it belongs to, from 0."""
+        self._add(api.Meaning_Text(api.Output(well_formed(text), tokens, choice)))
 
-    def reasoning(self, text, tokens=None):
+    def reasoning(self, text, tokens=None, choice=0):
         """A piece of reasoning before the answer."""
-        self._add(api.Meaning_Reasoning(api.Output(well_formed(text), tokens)))
+        self._add(api.Meaning_Reasoning(api.Output(well_formed(text), tokens, choice)))
 
-    def tool_call(self, text, tokens=None):
+    def tool_call(self, text, tokens=None, choice=0):
         """A piece of a tool call, as JSON text."""
-        self._add(api.Meaning_ToolCall(api.Output(well_formed(text), tokens)))
+        self._add(api.Meaning_ToolCall(api.Output(well_formed(text), tokens, choice)))
+
+    def vector(self, index, values):
+        """The vector of the request's text of this index, for a prompt of the kind `embedding`."""
+        self._add(api.Meaning_Vector(api.Embedded(index, values)))
+
+    def order(self, ranked):
+        """An order, best first, of pairs of an index and a score, for a prompt of the kind `ranking`."""
+        self._add(api.Meaning_Order([api.Ranked(index, score) for index, score in ranked]))
+
+    def carry(self, data):
+        """Bytes, such as an id that the server issued, for the next request of the conversation; at most 64 KiB."""
+        self._add(api.Meaning_Carry(data))
 
     def usage(self, input_tokens=None, cached_input_tokens=None, output_tokens=None, reasoning_tokens=None):
         """The server's token counts. A value that is not a count, such as null, is treated as absent."""
@@ -194,9 +238,9 @@ def messages(prompt):
         case types.Prompt_Messages(said):
             return [_message(message) for message in said]
         case _:
-            raise invalid_config(
-                "the dataset gives token ids, which a conversation cannot carry; have it give text"
-            )
+            kinds = {types.Prompt_Tokens: "token ids", types.Prompt_Embedding: "texts to embed"}
+            kind = kinds.get(type(prompt), "texts to rank")
+            raise invalid_config(f"the dataset gives {kind}, which a conversation cannot carry; have it give text")
 
 
 def _message(message):

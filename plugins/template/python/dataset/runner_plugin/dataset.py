@@ -2,8 +2,11 @@
 
 from componentize_py_types import Err
 from runner_plugin import configured, invalid_config, invalid_input, well_formed
+from wit_world.exports import dataset as api
+from wit_world.exports.dataset import Treatment
 from wit_world.imports import files, tokenizer, types
-from wit_world.imports.types import Message, Part_Text, Prompt_Messages, Prompt_Text, Prompt_Tokens, Role, Turn
+from wit_world.imports.types import Message, Part_Answer, Part_Text, Prompt_Continuation, Prompt_Messages, Prompt_Text
+from wit_world.imports.types import Prompt_Tokens, Role, Turn
 
 
 class Dataset:
@@ -12,11 +15,14 @@ class Dataset:
     Config = None
     """The dataclass of the user's settings; an instance is in `self.config`."""
 
-    def __init__(self, config, seed, count):
-        """`seed` seeds all random choices; `count` is the number of samples that the run will measure, or None."""
+    def __init__(self, config, seed, count, sessions):
+        """`seed` seeds all random choices; `count` is the number of samples that the run will measure, `sessions` the
+        number of sessions, or None."""
         self.config = config
         self.seed = seed
         self.count = count
+        self.sessions = sessions
+        self._remarks = {}
         self._rest = self.samples()
 
     def samples(self):
@@ -24,11 +30,19 @@ class Dataset:
         same samples, everywhere: draw random numbers from `random.Random(self.seed)` and from nothing else."""
         raise NotImplementedError
 
+    def remark(self, what, reason, example=None):
+        """Counts something that was done to the input, for the result of a run: `what` is `Treatment.DROPPED`,
+        `TRUNCATED`, `REPAIRED` or `REPEATED`, `reason` says to what and why, and `example` which one it was."""
+        known = self._remarks.setdefault((what, reason), api.Remark(what, well_formed(reason), 0, example))
+        known.count += 1
+
     # Called by the host.
 
     @classmethod
-    def open(cls, config, seed, count):
-        return cls(configured(cls.Config, config), seed, count)
+    def open(cls, config, seed, amount):
+        count = amount.value if isinstance(amount, api.Amount_Samples) else None
+        sessions = amount.value if isinstance(amount, api.Amount_Sessions) else None
+        return cls(configured(cls.Config, config), seed, count, sessions)
 
     def next(self, limit):
         return [sample for _, sample in zip(range(limit), self._rest)]
@@ -37,15 +51,25 @@ class Dataset:
         """Samples for requests that are not measured: the first ones, so `next` never gives them again."""
         return self.next(limit)
 
+    def remarks(self):
+        return list(self._remarks.values())
+
 
 def sample(id, prompt, **fields):
     """A sample: its id, unique within a run, and its prompt: a text, or one of the `Prompt_…` classes. Further
     fields are those of `types.Sample`."""
     absent = dict.fromkeys(
-        ("input_tokens", "output_tokens", "reference", "turn", "class_", "arrival", "adapter", "parameters")
+        ("recorded_answer", "input_tokens", "output_tokens", "reference", "turn", "class_", "arrival", "adapter", "parameters")
     )
     prompt = Prompt_Text(well_formed(prompt)) if isinstance(prompt, str) else prompt
-    return types.Sample(id=id, prompt=prompt, **(absent | fields))
+    return types.Sample(id=id, prompt=prompt, **({"after": []} | absent | fields))
+
+
+def following(id, parent, delay, messages, **fields):
+    """The next turn of a conversation, due this many nanoseconds after the end of the reply to the sample `parent`.
+    The host puts the history before its messages. The turns of a session follow their first sample directly."""
+    prompt = Prompt_Continuation(types.Continuation(parent, messages))
+    return sample(id, prompt, **({"after": [types.Dependency(parent, types.Point.END, delay)]} | fields))
 
 
 def said(role, text):
@@ -90,11 +114,14 @@ def text(line, name, number):
 __all__ = [
     "Dataset",
     "Message",
+    "Part_Answer",
     "Prompt_Messages",
     "Prompt_Text",
     "Prompt_Tokens",
     "Role",
+    "Treatment",
     "Turn",
+    "following",
     "lines",
     "said",
     "sample",

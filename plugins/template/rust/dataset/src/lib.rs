@@ -5,7 +5,7 @@ use std::io::Read;
 use std::iter::Enumerate;
 use std::vec::IntoIter;
 
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Reader, Sample};
+use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Reader, Sample};
 
 /// What a user may write under `[dataset.config]`. The comments become its help text.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
@@ -33,7 +33,7 @@ impl Dataset for Plugin {
     fn open(
         config: Config,
         _seed: u64,
-        _count: Option<u64>,
+        _amount: Amount,
         inputs: Inputs,
     ) -> Result<Self, Error> {
         let file = inputs.files.open("prompts").ok_or_else(|| {

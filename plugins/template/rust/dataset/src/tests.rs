@@ -1,6 +1,6 @@
 //! Unit tests, which run natively and so are quicker than cases: `cargo test`.
 
-use runner_plugin::{Dataset, Error, Inputs};
+use runner_plugin::{Amount, Dataset, Error, Inputs};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 
@@ -11,7 +11,7 @@ fn opened(files: Named) -> Result<Plugin, Error> {
         files: Box::new(files),
         tokenizer: Box::new(StandIn),
     };
-    Plugin::open(Config::default(), 0, None, inputs)
+    Plugin::open(Config::default(), 0, Amount::Unknown, inputs)
 }
 
 #[test]

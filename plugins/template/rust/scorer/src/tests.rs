@@ -13,6 +13,7 @@ fn judged(reference: &str, output: &str) -> Result<Vec<f64>, Error> {
         class: None,
         requested_tokens: None,
         output: output.to_owned(),
+        choices: Vec::new(),
         reasoning: String::new(),
         tool_calls: String::new(),
         output_tokens: None,

@@ -1,0 +1,136 @@
+//! What the hostile backend keeps of replies, carries to the next request, and leaves unread.
+
+use model::frame::{Framer, Frames, Framing};
+use model::units::Nanos;
+use plugins::backend::{Fold, Meaning};
+use serde_json::json;
+
+use super::backend::{head, is_well, touchy};
+use super::fixture::{
+    BACKEND, OLDER_BACKEND, backend, contract, fails, frames, grants, older_backend, roomy,
+};
+
+#[test]
+fn what_is_as_large_as_allowed_is_taken() {
+    let config = touchy("decode", "answer", "full-carry");
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let events = dialect.decode(&mut Fold::default(), &frames(&["!"]));
+    let carried = events
+        .unwrap()
+        .into_iter()
+        .find_map(|(_, what)| match what {
+            Meaning::Carry(bytes) => Some(bytes.len()),
+            _ => None,
+        });
+    assert_eq!(carried, Some(64 << 10));
+
+    let config = touchy("decode", "answer", "full-state");
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut fold = Fold::default();
+    dialect.decode(&mut fold, &frames(&["!"])).unwrap();
+    assert_eq!(fold.state.len(), 64 << 10);
+
+    let config = json!({"call": "begin", "answer": "full-state"});
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    assert_eq!(dialect.begin(&head()).unwrap().len(), 64 << 10);
+}
+
+#[test]
+fn the_state_that_a_reply_begins_with_is_small() {
+    let config = json!({"call": "begin", "answer": "large-state"});
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let error = fails(dialect.begin(&head()));
+    let says = "it keeps 65537 bytes of state, at most 65536 are allowed";
+    contract(&error, BACKEND, "begin", says);
+    is_well(&mut dialect);
+    // What it refuses to begin is no misbehaviour.
+    let config = json!({"call": "begin", "answer": "refuse"});
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    assert!(!fails(dialect.begin(&head())).is_misbehaviour());
+}
+
+/// Bytes as a network delivers them.
+fn raw(bytes: &[u8]) -> Frames {
+    let mut frames = Frames::default();
+    let mut framer = Framer::new(Framing::Raw);
+    framer.push(Nanos::ZERO, bytes, &mut frames).unwrap();
+    frames
+}
+
+#[test]
+fn what_was_left_unread_comes_again_in_front() {
+    let config = json!({"raw": true});
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut fold = Fold::default();
+    for piece in ["one ", "two", "\n"] {
+        let events = dialect.decode(&mut fold, &raw(piece.as_bytes())).unwrap();
+        assert!(events.is_empty(), "{events:?}");
+    }
+    assert_eq!((fold.state.len(), fold.bytes()), (0, 8));
+    let events = dialect.decode(&mut fold, &raw(b"\n")).unwrap();
+    let texts: Vec<&str> = (events.iter())
+        .filter_map(|(_, what)| match what {
+            Meaning::Text(piece) => Some(piece.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((texts, fold.bytes()), (vec!["9"], 0));
+}
+
+#[test]
+fn a_frame_of_raw_bytes_may_be_16_mib_and_no_more() {
+    let config = json!({"raw": true});
+    let mut roomy = roomy(&config);
+    roomy.limits.returned_bytes = 64 << 20;
+    let mut dialect = backend(&config, roomy).open().unwrap();
+    let most = 16 << 20;
+    let mut fold = Fold::default();
+    let half = raw(&vec![b'x'; most / 2]);
+    dialect.decode(&mut fold, &half).unwrap();
+    dialect.decode(&mut fold, &half).unwrap();
+    assert_eq!(fold.bytes(), most);
+    let before = fold.clone();
+    let error = fails(dialect.decode(&mut fold, &raw(b"x")));
+    let says = "it leaves 16777217 bytes unread, at most 16777216 are allowed";
+    contract(&error, BACKEND, "decode", says);
+    assert!(fold == before, "after an error, nothing has changed");
+}
+
+#[test]
+fn no_more_is_left_unread_than_there_was_and_a_raw_state_is_small() {
+    for (answer, says) in [
+        (
+            "unread-too-much",
+            "it leaves 4 bytes unread of a batch of 3",
+        ),
+        (
+            "large-state",
+            "it keeps 65537 bytes of state, at most 65536 are allowed",
+        ),
+    ] {
+        let config = json!({"raw": true, "call": "decode", "answer": answer, "only-on": "!"});
+        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let error = fails(dialect.decode(&mut Fold::default(), &raw(b"ab!")));
+        contract(&error, BACKEND, "decode", says);
+    }
+}
+
+#[test]
+fn before_0_3_0_a_raw_framing_has_a_state_for_a_whole_frame() {
+    let config = json!({});
+    let mut roomy = roomy(&config);
+    roomy.limits.returned_bytes = 64 << 20;
+    let mut dialect = older_backend(&config, roomy).open().unwrap();
+    let byte = raw(b"x");
+    let most = 16 << 20;
+    let mut fold = Fold::new(vec![b'x'; most - 1]);
+    assert!(dialect.decode(&mut fold, &byte).unwrap().is_empty());
+    assert_eq!(fold.state.len(), most);
+    let error = fails(dialect.decode(&mut fold, &byte));
+    let says = "it keeps 16777217 bytes of state, at most 16777216 are allowed";
+    contract(&error, OLDER_BACKEND, "decode", says);
+    // It has nothing to say of a reply's beginning, and needs no more than its own state to go on.
+    assert!(dialect.begin(&head()).unwrap().is_empty());
+    let mut fold = Fold::new(b"one\n".to_vec());
+    assert_eq!(dialect.decode(&mut fold, &raw(b"\n")).unwrap().len(), 2);
+}
