@@ -1,5 +1,5 @@
 //! Files that Arrow's writer made, in the encodings and compressions it has, against the same rows as JSON lines.
-//! `cases/make.py` makes them.
+//! `files/make.py` makes them.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::Parquet;
 
 fn bytes(name: &str) -> Vec<u8> {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases")).join(name);
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/files")).join(name);
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
