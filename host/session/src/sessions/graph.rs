@@ -279,7 +279,10 @@ impl Graph {
 
     /// Keeps the answer to a request for those that need it.
     fn answer(&mut self, node: usize, given: Option<Given>) {
-        let results = (self.nodes.iter())
+        // What continues it depends on its end, so it is among its followers.
+        let followers = self.nodes[node].followers.iter();
+        let results = followers
+            .map(|edge| &self.nodes[edge.to])
             .filter(|other| other.continues == Some(node))
             .map(|other| match &other.sample.prompt {
                 Prompt::Continuation(next) => result_count(&next.messages),
@@ -340,9 +343,12 @@ impl Graph {
             .map(|id| (*id).to_owned())
             .collect();
         let mut answers = HashMap::new();
+        // Those whose answers this one needs, once for each need.
+        let mut used: Vec<usize> = continues.into_iter().collect();
         for id in &quoted {
-            let known = self.nodes.iter().find(|other| other.sample.id == *id);
-            let Some(talk) = known.and_then(|other| other.talk.as_ref()) else {
+            let known = self.nodes.iter().position(|other| other.sample.id == *id);
+            used.extend(known);
+            let Some(talk) = known.and_then(|other| self.nodes[other].talk.as_ref()) else {
                 return Err(format!(
                     "sample `{}` holds the answer to `{id}`, which is not there; it must depend on the end of `{id}`",
                     sample.id
@@ -369,10 +375,6 @@ impl Graph {
         }
         // The prompt was only needed for this; what is needed further is in the conversation.
         done.sample.prompt = Prompt::Tokens(Vec::new());
-        let mut used: Vec<usize> = continues.into_iter().collect();
-        used.extend(
-            (0..self.nodes.len()).filter(|other| quoted.contains(&self.nodes[*other].sample.id)),
-        );
         for parent in used {
             let parent = &mut self.nodes[parent];
             parent.needed = parent.needed.saturating_sub(1);
