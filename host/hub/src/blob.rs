@@ -114,7 +114,7 @@ impl Blobs {
         &self,
         client: &Client,
         path: &str,
-        remote: &Remote,
+        (remote, limit): (&Remote, u64),
         refused: &dyn Fn(&Answer) -> HubError,
         on: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<(), HubError> {
@@ -153,7 +153,8 @@ impl Blobs {
             .write(true)
             .open(&part)
             .map_err(disk)?;
-        let bytes = complete(client, path, remote, (&mut file, &part), refused, on)?;
+        let asked = (remote, limit);
+        let bytes = complete(client, path, asked, (&mut file, &part), refused, on)?;
         check(&mut file, bytes, remote).inspect_err(|_| {
             let _ = fs::remove_file(&part);
         })?;
@@ -219,14 +220,14 @@ pub(crate) fn store(path: &Path, bytes: &[u8]) -> Result<(), HubError> {
 fn complete(
     client: &Client,
     path: &str,
-    remote: &Remote,
+    (remote, limit): (&Remote, u64),
     (file, part): (&mut File, &Path),
     refused: &dyn Fn(&Answer) -> HubError,
     on: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<u64, HubError> {
     let disk = |cause| HubError::disk(part, cause);
     let mut held = file.seek(std::io::SeekFrom::End(0)).map_err(disk)?;
-    let most = remote.bytes.unwrap_or(u64::MAX);
+    let most = remote.bytes.unwrap_or(limit);
     if held > most || remote.bytes.is_none() {
         held = empty(file).map_err(disk)?;
     }
@@ -252,6 +253,13 @@ fn complete(
             _ if is_passing(status) => Ended::Cut(format!("HTTP {status}")),
             _ => return Err(refused(&answer)),
         };
+        if remote.bytes.is_none() && held > limit {
+            empty(file).map_err(disk)?;
+            return Err(HubError::Larger {
+                path: remote.path.clone(),
+                limit,
+            });
+        }
         let cause = match ended {
             Ended::Whole if remote.bytes.is_none_or(|bytes| held >= bytes) => break,
             Ended::Whole => "the connection was closed".to_owned(),

@@ -90,6 +90,16 @@ pub enum HubError {
         /// What is wrong with it.
         cause: String,
     },
+    /// A file of unknown size has no end within what may come.
+    #[error(
+        "{path}: the hub does not state its size, and more than the {limit} bytes came that may still be downloaded; it was deleted; allow more with --max-size"
+    )]
+    Larger {
+        /// The file.
+        path: String,
+        /// How many bytes were allowed.
+        limit: u64,
+    },
     /// The contents are not what the hub says they are.
     #[error(
         "{path}: what came is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"

@@ -170,7 +170,8 @@ pub fn look(
     })
 }
 
-/// Downloads files into the cache, checks them, and makes them the repository's at its revision.
+/// Downloads files into the cache, checks them, and makes them the repository's at its revision, once all of them are
+/// there. Of a file whose size the hub does not state, at most `limit` bytes are taken.
 ///
 /// # Errors
 /// Why files are missing. What has come of them is kept.
@@ -179,7 +180,7 @@ pub fn fetch(
     cache: &Cache,
     repository: &Repository,
     commit: &str,
-    files: &[Remote],
+    (files, limit): (&[Remote], u64),
     on: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<Snapshot, Vec<HubError>> {
     let folder = cache.folder(repository);
@@ -188,10 +189,12 @@ pub fn fetch(
         let path = address(repository, commit, &file.path);
         let refused =
             |answer: &Answer| refused(client, answer, repository, &path, Some(&file.path));
-        blobs.bring(client, &path, file, &refused, on)?;
-        blobs.link(commit, file)
+        blobs.bring(client, &path, (file, limit), &refused, on)
     })?;
     let one = |error: HubError| vec![error];
+    for file in files {
+        blobs.link(commit, file).map_err(one)?;
+    }
     if repository.revision() != commit {
         let branch = folder.join("refs").join(repository.revision());
         store(&branch, commit.as_bytes()).map_err(one)?;

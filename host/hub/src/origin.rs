@@ -40,7 +40,9 @@ impl Origin {
 pub(crate) fn follow(from: &Uri, location: &str) -> Option<Uri> {
     let scheme = from.scheme_str()?;
     let authority = from.authority()?.as_str();
-    let whole = if location.contains("://") {
+    // An address may stand in a query, too.
+    let before = location.split(['/', '?', '#']).next().unwrap_or_default();
+    let whole = if before.ends_with(':') && location[before.len()..].starts_with("//") {
         location.to_owned()
     } else if location.starts_with("//") {
         format!("{scheme}:{location}")
@@ -65,4 +67,23 @@ pub(crate) fn escaped(text: &str, slashes: bool) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_may_be_whole_or_relative() {
+        let from: Uri = "https://hub/models/a/b".parse().unwrap();
+        for (location, expected) in [
+            ("https://store/x", "https://store/x"),
+            ("//store/x", "https://store/x"),
+            ("/api/x", "https://hub/api/x"),
+            ("/api/x?u=https://y", "https://hub/api/x?u=https://y"),
+            ("c?u=https://y", "https://hub/models/a/c?u=https://y"),
+        ] {
+            assert_eq!(follow(&from, location).unwrap().to_string(), expected);
+        }
+    }
 }

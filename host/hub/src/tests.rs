@@ -14,6 +14,9 @@ use server::{COMMIT, Hub};
 
 const MODEL: &str = "models/org/model";
 
+/// Bytes that a file of unknown size may have.
+const LIMIT: u64 = 1 << 20;
+
 fn model(said: &str) -> Repository {
     Repository::parse(Kind::Model, said).unwrap()
 }
@@ -62,7 +65,7 @@ fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Cam
             &settings.cache,
             repository,
             &listing.commit,
-            &remotes,
+            (&remotes, LIMIT),
             &on,
         )
     })();
@@ -339,6 +342,45 @@ fn more_than_the_hub_says_is_refused() {
     let settings = settings(&hub, &cache, None);
     let refused = error(download(&settings, &model("org/model"), &["file.bin"]));
     assert!(refused.contains("the hub states 1000"), "{refused}");
+}
+
+#[test]
+fn a_file_of_unknown_size_has_a_limit() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.state.lock().unwrap().states_no_sizes = true;
+    hub.put(MODEL, "small.bin", &some_bytes(1_000), true);
+    hub.put(MODEL, "endless.bin", &some_bytes(3 << 20), true);
+    let settings = settings(&hub, &cache, None);
+    let came = download(&settings, &model("org/model"), &["small.bin"]);
+    assert_eq!(
+        came.result
+            .unwrap()
+            .file("small.bin")
+            .map(|path| read(&path).len()),
+        Some(1_000)
+    );
+    let refused = error(download(&settings, &model("org/model"), &["endless.bin"]));
+    assert!(refused.contains("does not state its size"), "{refused}");
+}
+
+/// Runs read what the cache has of a model, so a part of it must not look like all of it.
+#[test]
+fn nothing_is_in_the_cache_before_all_is_there() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put(MODEL, "a.json", b"{}", false);
+    hub.put(MODEL, "b.bin", &some_bytes(1_000), true);
+    {
+        let mut state = hub.state.lock().unwrap();
+        let files = state.repositories.get_mut(MODEL).unwrap();
+        files.get_mut("b.bin").unwrap().sent = Some(some_bytes(999_000));
+    }
+    let settings = settings(&hub, &cache, None);
+    error(download(
+        &settings,
+        &model("org/model"),
+        &["a.json", "b.bin"],
+    ));
+    assert_eq!(settings.cache.find(&model("org/model")), None);
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub struct State {
     pub cuts: Vec<usize>,
     /// Whether the server for contents knows no ranges.
     pub knows_no_ranges: bool,
+    /// Whether neither server says how long a file is.
+    pub states_no_sizes: bool,
     /// How many requests of each are answered with HTTP 503 first.
     pub busy: usize,
     /// What came.
@@ -201,12 +203,21 @@ fn converse(
         }
     }
     let is_head = seen.method == "HEAD";
-    let reply = answer(seen, &mut state.lock().unwrap());
+    let (mut reply, states_no_sizes) = {
+        let mut state = state.lock().unwrap();
+        (answer(seen, &mut state), state.states_no_sizes)
+    };
+    if states_no_sizes {
+        reply.fields.retain(|(name, _)| *name != "X-Linked-Size");
+    }
     let mut out = format!("HTTP/1.1 {} It\r\nconnection: close\r\n", reply.status);
     for (name, value) in &reply.fields {
         out.push_str(&format!("{name}: {value}\r\n"));
     }
-    out.push_str(&format!("content-length: {}\r\n\r\n", reply.body.len()));
+    if !states_no_sizes {
+        out.push_str(&format!("content-length: {}\r\n", reply.body.len()));
+    }
+    out.push_str("\r\n");
     let mut stream = stream;
     stream.write_all(out.as_bytes()).ok()?;
     if !is_head {

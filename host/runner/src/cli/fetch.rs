@@ -126,7 +126,7 @@ fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
     let snapshot = asked.fetch(&files, TOKENIZER, &args.how)?;
     if !snapshot.has_tokenizer() {
         tell(format_args!(
-            "warning: {} has files of a tokenizer, but none that says which tokens there are",
+            "warning: {} has tokenizer settings, but no vocabulary file (tokenizer.json, tokenizer.model, …)",
             asked.repository
         ));
     }
@@ -190,7 +190,8 @@ impl Asked {
     fn fetch(&self, files: &[String], most: Size, how: &How) -> Result<Snapshot, Failure> {
         let commit = &self.listing.commit;
         let remotes = hub::look(&self.client, &self.repository, commit, files)?;
-        let total: u64 = remotes.iter().filter_map(|file| file.bytes).sum();
+        let sizes = remotes.iter().filter_map(|file| file.bytes);
+        let total = sizes.fold(0, u64::saturating_add);
         if total > most.0 {
             return Err(too_large(&self.repository, &remotes, total, most));
         }
@@ -217,7 +218,7 @@ impl Asked {
             &self.settings.cache,
             &self.repository,
             commit,
-            &remotes,
+            (&remotes, most.0 - total),
             &|event| progress.note(event),
         );
         progress.finish();
