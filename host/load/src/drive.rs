@@ -248,8 +248,10 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         if exchange.ended.is_none() && exchange.sent.is_some() {
             exchange.ended = Some(self.clock.now());
         }
-        self.signal.release(key, self.clock.now());
+        // The pacer must not see the slot free before it knows that requests may follow from the reply.
+        let freed = self.clock.now();
         reply.closed(Box::new(exchange), end);
+        self.signal.release(key, freed);
     }
 
     async fn talk(

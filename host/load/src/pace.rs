@@ -131,6 +131,7 @@ pub async fn pace<Item>(
         queue: Queue::new(),
         users: None,
         sessions: 0,
+        is_starved: false,
     };
     phase.run().await
 }
@@ -164,6 +165,8 @@ struct Phase<'p, Item, Times, Draw, HandOn> {
     users: Option<Users>,
     /// How many sessions are open.
     sessions: usize,
+    /// Whether the phase has ended and the next request cannot be had, so that the rest counts as unsent.
+    is_starved: bool,
 }
 
 impl<Item, Times, Draw, HandOn> Phase<'_, Item, Times, Draw, HandOn>
@@ -190,17 +193,13 @@ where
                 if self.is_over(now) {
                     return self.stop();
                 }
-                // What is to come will wake the pacer, but for items that are not ready.
-                let until = match self.root {
-                    Root::Drawn(_) => Some(now + GLANCE),
-                    _ => self.end.map(|end| end.max(now + GLANCE)),
-                };
-                self.signal.wait(self.clock, until).await;
+                let until = self.end.map(|end| end.max(now + GLANCE));
+                self.wait(now, until).await;
                 continue;
             };
             if due > now {
                 let until = self.end.map_or(due, |end| due.min(end));
-                self.signal.wait(self.clock, Some(until)).await;
+                self.wait(now, Some(until)).await;
                 continue;
             }
             if self.users.is_some() {
@@ -211,6 +210,15 @@ where
         }
     }
 
+    /// Waits until then at most. What is to come wakes the pacer, except for an item that is not ready.
+    async fn wait(&self, now: Nanos, until: Option<Nanos>) {
+        let until = match self.root {
+            Root::Drawn(_) => Some(until.map_or(now + GLANCE, |until| until.min(now + GLANCE))),
+            _ => until,
+        };
+        self.signal.wait(self.clock, until).await;
+    }
+
     /// Whether something is due too late for this phase.
     fn is_late(&self, due: Nanos) -> bool {
         self.end.is_some_and(|end| due >= end)
@@ -218,7 +226,8 @@ where
 
     /// Whether nothing more can become due, seen at a time at which nothing is.
     fn is_over(&self, now: Nanos) -> bool {
-        let has_ended = self.is_late(now) && self.newsfeed.is_settled();
+        let is_owed = matches!(self.root, Root::Drawn(Due::At(_))) && !self.is_starved;
+        let has_ended = self.is_late(now) && self.newsfeed.is_settled() && !is_owed;
         let is_exhausted = matches!(self.root, Root::None) && self.sessions == 0;
         has_ended || is_exhausted
     }
@@ -229,6 +238,11 @@ where
         while let Some(news) = self.newsfeed.take(blocks) {
             match news {
                 News::Due(follower) => self.queue.push(follower),
+                News::Lost(Follower { due, item }) => {
+                    if !self.is_late(due) {
+                        self.hand(item, Verdict::NotSent { due }, false);
+                    }
+                }
                 News::Over { root, at } => {
                     self.sessions = self.sessions.saturating_sub(1);
                     if let Some(users) = &mut self.users {
@@ -264,10 +278,11 @@ where
             }
         }
         // Where nothing else can become due, and where waiting would move the clock, the item is waited for.
-        let may_wait = self.signal.is_task() || (self.sessions == 0 && self.queue.is_empty());
-        match (self.next)(may_wait) {
+        let is_idle = self.sessions == 0 && self.queue.is_empty();
+        let has_ended = self.is_late(self.clock.now());
+        match (self.next)(self.signal.is_task() || is_idle || has_ended) {
             Next::Ready(item) => self.root = Root::Ready(due, item),
-            Next::Later => {}
+            Next::Later => self.is_starved = has_ended,
             Next::None => {
                 if !self.signal.is_stopped() {
                     self.root = Root::None;
@@ -288,13 +303,14 @@ where
         }
     }
 
-    /// When the next follower can be sent: when it is due, and, where users do whatever is due next, one is free.
+    /// When the next follower is due. Where users do whatever is due next, that is not before one is free and has thought.
     fn follower_due(&self) -> Option<Nanos> {
-        let due = self.queue.due().filter(|due| !self.is_late(*due))?;
-        match &self.users {
-            Some(users) if !self.pacing.by_session => Some(due.max(users.next_due()?)),
-            _ => Some(due),
-        }
+        let due = self.queue.due()?;
+        let due = match &self.users {
+            Some(users) if !self.pacing.by_session => due.max(users.next_due()?),
+            _ => due,
+        };
+        (!self.is_late(due)).then_some(due)
     }
 
     /// Takes what is due out of where it waits.
@@ -344,7 +360,7 @@ where
         let by_session = self.pacing.by_session;
         let due = match is_root {
             true => self.root_due(Nanos::ZERO),
-            false => self.queue.due(),
+            false => self.follower_due(),
         };
         let Some(due) = due else { return };
         // Of a session, its user waits for what follows, so another one would be one too many.
@@ -354,12 +370,11 @@ where
             .as_mut()
             .filter(|_| takes_user)
             .and_then(Users::next);
-        // A follower may have waited for a user.
-        let granted = (!is_root && !by_session).then(|| self.clock.now().max(due));
         let Some(item) = self.take(is_root) else {
             return;
         };
         self.signal.take_slot();
+        let granted = None;
         let handed = self.hand(item, Verdict::Send(Release { due, granted }), is_root);
         if let (Some(users), Some(user)) = (&mut self.users, user) {
             match handed.opens && is_root && by_session {
@@ -369,20 +384,16 @@ where
         }
     }
 
-    /// Told to stop, or over: what is in hand and was due is on record; gives how many more of the sequence were due.
+    /// Stopped, or over: records what is in hand and was due; gives how many more of the sequence were due.
     fn stop(mut self) -> u64 {
         let now = self.clock.now();
         let mut unsent = 0;
-        while let Some(due) = self
-            .queue
-            .due()
-            .filter(|due| *due <= now && !self.is_late(*due))
-        {
+        while let Some(due) = self.follower_due().filter(|due| *due <= now) {
             if let Some(item) = self.queue.pop() {
                 self.hand(item, Verdict::NotSent { due }, false);
             }
         }
-        if !self.signal.is_stopped() {
+        if !self.signal.is_stopped() && !self.is_starved {
             return 0;
         }
         let (origin, end) = (self.pacing.origin, self.end);

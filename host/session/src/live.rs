@@ -163,7 +163,8 @@ impl Live {
         self.enter(Phase::Measuring);
     }
 
-    /// The pacer has given a measured request to a worker. Nobody else calls this.
+    /// The pacer has given a measured request to a worker, or on record where it cannot be sent. Only the pacer's thread
+    /// calls this.
     pub(crate) fn gave_out(&self) {
         let count = &self.given_out.0;
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -216,10 +217,8 @@ impl Live {
             in_flight: begun.map_or(0, |begun| begun.signal.in_flight() as u64),
             waiting: None,
             answered: totals.answered,
-            sessions: self
-                .sessions
-                .get()
-                .map_or(0, |sessions| sessions.over_count()),
+            sessions: totals.alone
+                + (self.sessions.get()).map_or(0, |sessions| sessions.over_count()),
             sent: totals.sent,
             failed: totals.failed.clone(),
             input_tokens: totals.input_tokens,

@@ -6,6 +6,7 @@
 
 pub mod graph;
 pub mod history;
+pub mod memory;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use graph::{Graph, Steps};
 use history::{Composed, Given};
 use load::crew::trip;
 use load::pace::{Announcer, Follower, News};
+use memory::Memory;
 use model::exchange::{Exchange, FailureClass, Phase};
 use model::units::Nanos;
 
@@ -32,7 +34,10 @@ pub struct Sessions {
     is_closed: AtomicBool,
     /// How many sessions are over.
     over: AtomicU64,
-    events: Sender<Event>,
+    /// What those under way hold.
+    pub memory: Memory,
+    /// One queue for each thread. A session's events all go to the same one, so that they are worked on in order.
+    events: Vec<Sender<Event>>,
     announcer: Announcer<Item>,
     /// Whether time stands still while what follows is worked out.
     waits: bool,
@@ -42,6 +47,8 @@ pub struct Sessions {
 #[derive(Clone)]
 pub struct Place {
     session: Arc<Mutex<Session>>,
+    /// Which queue the session's events go to.
+    queue: usize,
     node: usize,
 }
 
@@ -52,6 +59,10 @@ struct Session {
     root: u64,
     /// When the last event of it was.
     last: Nanos,
+    /// What it holds: what it began with, and the answers since.
+    bytes: usize,
+    /// Whether the pacer knows that it is over.
+    is_announced: bool,
 }
 
 /// What an item is to its session, until it is handed on.
@@ -86,19 +97,26 @@ pub struct Continuer {
 }
 
 impl Sessions {
-    /// For one run. `waits` says that replies must not go on while their first output is looked at, as on a paused clock.
-    pub fn new(announcer: Announcer<Item>, waits: bool) -> (Arc<Self>, EventQueue) {
-        let (events, queue) = crossbeam_channel::unbounded();
+    /// For one run, with this many threads. `waits` says that replies must not go on while their first output is looked
+    /// at, as on a paused clock.
+    pub fn new(
+        announcer: Announcer<Item>,
+        memory: Memory,
+        (threads, waits): (usize, bool),
+    ) -> (Arc<Self>, Vec<EventQueue>) {
+        let queues = (0..threads.max(1)).map(|_| crossbeam_channel::unbounded());
+        let (events, queues): (Vec<_>, Vec<_>) = queues.unzip();
         let sessions = Arc::new(Sessions {
             places: Mutex::default(),
             is_used: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             over: AtomicU64::new(0),
+            memory,
             events,
             announcer,
             waits,
         });
-        (sessions, EventQueue(queue))
+        (sessions, queues.into_iter().map(EventQueue).collect())
     }
 
     fn places(&self) -> MutexGuard<'_, HashMap<u64, Place>> {
@@ -110,18 +128,34 @@ impl Sessions {
         self.is_used.store(true, Ordering::Release);
         let (place, is_root) = match entry {
             Entry::Root(graph) => {
+                let bytes = graph.bytes();
+                self.memory.hold(bytes);
                 let session = Session {
                     graph: *graph,
                     root: key,
                     last: Nanos::ZERO,
+                    bytes,
+                    is_announced: false,
                 };
                 let session = Arc::new(Mutex::new(session));
-                (Place { session, node: 0 }, true)
+                let queue = (key % self.events.len() as u64) as usize;
+                let node = 0;
+                let place = Place {
+                    session,
+                    queue,
+                    node,
+                };
+                (place, true)
             }
             Entry::Node(place) => (place, false),
         };
         self.places().insert(key, place);
         is_root
+    }
+
+    fn send(&self, queue: usize, event: Event) {
+        // Its thread lives until it is stopped, which is after the last reply.
+        let _ = self.events[queue].send(event);
     }
 
     /// What must be known of the reply to a request.
@@ -151,7 +185,7 @@ impl Sessions {
         let place = self.places().get(&key).cloned();
         if let Some(place) = place {
             self.announcer.expect();
-            let _ = self.events.send(Event::FirstOutput(place, at));
+            self.send(place.queue, Event::FirstOutput(place, at));
         }
     }
 
@@ -162,7 +196,7 @@ impl Sessions {
         match place {
             Some(place) => {
                 let given = Given::of(exchange, carry);
-                let _ = self.events.send(Event::Over(place, at, given));
+                self.send(place.queue, Event::Over(place, at, given));
             }
             None => self.announcer.announce(Vec::new()),
         }
@@ -177,7 +211,7 @@ impl Sessions {
     pub fn fell_through(&self, key: u64, at: Nanos) {
         if let Some(place) = self.places().remove(&key) {
             self.announcer.expect();
-            let _ = self.events.send(Event::Over(place, at, None));
+            self.send(place.queue, Event::Over(place, at, None));
         }
     }
 
@@ -188,7 +222,9 @@ impl Sessions {
 
     /// Ends the threads, once no reply is under way any more.
     pub fn stop(&self) {
-        let _ = self.events.send(Event::Stop);
+        for queue in 0..self.events.len() {
+            self.send(queue, Event::Stop);
+        }
     }
 
     /// How many sessions are over.
@@ -197,8 +233,7 @@ impl Sessions {
     }
 }
 
-/// What has happened and was not worked on.
-#[derive(Clone)]
+/// What has happened and was not worked on, for one thread.
 pub struct EventQueue(Receiver<Event>);
 
 impl Place {
@@ -209,6 +244,7 @@ impl Place {
     fn at(&self, node: usize) -> Place {
         Place {
             session: Arc::clone(&self.session),
+            queue: self.queue,
             node,
         }
     }
@@ -224,7 +260,7 @@ impl Continuer {
         }
     }
 
-    /// Works until it is told to stop.
+    /// Works until [`Sessions::stop`].
     pub fn run(mut self) {
         while let Ok(event) = self.events.recv() {
             trip("continue");
@@ -245,12 +281,17 @@ impl Continuer {
             let steps = {
                 let mut session = place.lock();
                 session.last = session.last.max(at);
+                let more = given.as_ref().map_or(0, Given::bytes);
+                session.bytes += more;
+                self.sessions.memory.hold(more);
                 session.graph.over(place.node, at, given)
             };
             let mut news = self.follow(&place, steps);
-            let session = place.lock();
-            if session.graph.is_over() {
+            let mut session = place.lock();
+            if session.graph.is_over() && !session.is_announced {
+                session.is_announced = true;
                 self.sessions.over.fetch_add(1, Ordering::Relaxed);
+                self.sessions.memory.free(session.bytes);
                 let (root, at) = (session.root, session.last);
                 news.push(News::Over { root, at });
             }
@@ -279,15 +320,16 @@ impl Continuer {
             news.push(News::Due(Follower { due, item }));
         }
         for node in steps.dropped {
-            let (index, due) = (session.graph.index(node), session.graph.due(node));
+            let index = session.graph.index(node);
             let unsent = session.graph.unsent(node);
             let why = failed(
                 FailureClass::ParentFailed,
                 "a request that it depends on failed",
             );
             let item = self.writer.unsent(asked(index, unsent), why);
-            let due = due.max(session.last);
-            news.push(News::Due(Follower { due, item }));
+            // It would have been due some time after the failure; when is unknown, and nothing waits for it.
+            let due = session.last;
+            news.push(News::Lost(Follower { due, item }));
         }
         news
     }

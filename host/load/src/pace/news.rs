@@ -1,8 +1,8 @@
 //! News of sessions for the pacer: requests that follow from what has ended, each with its due time.
 //!
-//! Whoever sees a reply end [`Announcer::expect`]s news of it before the pacer can know that it ended. So the pacer knows
-//! whether anything is still to come of what has happened so far, and on a paused clock waits for it without letting
-//! time pass.
+//! A reader announces that news will follow ([`Announcer::expect`]) before it frees the slot of the reply. So the pacer
+//! knows whether anything is still to come of what has happened so far, and on a paused clock it waits for that without
+//! letting time pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,6 +28,8 @@ pub struct Follower<Item> {
 pub enum News<Item> {
     /// A request became due, or will.
     Due(Follower<Item>),
+    /// A request will never be sent, because one that it depends on failed. It takes no slot and no user.
+    Lost(Follower<Item>),
     /// Every request of a session is over, or will never be sent.
     Over {
         /// The number of its first request.

@@ -175,6 +175,7 @@ impl Tally {
                 .map(|(before, after)| after.since(before).as_secs_f64()),
             clock_step_ms: self.clock_step.map(|step| Nanos(step).as_millis_f64()),
             backlog: None,
+            sessions: None,
             machine: (before.cores.zip(after.cores))
                 .and_then(|(before, after)| machine(&before, &after)),
         }

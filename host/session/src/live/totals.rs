@@ -18,6 +18,8 @@ pub(super) struct Totals {
     pub warmup: u64,
     /// Measured, and answered.
     pub answered: u64,
+    /// Measured, and neither depending on another request nor followed by one: sessions of one request.
+    pub alone: u64,
     /// Measured, and handed to a socket.
     pub sent: u64,
     /// Measured, and not answered.
@@ -98,6 +100,7 @@ impl Default for Totals {
         Totals {
             warmup: 0,
             answered: 0,
+            alone: 0,
             sent: 0,
             failed: BTreeMap::new(),
             input_tokens: 0,
@@ -119,6 +122,8 @@ impl Totals {
             self.warmup += 1;
             return;
         }
+        let sample = &exchange.sample;
+        self.alone += u64::from(sample.parents.is_empty() && sample.descendants == 0);
         self.sent += u64::from(exchange.sent.is_some());
         // Answers are only tokenized when the run has ended.
         let reading = Reading::new(exchange, streamed, None);

@@ -1,8 +1,8 @@
 //! Samples in their order, as sessions: a request that depends on no other, and all that depend on it.
 
-use super::{Asked, Item, Writer};
+use super::{Asked, Item, Writer, prompt_bytes};
 use crate::sessions::Entry;
-use crate::sessions::graph::{Graph, Policy};
+use crate::sessions::graph::{Graph, MOST, Policy};
 use model::exchange::Phase;
 use plugins::backend::Sample;
 use scenario::plan::{Amount, Plan};
@@ -16,7 +16,12 @@ pub(crate) struct Gathering {
     /// How many roots came.
     roots: u64,
     session: Vec<(u64, Sample)>,
+    /// The size of its prompts so far.
+    bytes: usize,
 }
+
+/// The most bytes of prompts of one session.
+const MOST_BYTES: usize = 1 << 30;
 
 /// A session with all its samples.
 pub(crate) struct Whole {
@@ -34,13 +39,14 @@ impl Gathering {
             index: 0,
             roots: 0,
             session: Vec::new(),
+            bytes: 0,
         }
     }
 
     /// Takes the next sample; gives the session before it, if this one begins another.
     ///
     /// # Errors
-    /// If it depends on others, and there is no root before it.
+    /// If it depends on others, and there is no root before it, or its session is too large.
     pub(crate) fn add(&mut self, sample: Sample) -> Result<Option<Whole>, String> {
         let is_root = sample.after.is_empty();
         if !is_root && self.session.is_empty() {
@@ -50,6 +56,15 @@ impl Gathering {
             ));
         }
         let before = if is_root { self.finish() } else { None };
+        self.bytes += prompt_bytes(&sample.prompt);
+        if self.session.len() >= MOST || self.bytes > MOST_BYTES {
+            let root = self.session.first().map_or(&sample, |(_, root)| root);
+            return Err(format!(
+                "the session that begins with sample `{}` has more than {MOST} samples or {} MiB of prompts",
+                root.id,
+                MOST_BYTES >> 20
+            ));
+        }
         self.session.push((self.index, sample));
         self.index += 1;
         self.roots += u64::from(is_root);
@@ -64,6 +79,7 @@ impl Gathering {
     /// The last session.
     pub(crate) fn finish(&mut self) -> Option<Whole> {
         let samples = std::mem::take(&mut self.session);
+        self.bytes = 0;
         let number = self.roots.checked_sub(1)?;
         (!samples.is_empty() && number < self.sessions).then_some(Whole { number, samples })
     }

@@ -18,7 +18,7 @@ use model::hex;
 use model::target::{Secrets, Target};
 use model::units::Nanos;
 use plugins::PluginError;
-use plugins::backend::{Dialect, Earlier, Sample, Sampling, Settings};
+use plugins::backend::{Dialect, Earlier, Prompt, Sample, Sampling, Settings};
 use scenario::plan::Plan;
 
 /// A sample to write a request for, with what is recorded beside it.
@@ -144,7 +144,12 @@ impl Writer {
             asked.sample.adapter = self.plan.adapter(asked.index).map(str::to_owned);
         }
         let (system, salt) = (&self.plan.request.system_prompt, &self.plan.load.salt);
+        let before = message_count(&asked.sample.prompt);
         front::put(&mut asked.sample.prompt, system.as_deref(), salt.as_ref());
+        if let Some(earlier) = &mut asked.earlier {
+            // The request before began with the same message of instructions.
+            earlier.messages += message_count(&asked.sample.prompt).saturating_sub(before);
+        }
     }
 
     /// Writes the request for a sample that has what the plan adds.
@@ -254,5 +259,12 @@ fn settings(plan: &Plan) -> Settings {
             stop: request.stop.clone(),
         },
         extra_body: request.extra_body.as_ref().map(ToString::to_string),
+    }
+}
+
+fn message_count(prompt: &Prompt) -> u32 {
+    match prompt {
+        Prompt::Messages(messages) => u32::try_from(messages.len()).unwrap_or(u32::MAX),
+        _ => 0,
     }
 }

@@ -9,6 +9,7 @@ use crate::decode::threads::threads as decode_threads;
 use crate::decode::{FailureLimit, Shared};
 use crate::finished::Finished;
 use crate::prepare::{Item, Writer};
+use crate::sessions::memory::Memory;
 use crate::sessions::{Continuer, Sessions};
 use load::backlog::{BOUND, Backlog};
 use load::crew::{Member, trip};
@@ -74,11 +75,13 @@ impl Backstage {
             recorded.map(|written| drop(live.written.set(written)))
         });
         let recorder = recorder.map_err(RunError::Thread)?;
-        let (sessions, events) = Sessions::new(announcer, control.signal.is_task());
+        let memory = Memory::of(plan.load.session_memory);
+        let lanes = (continuers_for(threads), control.signal.is_task());
+        let (sessions, events) = Sessions::new(announcer, memory, lanes);
         let mut continuers = Vec::new();
-        for number in 0..continuers_for(threads) {
+        for (number, events) in events.into_iter().enumerate() {
             let writer = Writer::open(plan, parts, &failures)?;
-            let continuer = Continuer::new(&sessions, events.clone(), writer);
+            let continuer = Continuer::new(&sessions, events, writer);
             let continuing = crew.start(&format!("continue-{number}"), vitals, move || {
                 yield_to_others();
                 continuer.run();
@@ -126,9 +129,7 @@ impl Backstage {
         for decoder in self.decoders {
             decoder.join();
         }
-        for _ in &self.continuers {
-            self.sessions.stop();
-        }
+        self.sessions.stop();
         for continuer in self.continuers {
             continuer.join();
         }

@@ -110,7 +110,10 @@ impl Conductor<'_> {
             let watch = self.vitals.map(|vitals| vitals.watch(crew)).transpose();
             let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.plan.due_times(self.trace);
-            let next = |may_wait| feed.next(may_wait);
+            let next = |may_wait| match self.sessions.memory.has_room(self.clock.now()) {
+                true => feed.next(may_wait),
+                false => Next::Later,
+            };
             let unsent = self
                 .phase(
                     duration,
@@ -121,7 +124,8 @@ impl Conductor<'_> {
                 )
                 .await;
             live.unsent.store(unsent, Ordering::Release);
-            if let Some(client) = watch.and_then(Watch::finish) {
+            if let Some(mut client) = watch.and_then(Watch::finish) {
+                client.sessions = self.sessions.memory.figures(self.clock.now());
                 let _ = self.control.live.client.set(client);
             }
             if let (Some(server_control), Some(mut server)) = (&mut server_control, server) {
@@ -310,6 +314,10 @@ impl Conductor<'_> {
                 self.record(prepared.due(due, None), outcome);
             }
             (Verdict::NotSent { due }, request) => {
+                if measured && request.is_err() {
+                    // It counts as given out, because only those that found no slot count as not sent.
+                    self.control.live.gave_out();
+                }
                 let outcome = request
                     .err()
                     .unwrap_or_else(|| failed(FailureClass::NotSent, NOT_SENT));

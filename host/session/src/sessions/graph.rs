@@ -1,18 +1,18 @@
 //! One session: a request that depends on no other, and all that depend on it. Says what is due, and when, as requests
 //! come to their first output or to their end. Pure: instants go in, due times come out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::prepare::prompt_bytes;
 
-use super::history::{Composed, Given, Talk, call_ids, first_messages, result_count};
+use super::history::{Composed, Given, Talk, call_ids, first_messages, keep_calls, result_count};
 use model::session::{AfterFailure, History};
 use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Sample};
 use std::sync::Arc;
 
 /// The most requests of a session.
-const MOST: usize = 100_000;
+pub const MOST: usize = 100_000;
 
 /// How sessions go on.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +147,12 @@ impl Graph {
                         sample.id
                     ));
                 };
+                if !is_over_before(&nodes, &sample, &parents, parent) {
+                    return Err(format!(
+                        "sample `{}` holds the answer to `{quoted}` without depending on its end",
+                        sample.id
+                    ));
+                }
                 nodes[parent].needed += 1;
             }
             positions.insert(sample.id.clone(), position);
@@ -301,16 +307,17 @@ impl Graph {
             Some(given) => (Some(given.answer), given.carry),
         };
         // Results of tools must follow the calls that they answer.
-        let fits = given
-            .as_ref()
-            .is_some_and(|answer| call_ids(answer).len() >= results);
+        let fits = |answer: &Message| call_ids(answer).len() == results;
         let (answer, is_recorded) = match (self.policy.history, given, recorded) {
             (History::Recorded, _, Some(recorded)) => (recorded, true),
-            (_, Some(given), Some(recorded)) if !fits && !call_ids(&recorded).is_empty() => {
-                let _ = given;
+            (_, Some(given), Some(recorded)) if !fits(&given) && fits(&recorded) => {
                 (recorded, true)
             }
-            (_, Some(given), _) => (given, false),
+            (_, Some(mut given), _) => {
+                // A call without a result is an error to most servers.
+                keep_calls(&mut given, results);
+                (given, false)
+            }
             (_, None, Some(recorded)) => (recorded, true),
             (_, None, None) => return,
         };
@@ -342,6 +349,7 @@ impl Graph {
             .iter()
             .map(|id| (*id).to_owned())
             .collect();
+        self.nodes[node].state = State::Sent;
         let mut answers = HashMap::new();
         // Those whose answers this one needs, once for each need.
         let mut used: Vec<usize> = continues.into_iter().collect();
@@ -368,7 +376,6 @@ impl Graph {
             )
             .released(self.nodes[node].released);
         let done = &mut self.nodes[node];
-        done.state = State::Sent;
         if is_needed {
             done.messages = own;
             done.before = before;
@@ -398,6 +405,32 @@ impl Graph {
             )
             .released(self.nodes[node].released)
     }
+}
+
+/// Whether a request is over before another, the next one, can be due: some dependency waits for its end, or for a request
+/// that was not sent before it was over.
+fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usize) -> bool {
+    let at_end = (sample.after.iter().zip(parents))
+        .any(|(dependency, parent)| *parent == which && dependency.point == Point::End);
+    if at_end {
+        return true;
+    }
+    let mut looked_at = HashSet::new();
+    let mut left = parents.to_vec();
+    while let Some(node) = left.pop() {
+        // What comes before it in the session cannot depend on it.
+        if node <= which || !looked_at.insert(node) {
+            continue;
+        }
+        let after = &nodes[node].sample.after;
+        for (dependency, parent) in after.iter().zip(&nodes[node].parents) {
+            if *parent == which && dependency.point == Point::End {
+                return true;
+            }
+            left.push(*parent);
+        }
+    }
+    false
 }
 
 /// The samples whose answers stand in a prompt.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::prepare::message_bytes;
 use model::exchange::{self, Exchange};
 use model::units::Nanos;
 use plugins::backend::{Earlier, Message, Part, Prompt, Role, Sample};
@@ -45,6 +46,13 @@ impl Given {
             answer: answer(&exchange.output, &exchange.tool_calls),
             carry,
         })
+    }
+
+    /// The size of its texts, more or less.
+    pub fn bytes(&self) -> usize {
+        let extra = self.answer.extra.as_ref().map_or(0, String::len);
+        let carry = self.carry.as_ref().map_or(0, Vec::len);
+        message_bytes(std::slice::from_ref(&self.answer)) + extra + carry
     }
 }
 
@@ -185,6 +193,24 @@ pub(super) fn result_count(messages: &[Message]) -> usize {
         .iter()
         .take_while(|message| message.role == Role::Tool);
     results.count()
+}
+
+/// Keeps the first calls of tools of an answer, this many, and takes the others out.
+pub(super) fn keep_calls(answer: &mut Message, most: usize) {
+    let fields = (answer.extra.as_deref())
+        .and_then(|extra| serde_json::from_str::<Map<String, Value>>(extra).ok());
+    let Some(mut fields) = fields else { return };
+    let Some(Value::Array(calls)) = fields.get_mut("tool_calls") else {
+        return;
+    };
+    if calls.len() <= most {
+        return;
+    }
+    calls.truncate(most);
+    if calls.is_empty() {
+        fields.remove("tool_calls");
+    }
+    answer.extra = (!fields.is_empty()).then(|| Value::Object(fields).to_string());
 }
 
 /// The ids of an answer's tool calls.

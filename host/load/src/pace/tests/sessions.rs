@@ -164,6 +164,107 @@ async fn nothing_follows_after_the_end() {
     assert_eq!(due, [0, 100, 200]);
 }
 
+/// A user that thinks until after the end begins nothing more, and what it does is due when it has thought.
+#[tokio::test(start_paused = true)]
+async fn a_user_that_counts_requests_thinks_before_each() {
+    let due_times = closed(1, None).due_times(1, None, &Trace::default());
+    let Some(think) = thinking(2000, ThinkSpread::Constant) else {
+        unreachable!("it thinks")
+    };
+    let limited = Pacing {
+        duration: Some(ms(3000)),
+        thinking: Some(Thinking {
+            think,
+            seed: 1,
+            first: 0,
+            step: 1,
+        }),
+        ..pacing(Some(1), false, false)
+    };
+    let service = Duration::from_millis(40);
+    let seen = sessions(&limited, due_times, (3, 3), service, ms(0)).await;
+    assert_eq!(seen, [(0, 0, 0, 0), (0, 1, 2040, 2040)]);
+}
+
+/// Roots that never become ready, because the sessions under way hold all memory, are counted at the end.
+#[tokio::test(start_paused = true)]
+async fn roots_that_cannot_be_had_count_as_unsent() {
+    let clock = Clock::start();
+    let signal = Signal::for_task();
+    let (announcer, mut newsfeed) = news::newsfeed::<u64>(&signal);
+    let limited = Pacing {
+        duration: Some(ms(1000)),
+        ..pacing(None, true, false)
+    };
+    let due_times = Arrival::Constant { rate: 10.0 }.due_times(1, Some(50), &Trace::default());
+    let mut first = Some(0);
+    let unsent = pace(
+        &clock,
+        &signal,
+        &limited,
+        due_times,
+        &mut newsfeed,
+        |_| first.take().map_or(Next::Later, Next::Ready),
+        |key, _| Handed { key, opens: true },
+    )
+    .await;
+    assert_eq!(unsent, 9);
+    assert_eq!(clock.now(), ms(1000));
+    drop(announcer);
+}
+
+/// A request that is lost goes on record at once; it takes no user and no slot, and nothing waits for its time.
+#[tokio::test(start_paused = true)]
+async fn a_lost_request_takes_no_user() {
+    let clock = Clock::start();
+    let signal = Signal::for_task();
+    let (announcer, mut newsfeed) = news::newsfeed::<u64>(&signal);
+    let due_times = closed(1, None).due_times(1, None, &Trace::default());
+    let one = pacing(Some(1), false, false);
+    let (seen, mut roots) = (RefCell::new(Vec::new()), 0..2);
+    pace(
+        &clock,
+        &signal,
+        &one,
+        due_times,
+        &mut newsfeed,
+        |_| roots.next().map_or(Next::None, Next::Ready),
+        |key, verdict| {
+            seen.borrow_mut().push((key, verdict, clock.now()));
+            if key < 2 {
+                let (signal, announcer) = (signal.clone(), announcer.clone());
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    let at = clock.now();
+                    announcer.expect();
+                    signal.release(key, at);
+                    announcer.announce(vec![
+                        News::Lost(Follower {
+                            due: at,
+                            item: 10 + key,
+                        }),
+                        News::Over { root: key, at },
+                    ]);
+                });
+            }
+            Handed {
+                key,
+                opens: key < 2,
+            }
+        },
+    )
+    .await;
+    let sent = |due| Verdict::Send(Release { due, granted: None });
+    let lost = |due| Verdict::NotSent { due };
+    let expected = [
+        (0, sent(ms(0)), ms(0)),
+        (10, lost(ms(50)), ms(50)),
+        (1, sent(ms(50)), ms(50)),
+        (11, lost(ms(100)), ms(100)),
+    ];
+    assert_eq!(seen.into_inner(), expected);
+}
+
 /// As many as a real run may have, to the millisecond.
 #[tokio::test(start_paused = true)]
 async fn many_sessions_keep_their_think_times() {

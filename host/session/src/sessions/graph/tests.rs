@@ -255,3 +255,76 @@ fn what_breaks_the_contract_is_refused() {
     let ids = sample("a", Prompt::Tokens(vec![1]), &[]);
     assert!(broken(vec![ids, turn("b", "a", 0)]).contains("no conversation"));
 }
+
+/// Requests that hold an answer must not be due before that answer is there.
+#[test]
+fn an_answer_stands_only_in_requests_that_depend_on_its_end() {
+    let quoting = |id: &str, after: &[(&str, Point, u64)]| {
+        let mut message = said(Role::User, "");
+        message.parts = vec![Part::Answer("a".to_owned())];
+        sample(id, Prompt::Messages(vec![message]), after)
+    };
+    let made = |samples: Vec<Sample>| Graph::new((0..).zip(samples).collect(), LIVE).err();
+    let at_end = quoting("b", &[("a", Point::End, 0)]);
+    assert_eq!(made(vec![root("a"), at_end]), None);
+    // Through another request, which is not due before.
+    let later = quoting("c", &[("b", Point::FirstOutput, 0)]);
+    assert_eq!(made(vec![root("a"), turn("b", "a", 0), later]), None);
+    let early = quoting("b", &[("a", Point::FirstOutput, 0)]);
+    let wrong = made(vec![root("a"), early]).unwrap();
+    assert!(wrong.contains("without depending on its end"), "{wrong}");
+    let through = sample(
+        "b",
+        Prompt::Text("b".to_owned()),
+        &[("a", Point::FirstOutput, 0)],
+    );
+    let early = quoting("c", &[("b", Point::End, 0)]);
+    let wrong = made(vec![root("a"), through, early]).unwrap();
+    assert!(wrong.contains("without depending on its end"), "{wrong}");
+}
+
+fn calling(text: &str, ids: &[&str]) -> Message {
+    let calls: Vec<_> = ids.iter().map(|id| serde_json::json!({"id": id})).collect();
+    Message {
+        extra: Some(serde_json::json!({ "tool_calls": calls }).to_string()),
+        ..said(Role::Assistant, text)
+    }
+}
+
+/// A server refuses a conversation in which a call of a tool has no result.
+#[test]
+fn a_history_holds_as_many_calls_as_there_are_results() {
+    let calls_of = |recorded: Option<Message>, given: Message| {
+        let mut first = root("a");
+        first.recorded_answer = recorded;
+        let result = said(Role::Tool, "result");
+        let second = sample("b", next("a", vec![result]), &[("a", Point::End, 0)]);
+        let mut graph = graph(vec![first, second], LIVE);
+        graph.compose(0).unwrap();
+        let answer = Given {
+            answer: given,
+            carry: None,
+        };
+        graph.over(0, Nanos(1), Some(answer));
+        let composed = graph.compose(1).unwrap();
+        let Prompt::Messages(messages) = &composed.sample.prompt else {
+            panic!("it is a conversation");
+        };
+        (call_ids(&messages[1]), composed.history.unwrap().recorded)
+    };
+    let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let recorded = || Some(calling("recorded", &["r"]));
+    assert_eq!(
+        calls_of(recorded(), calling("given", &["g"])),
+        (owned(&["g"]), 0)
+    );
+    // More calls, or none: the answer on record stands in.
+    let two = || calling("given", &["g", "h"]);
+    assert_eq!(calls_of(recorded(), two()), (owned(&["r"]), 1));
+    assert_eq!(
+        calls_of(recorded(), said(Role::Assistant, "no")),
+        (owned(&["r"]), 1)
+    );
+    // Without one, the surplus goes.
+    assert_eq!(calls_of(None, two()), (owned(&["g"]), 0));
+}
