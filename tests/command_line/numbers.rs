@@ -36,7 +36,7 @@ const REFUSED: [(&str, &str, i32); 12] = [
     ),
     (
         "--num-prompts 1000000000",
-        "at most 1000000 requests can be sent at once",
+        "at most 1000000 requests can begin at once",
         3,
     ),
     (

@@ -1,5 +1,6 @@
 //! `runner plan`: what it says is what a run does.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -379,4 +380,29 @@ fn recorded_histories_are_known_and_live_ones_have_stand_ins() {
         (&stand_ins["requests"], &stand_ins["recorded"]),
         (&10.into(), &10.into())
     );
+}
+
+/// A trace of any length is read in a memory that its rows hardly need: a place and a time of each.
+#[test]
+fn a_long_trace_is_read_in_little_memory() {
+    const ROWS: u64 = 100_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.jsonl");
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+    for row in 0..ROWS {
+        let (first, second) = (row % 700, 1_000 + row % 9_000);
+        let line = format!(
+            r#"{{"timestamp": {}, "input_length": 7, "output_length": 4, "hash_ids": [{first}, {second}]}}"#,
+            row * 20
+        );
+        writeln!(file, "{line}").unwrap();
+    }
+    file.into_inner().unwrap();
+    let flags = format!(
+        "--backend openai --dataset-name trace --dataset-path {} --arrival dataset --warmup-requests 0 \
+         --num-prompts {ROWS} --set dataset.config.block-size=4 --set sandbox.memory=7MiB",
+        path.display()
+    );
+    let plan = planned(&flags);
+    assert_eq!(plan["requests"], ROWS, "{plan:#}");
 }

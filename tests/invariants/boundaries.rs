@@ -17,6 +17,7 @@ use plugins::sandbox;
 use session::decode::inbox::Inboxes;
 use session::decode::{Decoder, FailureLimit, Shared};
 use session::sessions::Sessions;
+use session::sessions::memory::Memory;
 use wasmtime::component::Component;
 
 use super::crates::{sources, without_comments};
@@ -156,7 +157,7 @@ fn decoding_late_moves_no_instant() {
         ),
     };
     let (announcer, _newsfeed) = newsfeed(&Signal::for_task());
-    let (sessions, _events) = Sessions::new(announcer, false);
+    let (sessions, _events) = Sessions::new(announcer, Memory::of(u64::MAX), (1, false));
     let (inboxes, queue) = Inboxes::new(&backlog, true, &sessions);
     let reply = inboxes.open(1);
     let mut framer = Framer::new(Framing::EventStream);

@@ -405,3 +405,34 @@ async fn sessions_may_begin_all_at_once() {
     assert_eq!(ran.summary.requests.successful, 6, "{}", ran.text);
     assert_eq!(ran.peak_connections, 2);
 }
+
+/// What one session holds is more than the bound, so they come one after the other, however many are due.
+#[tokio::test(start_paused = true)]
+async fn sessions_begin_only_while_there_is_memory_for_them() {
+    let file = file(3);
+    let load = "arrival = 'constant'\nrate = 10.0\nsessions = 3";
+    let begun = |ran: &Ran| {
+        ran.ended.as_ref().unwrap();
+        assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
+        let roots = (0..3).map(|chat| of(ran, &format!("chat-{chat}/0")));
+        roots.collect::<Vec<_>>()
+    };
+    let raw = Raw::engine(answer);
+    let free = begun(&trial(&file, load).against_raw(&raw).run().await);
+    let bounded = format!("{load}\nsession-memory = '1B'");
+    let raw = Raw::engine(answer);
+    let ran = trial(&file, &bounded).against_raw(&raw).run().await;
+    let roots = begun(&ran);
+    for chat in 0..3 {
+        // It is due when it would have been, and its lateness counts from there.
+        let due = |roots: &[Exchange]| roots[chat].due.0 - roots[0].due.0;
+        assert_eq!(due(&roots), due(&free));
+        assert!(free[chat].sent.unwrap().0 - free[chat].due.0 < 2 * MS);
+    }
+    for chat in 0..2 {
+        let over = of(&ran, &format!("chat-{chat}/2")).ended.unwrap();
+        assert!(roots[chat + 1].sent.unwrap() >= over);
+    }
+    let late = roots[2].sent.unwrap().0 - roots[2].due.0;
+    assert!(late > 2_000 * MS, "{late}");
+}

@@ -254,6 +254,11 @@ fn client(block: &mut Block, summary: &Summary) {
         let held_back = backlog.held_back.as_ref();
         block.figure("Replies not read (s):", held_back.map(|held| held.seconds));
     }
+    if let Some(memory) = &client.sessions {
+        let mebibytes = memory.peak_bytes as f64 / f64::from(1 << 20);
+        block.figure("Held of sessions, most (MiB):", Some(mebibytes));
+        block.figure("No session began (s):", memory.waited_s);
+    }
     block.figure("Longest pause (ms):", Some(client.longest_pause_ms));
     if let Some(machine) = client.machine {
         block.figure("Stolen time (s):", Some(machine.stolen_s));

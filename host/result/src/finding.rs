@@ -98,6 +98,8 @@ findings! {
     DecodeBehind = "decode-behind", vitals::decode_behind;
     /// Replies were not read for a time, because decoding or recording was behind.
     HeldBack = "held-back", vitals::held_back;
+    /// Sessions began late, because those under way took all the memory that they may take.
+    SessionsWaited = "sessions-waited", vitals::sessions_waited;
     /// Other processes kept this machine's cores busy.
     SharedMachine = "shared-machine", vitals::shared_machine;
     /// The cap on requests in flight held back requests of a run that offers a rate.

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::comparability::{Fate::Must, Kind};
+use crate::comparability::Fate::{Must, Silent};
+use crate::comparability::Kind;
 use crate::field::Maybe;
 use crate::key::{heading::LOAD, plan};
 use crate::table::table;
 use model::arrival::{Shape, ThinkSpread};
 use model::duration::Span;
 use model::session::{Cache, Users};
-use reader::{Located, Place};
+use reader::{Located, Place, Size};
 
 table! {
     /// `[load]`: how many requests, and when.
@@ -60,11 +61,11 @@ table! {
         /// Users in a closed loop; each sends its next request when the last one is answered.
         concurrency: Maybe<u64> => plan("load.arrival", Must(Kind::Load))
             .flag("concurrency", "USERS", LOAD);
-        /// What a user in a closed loop has one of at a time.
+        /// What each user of a closed loop works on: one session at a time, or one request at a time.
         ///
         /// With sessions, a user waits for whatever follows in its session, think times included, and then begins
-        /// another one. With requests, it takes whatever is due next, so as many requests as there are users are in
-        /// flight.
+        /// another one. With requests, it takes whatever is due next, so the number of requests in flight is the number
+        /// of users.
         users: Maybe<Users> = Users::default() => plan("load.users", Must(Kind::Load))
             .flag("users", "WHAT", LOAD);
         /// How long a user in a closed loop waits after each answer, such as 2s.
@@ -83,19 +84,28 @@ table! {
         warmup: Maybe<u64> = 1 => plan("load.warmup", Must(Kind::Load))
             .flag("warmup-requests", "N", LOAD)
             .theirs(&["num-warmups", "warmup-requests"]);
-        /// What becomes of the server's prefix cache.
+        /// How to keep prompts of earlier runs in the server's prefix cache from helping this one.
         ///
-        /// An earlier run with the same prompts, or one that was stopped, leaves them in the cache, and a run that finds
-        /// them there measures less than it seems to. Prompts that are embedded or ranked are never salted.
+        /// An earlier run with the same prompts, or one that was stopped, leaves them in the cache. The server then skips
+        /// work, so the figures are too good. Prompts that are embedded or ranked are never salted.
         cache: Maybe<Cache> = Cache::default() => plan("load.salted", Must(Kind::Load))
             .flag("cache", "HOW", LOAD);
         /// Make the server clear its prefix cache between the warmup and the measurement: short for `cache` = "flush".
         flush_cache: Maybe<bool> = false => plan("control.flush-cache", Must(Kind::Load))
             .switch("flush-cache", LOAD);
+        /// Memory that the sessions under way may take, such as 4GiB.
+        ///
+        /// It is taken by the prompts that they have yet to send, and by their histories. At the bound no new session
+        /// begins until others are over, and a finding says so.
+        session_memory: Maybe<Size> = Size(SESSION_MEMORY) => plan("load.session-memory", Silent)
+            .flag("session-memory", "SIZE", LOAD);
         /// Random seed.
         seed: Maybe<u64> = 1 => plan("load.seed", Must(Kind::Prompts)).flag("seed", "SEED", LOAD);
     }
 }
+
+/// Bytes that the sessions under way may take, unless the scenario says otherwise.
+pub const SESSION_MEMORY: u64 = 4 << 30;
 
 /// What messages say that a rate is.
 const RATE: &str = "a number of requests per second";

@@ -4,6 +4,7 @@
 
 use model::file::PlannedFile;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,11 @@ use model::plugin::Limits;
 use model::session::Users;
 use model::units::Nanos;
 use result::metric::Objective;
+use result::prefix::PAGE;
 use result::summary::Used;
 use result::threshold::Threshold;
+
+use crate::load::SESSION_MEMORY;
 
 mod request;
 
@@ -222,6 +226,12 @@ pub struct Load {
     /// What a user of a closed loop has one of at a time.
     #[serde(default, skip_serializing_if = "request::is_default")]
     pub users: Users,
+    /// Bytes that the sessions under way may take; no new one begins beyond that.
+    #[serde(
+        default = "usual_session_memory",
+        skip_serializing_if = "is_usual_session_memory"
+    )]
+    pub session_memory: u64,
     /// Whether every prompt begins with a text that no other run has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub salted: bool,
@@ -232,6 +242,14 @@ pub struct Load {
     pub warmup: u32,
     /// Random seed.
     pub seed: u64,
+}
+
+fn usual_session_memory() -> u64 {
+    SESSION_MEMORY
+}
+
+fn is_usual_session_memory(bytes: &u64) -> bool {
+    *bytes == SESSION_MEMORY
 }
 
 /// What every prompt of a run begins with, and no prompt of another run.
@@ -260,9 +278,17 @@ pub struct Controls {
     /// Whether it is counted what of the prompts repeats. No target is asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cache_report: bool,
+    /// Tokens per page that this count assumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_size: Option<NonZeroU32>,
 }
 
 impl Controls {
+    /// Tokens per page of the prefix cache: as said, or those of most engines.
+    pub fn page(&self) -> NonZeroU32 {
+        self.page_size.unwrap_or(PAGE)
+    }
+
     fn is_none(&self) -> bool {
         *self == Controls::default()
     }

@@ -13,6 +13,7 @@ use crate::table::table;
 use reader::{Config, ConfigTable, ConfigValue, Located, Reader, toml_text};
 use result::metric;
 use result::metric::objective::{self, Objective};
+use result::prefix::PAGE;
 use result::threshold::Threshold;
 
 table! {
@@ -30,6 +31,11 @@ table! {
         /// Prompts are kept in a file without a name while they are sent, and tokenized after the load.
         cache: Maybe<bool> = false
             => plan("control.cache-report", Silent).switch("cache-report", RESULT);
+        /// Tokens per page of the prefix cache, as the engine has it (`--block-size`, `--page-size`).
+        ///
+        /// A cache finds whole pages only, so the size decides what of a prompt repeats.
+        page_size: Maybe<u64> = u64::from(PAGE.get())
+            => plan("control.page-size", Silent).flag("page-size", "TOKENS", RESULT);
     }
 }
 

@@ -73,7 +73,7 @@ table! {
         /// Which answers stand in the history of a conversation.
         history: Maybe<History> = History::default() => plan("request.history", Must(Kind::Prompts))
             .flag("history", "WHICH", REQUESTS);
-        /// What becomes of requests that depend on one that failed.
+        /// Whether requests that depend on a failed one are dropped or go on.
         after_failure: Maybe<AfterFailure> = AfterFailure::default()
             => plan("request.after-failure", Must(Kind::Request))
             .flag("after-failure", "WHAT", REQUESTS);

@@ -9,8 +9,6 @@ mod made_up;
 mod shown;
 mod tally;
 
-use std::num::NonZeroU32;
-
 use load::pace::Signal;
 use model::arrival::Due;
 use model::exchange::{Outcome, Phase};
@@ -43,8 +41,6 @@ pub const ENDLESS: u64 = 10_000;
 /// What is looked at, and how far.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Tokens per page of the prefix cache.
-    pub page: NonZeroU32,
     /// Draw no further session after so many requests.
     pub at_most: Option<u64>,
     /// How many prompts to show.
@@ -155,7 +151,7 @@ impl<'r> Looking<'r> {
         let planned = plan.requests().unwrap_or(u64::MAX);
         let mut looking = Looking {
             sessions: sessions(&plan, &run.parts),
-            tally: Tally::new(question, plan.control.flush_cache),
+            tally: Tally::new(question, &plan.control),
             made_up: MadeUp::new(&run.tokenizer),
             drawing: Drawing::new(samples, planned),
             parts: &run.parts,

@@ -271,7 +271,8 @@ pub(crate) fn prompt_bytes(prompt: &Prompt) -> usize {
     }
 }
 
-fn message_bytes(messages: &[Message]) -> usize {
+/// The size of messages.
+pub(crate) fn message_bytes(messages: &[Message]) -> usize {
     let parts = messages.iter().flat_map(|message| &message.parts);
     let bytes = parts.map(|part| match part {
         Part::Text(text) | Part::Answer(text) => text.len(),

@@ -1,9 +1,8 @@
 //! What of a run's prompts repeats: keeps them while they are sent, and counts after the load.
 //!
-//! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's folder, and 16 bytes per
+//! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's folder, and 24 bytes per
 //! request are held; after the load they are read back in the order in which they were sent.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -16,7 +15,7 @@ use crate::prompts::{self, Form};
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use plugins::backend::Sample;
-use result::prefix::{PAGE, Pages};
+use result::prefix::Pages;
 use result::summary::cache::Cache;
 use scenario::plan::Plan;
 use tokenizer::Tokenizer;
@@ -29,9 +28,24 @@ pub struct SentPrompts {
 struct State {
     file: File,
     end: u64,
-    /// Where each is: the phase and number of its request, its place and length.
-    places: HashMap<(bool, u64), (u64, u32)>,
+    /// Where each is.
+    places: Vec<Stored>,
     failed: Option<io::Error>,
+}
+
+/// Where a prompt is: the number of its request, its place and its length.
+#[derive(Clone, Copy)]
+struct Stored {
+    request: u64,
+    at: u64,
+    length: u32,
+    is_measured: bool,
+}
+
+impl Stored {
+    fn key(&self) -> (bool, u64) {
+        (self.is_measured, self.request)
+    }
 }
 
 /// A prompt in the file.
@@ -51,7 +65,7 @@ impl SentPrompts {
             state: Mutex::new(State {
                 file: tempfile::tempfile_in(folder)?,
                 end: 0,
-                places: HashMap::new(),
+                places: Vec::new(),
                 failed: None,
             }),
         })
@@ -81,9 +95,12 @@ impl SentPrompts {
         }
         if state.failed.is_none() {
             state.end += u64::from(length);
-            state
-                .places
-                .insert((phase == Phase::Measure, index), (at, length));
+            state.places.push(Stored {
+                request: index,
+                at,
+                length,
+                is_measured: phase == Phase::Measure,
+            });
         }
     }
 
@@ -99,43 +116,46 @@ impl SentPrompts {
         exchanges: impl Iterator<Item = Result<Exchange, X>>,
         given_up: impl Fn() -> bool,
     ) -> Result<Option<Cache>, X> {
-        let mut sent: Vec<(Nanos, bool, u64, Option<u32>)> = Vec::new();
+        let mut sent: Vec<(Nanos, bool, u64, Option<(u32, u32)>)> = Vec::new();
         for exchange in exchanges {
             let exchange = exchange?;
             if let Some(at) = exchange.sent {
-                let cached = exchange.usage.and_then(|usage| usage.cached_input_tokens);
+                let told = (exchange.usage)
+                    .and_then(|usage| usage.input_tokens.zip(usage.cached_input_tokens));
                 let measured = exchange.phase == Phase::Measure;
-                sent.push((at, measured, exchange.index, cached));
+                sent.push((at, measured, exchange.index, told));
             }
         }
         sent.sort_unstable();
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.failed.is_some() {
             return Ok(None);
         }
-        let mut pages = Pages::new(PAGE);
+        state.places.sort_unstable_by_key(Stored::key);
+        let mut pages = Pages::new(plan.control.page());
         let mut cache = Cache {
             policy: match (plan.control.flush_cache, plan.load.salted) {
                 (true, _) => model::session::Cache::Flush,
                 (false, true) => model::session::Cache::Salt,
                 (false, false) => model::session::Cache::Keep,
             },
-            page: PAGE.get(),
+            page: plan.control.page().get(),
             ..Cache::default()
         };
-        for (_, measured, index, cached) in sent {
+        for (_, measured, index, told) in sent {
             if given_up() {
                 return Ok(None);
             }
-            let Some((at, length)) = state.places.get(&(measured, index)) else {
+            let place = (state.places).binary_search_by_key(&(measured, index), Stored::key);
+            let Ok(Stored { at, length, .. }) = place.map(|found| state.places[found]) else {
                 continue;
             };
             // What the warm-up left was flushed.
             if !measured && plan.control.flush_cache {
                 continue;
             }
-            let mut bytes = vec![0; *length as usize];
-            if state.file.read_exact_at(&mut bytes, *at).is_err() {
+            let mut bytes = vec![0; length as usize];
+            if state.file.read_exact_at(&mut bytes, at).is_err() {
                 return Ok(None);
             }
             let Ok(line) = serde_json::from_slice::<Line>(&bytes) else {
@@ -146,7 +166,7 @@ impl SentPrompts {
             };
             let reuse = pages.take(line.adapter.as_deref(), &made.tokens);
             if measured {
-                cache.add(reuse.tokens, reuse.cached, cached);
+                cache.add(reuse.tokens, reuse.cached, told);
             }
         }
         cache.is_bounded = pages.is_full();

@@ -185,7 +185,7 @@ fn family(name: &str, beside: &Beside) -> Result<Family, String> {
     }
     let names = BY_NAME.map(|(part, _)| part).join("`, `");
     Err(format!(
-        "it is a tiktoken rank file, which does not hold the expression that cuts texts into words, and neither its name nor a `tokenizer_config.json` beside it tells which one that is; rename it so that its name holds one of `{names}`, or give the model's `tokenizer.json`"
+        "a tiktoken rank file does not contain its split pattern, and neither the file's name nor a `tokenizer_config.json` beside it identifies it; rename the file so that its name contains one of `{names}`, or give the model's `tokenizer.json`"
     ))
 }
 

@@ -24,6 +24,7 @@ pub(super) fn parts(summary: &Summary) -> Vec<Part> {
         sessions(summary),
         steady(summary),
         tokens(summary),
+        cache(summary),
         dataset(summary),
         server(summary),
         scores(summary),
@@ -244,6 +245,36 @@ fn tokens(summary: &Summary) -> Option<Part> {
                 tokens.per_event.map(|value| significant(value, 4)),
             ),
             ("Tokenizer of the client", tokenizer),
+        ]),
+    })
+}
+
+fn cache(summary: &Summary) -> Option<Part> {
+    let cache = summary.cache.as_ref()?;
+    let reported = cache.reported.as_ref();
+    Some(Part {
+        title: "Prefix cache",
+        words: Some(format!(
+            "A cache without limits is counted in pages of {} tokens, over the prompts in the order in which they were sent.",
+            cache.page
+        )),
+        pairs: pairs([
+            ("Before the run", Some(cache.policy.to_string())),
+            ("Prompt tokens counted", Some(count(cache.tokens))),
+            (
+                "Prompt tokens that repeat",
+                cache.reusable_share().map(percent),
+            ),
+            (
+                "Reported cached tokens",
+                reported.map(|told| count(told.cached)),
+            ),
+            (
+                "Reported cached share",
+                reported
+                    .and_then(|told| told.shares())
+                    .map(|(_, found)| percent(found)),
+            ),
         ]),
     })
 }

@@ -11,7 +11,11 @@ const APART: f64 = 0.05;
 /// What the server reports of a run, with both shares.
 fn told(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
     let cache = summary.cache.as_ref()?;
-    let reported = cache.reported.as_ref()?;
+    // With a substitute for the model's tokenizer, the shares say nothing of each other.
+    let reported = cache
+        .reported
+        .as_ref()
+        .filter(|told| told.is_comparable())?;
     let (reusable, found) = reported.shares()?;
     Some((cache, reported, reusable, found))
 }
@@ -51,15 +55,15 @@ pub(super) fn differs(summary: &Summary) -> Option<Finding> {
                 "look at the server's cache size and evictions, and at how requests are routed to its replicas; otherwise publish both shares together with the result",
             ),
             false => (
-                "the server counts cached tokens in another way: its pages have another size, or its tokenizer is not the one of this side",
-                "give the model's own tokenizer (--tokenizer); otherwise publish both shares together with the result",
+                "the server counts cached tokens in another way, for example in pages of another size",
+                "give the server's page size (--page-size); otherwise publish both shares together with the result",
             ),
         };
         Finding {
             id: Id::CacheDiffers,
             severity: Severity::Note,
             seen: format!(
-                "the server found {:.1} % of the prompts' tokens in its prefix cache; a cache without limits would have found {:.1} %, more than {:.0} percentage points away",
+                "the server found {:.1} % of the prompts' tokens in its prefix cache, a cache without limits would have found {:.1} %: they differ by more than {:.0} percentage points",
                 found * 100.0,
                 reusable * 100.0,
                 APART * 100.0

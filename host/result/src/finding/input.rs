@@ -87,7 +87,7 @@ pub(super) fn recorded_answers(summary: &Summary) -> Option<Finding> {
             histories.with_recorded, histories.requests, histories.recorded, histories.answers
         ),
         why: "the server did not write those answers, so it does not have them in its prefix cache, and prompts are as long as on record and not as long as its own answers make them".into(),
-        advice: "look at which requests failed, or called no tools where the record does; or state that the record is meant: request.history = \"recorded\"".into(),
+        advice: "check for failed requests, and for answers whose tool calls are not those on record; if you want recorded answers, set request.history = \"recorded\"".into(),
     })
 }
 

@@ -237,6 +237,21 @@ pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn sessions_waited(summary: &Summary) -> Option<Finding> {
+    let memory = summary.client.as_ref()?.sessions?;
+    let waited = memory.waited_s?;
+    Some(Finding {
+        id: Id::SessionsWaited,
+        severity: Severity::Suspect,
+        seen: format!(
+            "for {waited:.1} s no session began, because those under way held {} MiB",
+            memory.bound_bytes >> 20
+        ),
+        why: "sessions that were due then began late, so the engine had less load than planned".into(),
+        advice: "raise load.session-memory if this machine has more memory, offer fewer sessions at a time, or split the load across several machines".into(),
+    })
+}
+
 pub(super) fn shared_machine(summary: &Summary) -> Option<Finding> {
     let machine = summary.client.as_ref()?.machine?;
     let others = machine.busy - machine.own;

@@ -29,12 +29,16 @@ pub struct Cache {
     pub is_bounded: bool,
 }
 
-/// What a server says of the prompts that it found in its cache, over the requests of which it says anything.
+/// What a server says of the prompts that it found in its cache, over the requests of which it says both how many tokens
+/// their prompts have and how many of these it found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reported {
     /// How many requests it says it of.
     pub requests: u64,
+    /// Tokens of their prompts as the server counts them; absent in results that were made before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
     /// Tokens of their prompts by the tokenizer of this side.
     pub tokens: u64,
     /// Of these, tokens that a cache without limits would have found.
@@ -44,13 +48,15 @@ pub struct Reported {
 }
 
 impl Cache {
-    /// Adds a request that was sent, with what the server says of it.
-    pub fn add(&mut self, tokens: u32, reusable: u32, cached: Option<u32>) {
+    /// Adds a request that was sent. `told` is what the server says: the prompt's tokens, and those of them that it found
+    /// in its cache.
+    pub fn add(&mut self, tokens: u32, reusable: u32, told: Option<(u32, u32)>) {
         self.requests += 1;
         self.tokens += u64::from(tokens);
         self.reusable += u64::from(reusable);
-        if let Some(cached) = cached {
+        if let Some((input_tokens, cached)) = told {
             let reported = self.reported.get_or_insert_default();
+            *reported.input_tokens.get_or_insert_default() += u64::from(input_tokens);
             reported.requests += 1;
             reported.tokens += u64::from(tokens);
             reported.reusable += u64::from(reusable);
@@ -65,12 +71,20 @@ impl Cache {
 }
 
 impl Reported {
-    /// The share that is reusable, and the share that was found.
+    /// The share that is reusable by the counts of this side, and the share that was found by those of the server.
     pub fn shares(&self) -> Option<(f64, f64)> {
         Some((
             share(self.reusable, self.tokens)?,
-            share(self.cached, self.tokens)?,
+            share(self.cached, self.input_tokens.unwrap_or(self.tokens))?,
         ))
+    }
+
+    /// Whether both sides count nearly the same tokens, so that the shares can be compared.
+    pub fn is_comparable(&self) -> bool {
+        /// Special tokens of templates differ by a few.
+        const APART: f64 = 0.05;
+        self.input_tokens
+            .is_none_or(|input| input.abs_diff(self.tokens) as f64 <= APART * self.tokens as f64)
     }
 }
 

@@ -38,6 +38,9 @@ pub struct Client {
     /// What was held between the sockets and the disk; absent in runs that were recorded before this was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
+    /// What the sessions under way held; absent if no request depended on another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionMemory>,
     /// Calls to plugins during the load that were stopped because they ran too long, by plugin.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugin_overruns: BTreeMap<String, Overruns>,
@@ -57,6 +60,19 @@ pub struct Backlog {
     /// When this client stopped reading because the bound was reached; absent if it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
+}
+
+/// The memory of sessions under way: what they still had to send, and the answers in their histories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SessionMemory {
+    /// The bound at which no new session begins.
+    pub bound_bytes: u64,
+    /// The most that was held. Sessions that have begun may exceed the bound.
+    pub peak_bytes: u64,
+    /// Seconds in which no session began because the bound was reached; absent if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_s: Option<f64>,
 }
 
 /// The periods in which replies were not read, because decoding or recording was behind.
@@ -155,6 +171,10 @@ impl Client {
                     (Some(one), Some(other)) => Some(one.worst(other)),
                     (one, other) => one.or(other),
                 },
+                sessions: match (one.sessions, other.sessions) {
+                    (Some(one), Some(other)) => Some(one.worst(other)),
+                    (one, other) => one.or(other),
+                },
                 machine: match (one.machine, other.machine) {
                     (Some(one), Some(other)) => Some(one.worst(other)),
                     (one, other) => one.or(other),
@@ -191,6 +211,16 @@ fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.max(other)),
         (one, other) => one.or(other),
+    }
+}
+
+impl SessionMemory {
+    fn worst(self, other: SessionMemory) -> SessionMemory {
+        SessionMemory {
+            bound_bytes: self.bound_bytes.min(other.bound_bytes),
+            peak_bytes: self.peak_bytes.max(other.peak_bytes),
+            waited_s: most(self.waited_s, other.waited_s),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! `runner plan`: what a run would send, without sending it.
 
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,7 +19,6 @@ use load::pace::Signal;
 use model::arrival::Arrival;
 use model::clean;
 use report::outlook::{self, End, Outlook};
-use result::prefix::PAGE;
 use session::outlook::export::{Exporter, Format as ExportFormat};
 use session::outlook::{OutlookError, Question};
 use session::resolve;
@@ -83,9 +81,6 @@ pub struct Args {
     /// Show messages in full
     #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new(), help_heading = "Plan")]
     full: bool,
-    /// Tokens per page of the prefix cache
-    #[arg(long, value_name = "TOKENS", env = "RUNNER_PAGE_SIZE", default_value_t = PAGE, help_heading = "Plan")]
-    page_size: NonZeroU32,
     /// Stop after N requests, at the end of a session [default: 10000 if the plan ends with its time and the answers decide how many that are]
     #[arg(long, value_name = "N", env = "RUNNER_AT_MOST", help_heading = "Plan")]
     at_most: Option<u64>,
@@ -202,7 +197,6 @@ impl Args {
         let signal = Signal::for_thread();
         interrupt.drawing(&signal);
         let question = Question {
-            page: self.page_size,
             at_most: self.at_most,
             show: self.show,
             cut: (!self.full).then_some(CUT),

@@ -19,6 +19,8 @@ const REQUESTS: u64 = 1_000_000_000;
 const AT_ONCE: u64 = 1_000_000;
 /// Requests whose gaps are scaled: all of them are drawn before the first is due.
 const SCALED: u64 = 10_000_000;
+/// Tokens of a page of a prefix cache.
+const PAGE_SIZE: u64 = 1 << 20;
 /// Requests of a warmup, which lie in memory together.
 const WARMUP: u64 = 100_000;
 /// Requests per second.
@@ -42,6 +44,11 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
         ("load.concurrency", &load.concurrency, 1..=AT_ONCE),
         ("load.max-in-flight", &load.max_in_flight, 1..=AT_ONCE),
         ("load.warmup", &load.warmup, 0..=WARMUP),
+        (
+            "report.page-size",
+            &scenario.report.page_size,
+            1..=PAGE_SIZE,
+        ),
     ] {
         check(within(name, count, &range));
     }
@@ -78,6 +85,7 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
         // A guest can address no more.
         ("sandbox.memory", &sandbox.memory, Size(4 << 30)),
         ("sandbox.returned", &sandbox.returned, Size(1 << 30)),
+        ("load.session-memory", &load.session_memory, Size(1 << 40)),
     ] {
         let expected = format!("a size above zero, at most {most}");
         let fits = |size: &Size| size.0 > 0 && *size <= most;
@@ -138,15 +146,18 @@ pub(super) fn is_rate(rate: f64) -> bool {
 
 /// Requests that are all due at once need a cap if they are many.
 fn at_once(load: &Load, problems: &mut Vec<Problem>) {
-    if let Some(requests) = &load.requests
-        && load.meant_arrival().unwrap_or_else(|| load.arrival()) == Arrival::Inf
-        && load.max_in_flight.is_none()
-        && requests.value > AT_ONCE
-    {
-        let message = format!("`load.requests`: at most {AT_ONCE} requests can be sent at once");
+    let is_inf = load.meant_arrival().unwrap_or_else(|| load.arrival()) == Arrival::Inf;
+    if !is_inf || load.max_in_flight.is_some() {
+        return;
+    }
+    for (said, what) in [(&load.requests, "requests"), (&load.sessions, "sessions")] {
+        let Some(said) = said.as_ref().filter(|said| said.value > AT_ONCE) else {
+            continue;
+        };
+        let message = format!("`load.{what}`: at most {AT_ONCE} {what} can begin at once");
         problems.push(
             Problem::new(message)
-                .at(requests.place.clone(), "all of them due at once")
+                .at(said.place.clone(), "all of them due at once")
                 .help("cap them with `max-in-flight` (--max-concurrency), or set a `rate` (--request-rate)"),
         );
     }

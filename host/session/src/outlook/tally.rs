@@ -16,6 +16,7 @@ use report::outlook::{
 };
 use result::prefix::{Pages, Reuse};
 use result::stats::Spread;
+use scenario::plan::Controls;
 use scenario::plan::Plan;
 
 /// The most classes that are counted on their own.
@@ -62,8 +63,8 @@ struct Found {
 }
 
 impl Tally {
-    /// Nothing yet. `is_flushed` says that the server forgets the warm-up.
-    pub(super) fn new(question: &Question, is_flushed: bool) -> Self {
+    /// Nothing yet, of a server that is controlled so.
+    pub(super) fn new(question: &Question, control: &Controls) -> Self {
         Tally {
             show: question.show,
             cut: question.cut,
@@ -85,9 +86,9 @@ impl Tally {
             unlimited: 0,
             due: Spread::new(1e6),
             classes: BTreeMap::new(),
-            page: question.page.get(),
-            pages: Pages::new(question.page),
-            is_flushed,
+            page: control.page().get(),
+            pages: Pages::new(control.page()),
+            is_flushed: control.flush_cache,
             found: Found::default(),
             digest: Sha256::new(),
             shown: Vec::new(),

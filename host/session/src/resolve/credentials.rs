@@ -234,7 +234,7 @@ impl Resolution<'_> {
                 "the variable `{name}` holds no region of AWS: {region:?}"
             )),
             None => Problem::new(format!(
-                "requests to {target} are signed for a region of AWS, and its name says none"
+                "requests to {target} need an AWS region for their signature, and the host name contains none"
             )),
         };
         let help = "set AWS_REGION, to eu-west-1 for example, or name a target whose host has its region, such as https://bedrock-runtime.eu-west-1.amazonaws.com";
@@ -270,7 +270,7 @@ impl Resolution<'_> {
     fn not_chosen(&mut self, variable: &str) {
         if is_name(variable) && self.variable(variable).is_some() {
             self.remarks.push(format!(
-                "note: the backend keeps its key in {variable}, which is not read because a plugin does not choose among your secrets; if the targets may get it, give --api-key-env {variable}"
+                "note: {variable} is set but not used, because plugins may only choose variables that end in _API_KEY; to send its value to the targets, give --api-key-env {variable}"
             ));
         }
     }

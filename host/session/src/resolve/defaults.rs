@@ -1,6 +1,8 @@
 //! The parts of a plan that need nothing but the scenario: its values, and defaults for what it
 //! does not set.
 
+use std::num::NonZeroU32;
+
 use super::config_json;
 use model::arrival::{self, Spread, Think, Trace, length_for};
 use model::connection::Timeouts;
@@ -39,6 +41,7 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
         arrival: arrival_of(load, amount, trace),
         max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
         users: load.users(),
+        session_memory: load.session_memory().0,
         salted: load.meant_cache() == Cache::Salt,
         salt: None,
         warmup: narrow(load.warmup()),
@@ -211,6 +214,8 @@ pub fn controls(scenario: &Scenario) -> Controls {
         flush_cache: scenario.load.meant_cache() == Cache::Flush,
         server_metrics: scenario.report.server_metrics(),
         cache_report: scenario.report.cache(),
+        page_size: (scenario.report.page_size.as_ref())
+            .and_then(|said| NonZeroU32::new(narrow(said.value))),
     }
 }
 

@@ -4,12 +4,22 @@ use model::session::Cache as Policy;
 
 /// The findings on the cache of a run of ten requests with 1,000 tokens each, of which so many are reusable and found.
 fn found(policy: Policy, reusable: u32, cached: Option<u32>) -> Vec<(Id, Severity)> {
+    found_of(1000, policy, reusable, cached)
+}
+
+/// The same of a server that counts so many tokens of each prompt.
+fn found_of(
+    server: u32,
+    policy: Policy,
+    reusable: u32,
+    cached: Option<u32>,
+) -> Vec<(Id, Severity)> {
     let mut cache = Cache {
         policy,
         page: 16,
         ..Cache::default()
     };
-    (0..10).for_each(|_| cache.add(1000, reusable, cached));
+    (0..10).for_each(|_| cache.add(1000, reusable, cached.map(|cached| (server, cached))));
     let facts = RunFacts {
         cache: Some(cache),
         ..facts()
@@ -52,4 +62,17 @@ fn a_cache_that_finds_more_than_the_run_repeats_was_warm() {
         found(Policy::Keep, 0, Some(66)),
         [(Id::CacheDiffers, Severity::Note)]
     );
+}
+
+#[test]
+fn the_share_that_a_server_found_is_of_the_tokens_that_it_counts() {
+    // 496 of its own 1,040 tokens are 47.7 %; of the 1,000 that are counted here, they would be 49.6 %.
+    assert_eq!(found_of(1040, Policy::Salt, 430, Some(496)), []);
+    assert_eq!(
+        found_of(1000, Policy::Salt, 430, Some(496)),
+        [(Id::CacheDiffers, Severity::Note)]
+    );
+    // A tokenizer that is not the model's: the two shares cannot be compared.
+    assert_eq!(found_of(250, Policy::Keep, 480, Some(240)), []);
+    assert_eq!(found_of(4000, Policy::Keep, 0, Some(3000)), []);
 }
