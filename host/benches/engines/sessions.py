@@ -27,13 +27,16 @@ WORDS = "the cache of an engine holds what it has read before so that it need no
 
 
 def conversations(number, turns, stamp):
-    """Conversations of questions of different lengths, with no answers on record."""
+    """Conversations of questions of different lengths. The answers on record must not be sent."""
     for chat in range(number):
         texts = [
             f"{stamp} chat {chat} turn {turn}: " + " ".join(WORDS[: 5 + (7 * chat + 3 * turn) % len(WORDS)]) * (2 + turn % 3)
             for turn in range(turns)
         ]
-        yield {"id": f"chat-{chat}", "messages": [{"role": "user", "content": text} for text in texts]}
+        messages = []
+        for text in texts:
+            messages += [{"role": "user", "content": text}, {"role": "assistant", "content": "on record"}]
+        yield {"id": f"chat-{chat}", "messages": messages}
 
 
 def proxy(engine):
@@ -110,13 +113,14 @@ def main():
         "--set", "dataset.config.format=messages", "--set", "dataset.config.output-len=24",
         "--tokenizer", asked.tokenizer, "--sessions", str(asked.sessions), "--concurrency", "1",
         "--warmup-requests", "0", "--cache-report", "--page-size", str(asked.page_size),
-        "--format", "json", "--output-dir", folder / "runs",
+        "--json", "--output-dir", folder / "runs",
     ]
     ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
     result = json.loads(ran.stdout)
 
     faults, exact, worst, reusable, seen = [], 0, 0, 0, set()
-    asked_for = {message["content"]: chat for chat in chats for message in chat["messages"]}
+    questions = {chat["id"]: chat["messages"][::2] for chat in chats}
+    asked_for = {message["content"]: chat for chat in chats for message in questions[chat["id"]]}
     answers = {}
     requests = [entry for entry in kept if entry["path"].endswith("/chat/completions")]
     for entry in requests:
@@ -125,7 +129,7 @@ def main():
         chat = asked_for[messages[-1]["content"]]
         given = answers.setdefault(chat["id"], [])
         expected = []
-        for turn, message in enumerate(chat["messages"][: len(given) + 1]):
+        for turn, message in enumerate(questions[chat["id"]][: len(given) + 1]):
             expected.append(message)
             if turn < len(given):
                 expected.append({"role": "assistant", "content": given[turn]})

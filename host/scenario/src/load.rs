@@ -19,7 +19,7 @@ table! {
         requests: Maybe<u64> = 1000 => plan("load.amount", Must(Kind::Count))
             .flag("num-prompts", "N", LOAD)
             .conflicts("duration")
-            .otherwise("1000, or as many as the trace has")
+            .otherwise("1000, or as many as the trace or the dataset's arrival times have")
             .theirs(&["num-prompts", "num-requests", "total-requests"]);
         /// Number of sessions to measure, instead of a number of requests.
         ///

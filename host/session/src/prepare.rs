@@ -25,7 +25,7 @@ pub(crate) mod gather;
 mod veil;
 mod writer;
 
-pub use arrivals::arrivals;
+pub use arrivals::{all, arrivals};
 use draw::{Drawing, spares};
 pub use feed::Feed;
 use feed::{Completing, Stock};

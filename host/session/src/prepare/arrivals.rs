@@ -6,16 +6,38 @@ use model::arrival::{Arrival, MOST_TIMES};
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::Sample;
-use plugins::dataset::Dataset;
+use plugins::dataset::{self, Dataset};
 use scenario::plan::{Amount, Load};
 
-/// When the samples that a load measures are due, in order. Goes through the sequence once, with the same calls as a
-/// run, and keeps 8 bytes per sample.
+/// How much the dataset has after the warm-up, for a load that does not say how much it measures: requests, or sessions
+/// if any request depends on another. Goes through the dataset once.
 ///
 /// # Errors
-/// If the dataset fails, or a sample has no arrival time, or one before that of the sample before it.
-pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
-    let mut samples = dataset.open(load.seed, super::amount(load))?;
+/// If the dataset fails, or has more than can be planned.
+pub fn all(load: &Load, dataset: &Dataset) -> Result<Amount, PluginError> {
+    let mut samples = dataset.open(load.seed, dataset::Amount::Unknown)?;
+    skip_spares(load, &mut samples)?;
+    let (mut requests, mut sessions) = (0_u64, 0_u64);
+    loop {
+        let batch = samples.next(BATCH)?;
+        if batch.is_empty() {
+            break;
+        }
+        requests += batch.len() as u64;
+        sessions += batch.iter().filter(|sample| sample.after.is_empty()).count() as u64;
+        if sessions > MOST_TIMES as u64 {
+            return Err(too_many(dataset));
+        }
+    }
+    Ok(match requests {
+        // A run that has nothing to send says so itself.
+        0 => load.amount,
+        _ if requests == sessions => Amount::Requests(requests),
+        _ => Amount::Sessions(sessions),
+    })
+}
+
+fn skip_spares(load: &Load, samples: &mut dataset::Samples) -> Result<(), PluginError> {
     let mut left = load.warmup;
     while left > 0 {
         let spares = samples.spare(left.min(BATCH))?.len() as u32;
@@ -24,6 +46,27 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
         }
         left -= spares.min(left);
     }
+    Ok(())
+}
+
+fn too_many(dataset: &Dataset) -> PluginError {
+    PluginError::Contract {
+        plugin: dataset.plugin().asked.clone(),
+        call: "next",
+        what: format!(
+            "it plans more than {MOST_TIMES} arrivals; ask for fewer with `requests` or `duration` in [load]"
+        ),
+    }
+}
+
+/// When the samples that a load measures are due, in order. Goes through the sequence once, with the same calls as a
+/// run, and keeps 8 bytes per sample.
+///
+/// # Errors
+/// If the dataset fails, or a sample has no arrival time, or one before that of the sample before it.
+pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
+    let mut samples = dataset.open(load.seed, super::amount(load))?;
+    skip_spares(load, &mut samples)?;
     let wanted = load.roots().unwrap_or(u64::MAX);
     let until = last_due(load);
     let mut arrivals: Vec<Nanos> = Vec::new();
@@ -48,13 +91,7 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
                 return Ok(arrivals);
             }
             if arrivals.len() == MOST_TIMES {
-                return Err(PluginError::Contract {
-                    plugin: dataset.plugin().asked.clone(),
-                    call: "next",
-                    what: format!(
-                        "it plans more than {MOST_TIMES} arrivals; ask for fewer with `requests` or `duration` in [load]"
-                    ),
-                });
+                return Err(too_many(dataset));
             }
             arrivals.push(due);
         }

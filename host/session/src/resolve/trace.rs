@@ -10,9 +10,10 @@ use sha2::{Digest, Sha256};
 
 use super::ahead::seen;
 use super::{Resolution, hex};
-use crate::prepare::arrivals;
+use crate::prepare::{all, arrivals};
 use model::arrival::{Arrival, Trace, TraceError};
 use model::file::PlannedFile;
+use plugins::PluginError;
 use plugins::dataset::Dataset;
 use scenario::plan::Load;
 
@@ -23,8 +24,18 @@ impl Resolution<'_> {
         if !matches!(load.arrival, Arrival::Dataset { .. }) {
             return Trace::default();
         }
-        let scale = self.source.scenario.load.trace.time_scale();
-        let trace = match arrivals(load, dataset) {
+        let said = &self.source.scenario.load;
+        let scale = said.trace.time_scale();
+        let is_said = said.requests.is_some() || said.sessions.is_some() || said.duration.is_some();
+        let amount = match is_said {
+            true => Ok(load.amount),
+            false => all(load, dataset),
+        };
+        let drawn = amount.and_then(|amount| {
+            load.amount = amount;
+            arrivals(load, dataset)
+        });
+        let trace = match drawn {
             Ok(arrivals) => {
                 let trace = Trace::of(&arrivals);
                 if too_long(&trace, scale) {
@@ -39,8 +50,14 @@ impl Resolution<'_> {
                 trace
             }
             Err(error) => {
-                let place = self.source.scenario.load.arrival.as_ref();
-                self.faults.add(error, place.map(|said| &said.place));
+                let scenario = &self.source.scenario;
+                let place = match &error {
+                    PluginError::Contract { .. } => {
+                        scenario.load.arrival.as_ref().map(|said| &said.place)
+                    }
+                    _ => scenario.dataset.plugin.as_ref().map(|said| &said.place),
+                };
+                self.faults.add(error, place);
                 return Trace::default();
             }
         };
