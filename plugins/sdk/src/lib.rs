@@ -34,6 +34,7 @@ pub mod json;
 pub mod lengths;
 pub mod log;
 pub mod random;
+mod refuse;
 pub mod report;
 mod scorer;
 pub mod words;
@@ -54,6 +55,7 @@ pub use body::Body;
 pub use config::{parse, schema};
 pub use dataset::{Dataset, Inputs};
 pub use inputs::{File, Files, Reader, Tokenizer};
+pub use refuse::Setting;
 pub use scorer::Scorer;
 
 #[doc(hidden)]

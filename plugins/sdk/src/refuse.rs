@@ -1,0 +1,132 @@
+//! Settings that a route has no field for: refused by name and all at once, because a run with a setting that was
+//! silently left out measures something else than what was asked for.
+
+use crate::{Error, Sample, Sampling, Settings};
+
+/// A setting of a run that a route may have no field for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// [`Settings::ignore_eos`].
+    IgnoreEos,
+    /// [`Settings::min_output_tokens`].
+    MinOutputTokens,
+    /// [`Sampling::top_k`].
+    TopK,
+    /// [`Sampling::min_p`].
+    MinP,
+    /// [`Sampling::frequency_penalty`].
+    FrequencyPenalty,
+    /// [`Sampling::presence_penalty`].
+    PresencePenalty,
+    /// [`Sampling::repetition_penalty`].
+    RepetitionPenalty,
+    /// [`Sampling::seed`].
+    Seed,
+    /// [`Sampling::stop`].
+    Stop,
+    /// [`Sample::adapter`].
+    Adapter,
+}
+
+impl Setting {
+    /// Whether the run or the sample sets it.
+    fn is_set(self, sample: &Sample, settings: &Settings) -> bool {
+        let sampling: &Sampling = &settings.sampling;
+        match self {
+            Setting::IgnoreEos => settings.ignore_eos,
+            Setting::MinOutputTokens => settings.min_output_tokens.is_some(),
+            Setting::TopK => sampling.top_k.is_some(),
+            Setting::MinP => sampling.min_p.is_some(),
+            Setting::FrequencyPenalty => sampling.frequency_penalty.is_some(),
+            Setting::PresencePenalty => sampling.presence_penalty.is_some(),
+            Setting::RepetitionPenalty => sampling.repetition_penalty.is_some(),
+            Setting::Seed => sampling.seed.is_some(),
+            Setting::Stop => !sampling.stop.is_empty(),
+            Setting::Adapter => sample.adapter.is_some(),
+        }
+    }
+
+    /// Its key under `[request]`, and the flag to set it, or to turn it off if it is on by default.
+    fn names(self) -> &'static str {
+        match self {
+            Setting::IgnoreEos => "`ignore-eos` (turn it off with --disable-ignore-eos)",
+            Setting::MinOutputTokens => "`min-output-tokens` (--min-output-tokens)",
+            Setting::TopK => "`top-k` (--top-k)",
+            Setting::MinP => "`min-p` (--min-p)",
+            Setting::FrequencyPenalty => "`frequency-penalty` (--frequency-penalty)",
+            Setting::PresencePenalty => "`presence-penalty` (--presence-penalty)",
+            Setting::RepetitionPenalty => "`repetition-penalty` (--repetition-penalty)",
+            Setting::Seed => "`sampling-seed` (--sampling-seed)",
+            Setting::Stop => "`stop` (--stop)",
+            Setting::Adapter => "`adapters` (--lora-modules), or the dataset's adapter",
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses those of these settings that are set for a sample; `route` names what has no field for them, such as
+    /// `TGI's /generate_stream`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] that names the settings with their flags.
+    pub fn refuse(
+        &self,
+        sample: &Sample,
+        route: &str,
+        unsupported: &[Setting],
+    ) -> Result<(), Error> {
+        let set = unsupported
+            .iter()
+            .filter(|setting| setting.is_set(sample, self));
+        let names: Vec<_> = set.map(|setting| setting.names()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let (these, it) = match names.len() {
+            1 => ("a setting", "it"),
+            _ => ("settings", "them"),
+        };
+        Err(Error::InvalidConfig(format!(
+            "{route} has no field for {these} under [request]: {}; leave {it} out, or use another backend",
+            names.join(", ")
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Prompt;
+
+    #[test]
+    fn all_settings_without_a_field_are_named_at_once() {
+        let sample = Sample::new("1", Prompt::Text("a".to_owned()));
+        let mut settings = Settings {
+            model: "m".to_owned(),
+            streaming: true,
+            output_tokens: None,
+            min_output_tokens: Some(1),
+            ignore_eos: false,
+            sampling: Sampling::default(),
+            extra_body: None,
+        };
+        let unsupported = [Setting::IgnoreEos, Setting::TopK, Setting::Stop];
+        assert_eq!(settings.refuse(&sample, "x", &unsupported), Ok(()));
+        settings.sampling.top_k = Some(1);
+        let said = |settings: &Settings| match settings.refuse(&sample, "/x", &unsupported) {
+            Err(Error::InvalidConfig(said)) => said,
+            other => panic!("expected invalid-config, got {other:?}"),
+        };
+        assert_eq!(
+            said(&settings),
+            "/x has no field for a setting under [request]: `top-k` (--top-k); leave it out, or use another backend"
+        );
+        settings.ignore_eos = true;
+        settings.sampling.stop = vec!["\n".to_owned()];
+        assert_eq!(
+            said(&settings),
+            "/x has no field for settings under [request]: `ignore-eos` (turn it off with --disable-ignore-eos), \
+             `top-k` (--top-k), `stop` (--stop); leave them out, or use another backend"
+        );
+    }
+}
