@@ -58,6 +58,7 @@ fn reason(status: Option<u16>, message: &str) -> Reason {
     let long = says(&[
         "context length",
         "context window",
+        "context size",
         "maximum context",
         "max_model_len",
         "too long",
@@ -263,6 +264,11 @@ mod tests {
                 Reason::TooLong,
             ),
             (500, "the prompt is too long", Reason::TooLong),
+            (
+                400,
+                "request (64 tokens) exceeds the available context size (32 tokens), try increasing it",
+                Reason::TooLong,
+            ),
             (413, "", Reason::TooLong),
             (404, "The model `x` does not exist.", Reason::UnknownModel),
             (404, "Not Found", Reason::Invalid),

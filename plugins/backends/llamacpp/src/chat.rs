@@ -1,0 +1,77 @@
+//! llama.cpp's `/v1/chat/completions`: OpenAI's, with the native names of some settings, and with `timings`.
+
+use runner_plugin::dialect::openai;
+use runner_plugin::{Error, Frame, Meaning, Prompt, Request, Sample, Setting, Settings};
+use serde::Deserialize;
+
+use crate::adapter;
+
+/// Writes the request for a conversation.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
+pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+    let route = "llama.cpp's /v1/chat/completions";
+    settings.refuse(sample, route, &[Setting::MinOutputTokens])?;
+    if matches!(sample.prompt, Prompt::Tokens(_)) {
+        return Err(Error::InvalidConfig(format!(
+            "key `route`: the dataset gives token ids, which {route} does not take; set route = \"completion\", or have \
+             the dataset give text"
+        )));
+    }
+    // Older servers do not know `max_completion_tokens`.
+    let mut body = openai::standard_body(openai::Route::Chat, "max_tokens", sample, settings)?;
+    body.set("model", &settings.model);
+    // The server would ignore OpenAI-like engines' usual name.
+    body.remove("repetition_penalty")
+        .set_some("repeat_penalty", settings.sampling.repetition_penalty);
+    body.set("ignore_eos", settings.ignore_eos)
+        .set("cache_prompt", cache)
+        .set_some("lora", adapter(sample)?);
+    settings.lay_over(&mut body, sample)?;
+    Ok(Request::json("/v1/chat/completions", &body))
+}
+
+/// What counts the tokens of a prompt that were in the cache, on servers whose `usage` does not.
+#[derive(Deserialize)]
+struct Timed {
+    timings: Option<Timings>,
+}
+
+/// How a request was worked on.
+#[derive(Clone, Copy, Default, Deserialize)]
+pub struct Timings {
+    cache_n: Option<u32>,
+    prompt_n: Option<u32>,
+}
+
+impl Timings {
+    /// How many of so many prompt tokens were in the cache: servers that do not say it say how many were not.
+    pub fn cached(self, prompt: Option<u32>) -> Option<u32> {
+        let processed = || Some(prompt?.saturating_sub(self.prompt_n?));
+        self.cache_n.or_else(processed)
+    }
+}
+
+/// Appends the events of one frame.
+///
+/// # Errors
+/// [`Error::Protocol`] if the frame is not of this API.
+pub fn decode(
+    reply: &mut openai::Reply,
+    frame: &Frame<'_>,
+    events: &mut Vec<Meaning>,
+) -> Result<(), Error> {
+    let before = events.len();
+    openai::decode(reply, frame, events)?;
+    for event in &mut events[before..] {
+        if let Meaning::Usage(usage) = event
+            && usage.cached_input_tokens.is_none()
+            && let Ok(timed) = serde_json::from_slice::<Timed>(frame.data)
+            && let Some(timings) = timed.timings
+        {
+            usage.cached_input_tokens = timings.cached(usage.input_tokens);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! llama.cpp's `/completion` (`tools/server/README.md` and `tools/server/server-task.cpp`).
+
+use std::borrow::Cow;
+
+use runner_plugin::dialect::{explain, openai};
+use runner_plugin::{Body, Error, Frame, Head, Meaning, Output, Prompt, Request, Sample};
+use runner_plugin::{Setting, Settings, Usage};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::adapter;
+use crate::chat::Timings;
+
+const PATH: &str = "/completion";
+
+/// The most answers to one request that are counted: state must stay small. A server has fewer slots.
+const CHOICES: usize = 1024;
+
+/// Writes the request for a text or for token ids.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
+pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+    let mut body = Body::new();
+    // A server of one model ignores this; one of several models chooses by it.
+    body.set("model", &settings.model);
+    match &sample.prompt {
+        Prompt::Text(text) => body.set("prompt", text),
+        Prompt::Tokens(tokens) => body.set("prompt", tokens),
+        other => return Err(openai::not_taken(other, PATH, "chat")),
+    };
+    settings.refuse(
+        sample,
+        "llama.cpp's /completion",
+        &[Setting::MinOutputTokens],
+    )?;
+    let sampling = &settings.sampling;
+    body.set_some("n_predict", settings.output_tokens_for(sample))
+        .set_some("temperature", sampling.temperature)
+        .set_some("top_p", sampling.top_p)
+        .set_some("top_k", sampling.top_k)
+        .set_some("min_p", sampling.min_p)
+        .set_some("frequency_penalty", sampling.frequency_penalty)
+        .set_some("presence_penalty", sampling.presence_penalty)
+        .set_some("repeat_penalty", sampling.repetition_penalty)
+        .set_some("seed", sampling.seed);
+    if !sampling.stop.is_empty() {
+        body.set("stop", &sampling.stop);
+    }
+    body.set("ignore_eos", settings.ignore_eos)
+        .set("cache_prompt", cache)
+        .set("stream", settings.streaming)
+        .set_some("lora", adapter(sample)?);
+    settings.lay_over(&mut body, sample)?;
+    Ok(Request::json(PATH, &body))
+}
+
+/// What decoding remembers of a reply from one frame to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    begun: bool,
+    /// Whether the end marker has been given, or is not needed.
+    ended: bool,
+    /// Tokens of each answer so far; most requests have one answer.
+    produced: Vec<u32>,
+    /// How many of the answers are complete.
+    complete: usize,
+}
+
+/// The state before the first frame. The host finds the end of a reply that is not streamed by itself.
+pub fn begin(head: &Head) -> Reply {
+    Reply {
+        ended: !head.streaming,
+        ..Reply::default()
+    }
+}
+
+/// An event of a stream, or a whole reply.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(default)]
+    index: u32,
+    #[serde(borrow)]
+    content: Option<Cow<'a, str>>,
+    tokens: Option<Vec<IgnoredAny>>,
+    #[serde(default)]
+    stop: bool,
+    tokens_predicted: Option<u32>,
+    tokens_evaluated: Option<u32>,
+    #[serde(borrow)]
+    stop_type: Option<Cow<'a, str>>,
+    #[serde(default)]
+    truncated: bool,
+    timings: Option<Timings>,
+}
+
+/// Appends the events of one frame: an event of a stream, a whole reply, or a list of whole replies.
+///
+/// # Errors
+/// [`Error::Protocol`] if the frame is not of this API.
+pub fn decode(
+    reply: &mut Reply,
+    frame: &Frame<'_>,
+    events: &mut Vec<Meaning>,
+) -> Result<(), Error> {
+    let data = frame.data.trim_ascii();
+    if data == b"[DONE]" {
+        // Some versions of the server end with it as well.
+        return Ok(());
+    }
+    if data.starts_with(b"[") {
+        let all: Vec<Event> = serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
+        for event in all {
+            reply.read(event, data, events)?;
+        }
+        return Ok(());
+    }
+    let event: Event = serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
+    reply.read(event, data, events)
+}
+
+impl Reply {
+    fn read(
+        &mut self,
+        event: Event<'_>,
+        data: &[u8],
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        if let Some(error) = event.error {
+            events.push(Meaning::Failure(explain::in_band(error.get().as_bytes())));
+            return Ok(());
+        }
+        let Some(content) = event.content else {
+            return Err(wrong(data, &"it has no content or error"));
+        };
+        let tokens = self.new_tokens(event.index, event.tokens_predicted, event.tokens.as_deref());
+        if !content.is_empty() || tokens.is_some_and(|tokens| tokens > 0) {
+            self.begun = true;
+            events.push(Meaning::Text(Output {
+                text: content.into_owned(),
+                tokens,
+                choice: event.index,
+            }));
+        } else if !event.stop && !std::mem::replace(&mut self.begun, true) {
+            // How far the prompt has been processed, for example.
+            events.push(Meaning::Opened);
+        }
+        if !event.stop {
+            return Ok(());
+        }
+        self.complete += 1;
+        let counted = event.tokens_predicted.is_some();
+        let output = self
+            .produced
+            .iter()
+            .fold(0_u32, |sum, more| sum.saturating_add(*more));
+        let timings = event.timings.unwrap_or_default();
+        events.push(Meaning::Usage(Usage {
+            input_tokens: event.tokens_evaluated,
+            // `tokens_cached` is what the slot holds in the end, the answer included.
+            cached_input_tokens: timings.cached(event.tokens_evaluated),
+            output_tokens: counted.then_some(output),
+            reasoning_tokens: None,
+        }));
+        let finish = match event.truncated {
+            true => Some("truncated".to_owned()),
+            false => event.stop_type.map(Cow::into_owned),
+        };
+        events.extend(finish.map(Meaning::Finish));
+        if self.complete >= self.produced.len() && !std::mem::replace(&mut self.ended, true) {
+            events.push(Meaning::End);
+        }
+        Ok(())
+    }
+
+    /// How many tokens an event adds to an answer. The count so far tells it better than `tokens`, which holds only the
+    /// last one where several end in the middle of a character.
+    fn new_tokens(
+        &mut self,
+        index: u32,
+        total: Option<u32>,
+        ids: Option<&[IgnoredAny]>,
+    ) -> Option<u32> {
+        let place = usize::try_from(index).ok().filter(|at| *at < CHOICES)?;
+        if place >= self.produced.len() {
+            self.produced.resize(place + 1, 0);
+        }
+        let so_far = &mut self.produced[place];
+        let new = match (total, ids) {
+            (Some(total), _) => total.saturating_sub(*so_far),
+            (None, Some(ids)) if !ids.is_empty() => u32::try_from(ids.len()).ok()?,
+            _ => return None,
+        };
+        *so_far = so_far.saturating_add(new);
+        Some(new)
+    }
+}
+
+fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
+    Error::Protocol(format!(
+        "expected an event of llama.cpp, got `{}`: {why}",
+        explain::excerpt(data, 120)
+    ))
+}

@@ -1,0 +1,183 @@
+//! llama.cpp's server: its native `/completion`, which counts tokens in every event, and its OpenAI routes for
+//! conversations, vectors and orders.
+#![deny(unsafe_code)]
+
+mod chat;
+mod completion;
+
+use runner_plugin::dialect::{explain, openai, prometheus};
+use runner_plugin::{Backend, Control, Credentials, Error, Frame, Head, Meaning, Reading};
+use runner_plugin::{Request, Sample, ServedModel, ServerMetric, Settings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The user's configuration.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// The route to use.
+    route: Route,
+    /// Whether the server may reuse what a slot still holds of an earlier prompt (`cache_prompt`). The server's own
+    /// default is to reuse it; without it, every prompt is processed as a whole, so requests do not depend on the order
+    /// in which slots take them.
+    cache_prompt: bool,
+}
+
+/// A route of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// `/completion`: text or token ids, unchanged; token counts in every event.
+    #[default]
+    Completion,
+    /// `/v1/chat/completions`: conversations; text becomes a single user message.
+    Chat,
+}
+
+/// What decoding remembers of a reply: only the part for the route in use is filled.
+#[derive(Default, Serialize, Deserialize)]
+pub struct State {
+    /// The reply is not streamed, so that it may be one of vectors or an order.
+    whole: bool,
+    completion: completion::Reply,
+    openai: openai::Reply,
+}
+
+/// llama.cpp's names of server metrics (`tools/server/README.md`); older servers report the share of the KV cache.
+const METRICS: [(&str, ServerMetric); 5] = [
+    (
+        "llamacpp:requests_processing",
+        ServerMetric::RunningRequests,
+    ),
+    ("llamacpp:requests_deferred", ServerMetric::WaitingRequests),
+    ("llamacpp:prompt_tokens_total", ServerMetric::InputTokens),
+    (
+        "llamacpp:tokens_predicted_total",
+        ServerMetric::OutputTokens,
+    ),
+    ("llamacpp:kv_cache_usage_ratio", ServerMetric::KvCacheUsage),
+];
+
+/// The backend.
+pub struct LlamaCpp(Config);
+
+impl Backend for LlamaCpp {
+    type Config = Config;
+    type State = State;
+
+    fn open(config: Config) -> Result<Self, Error> {
+        Ok(LlamaCpp(config))
+    }
+
+    fn default_url(&self) -> String {
+        "http://127.0.0.1:8080".to_owned()
+    }
+
+    fn credentials(&self) -> Credentials {
+        // The server reads the key that it asks for from the same variable (`common/arg.cpp`).
+        Credentials::bearer("LLAMA_API_KEY")
+    }
+
+    fn control(&self, what: Control) -> Option<Request> {
+        match what {
+            // It answers 503 while the model is being loaded.
+            Control::Health => Some(Request::get("/health")),
+            Control::ListModels => Some(openai::list_models("/v1")),
+            // A slot can be erased only by its number, and only if the server was started with --slot-save-path.
+            Control::FlushCache => None,
+            // Served only if the server was started with --metrics.
+            Control::Metrics => Some(Request::get("/metrics")),
+        }
+    }
+
+    /// As the OpenAI API's, with the context of a slot as `meta.n_ctx`. `meta.n_ctx_train` is what the model was
+    /// trained with, which a slot need not have.
+    fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
+        #[derive(Deserialize)]
+        struct List {
+            data: Vec<Model>,
+        }
+        #[derive(Deserialize)]
+        struct Model {
+            id: String,
+            meta: Option<Meta>,
+        }
+        #[derive(Deserialize)]
+        struct Meta {
+            n_ctx: Option<u32>,
+        }
+        let list: List = serde_json::from_slice(body).map_err(|error| {
+            Error::Protocol(format!(
+                "expected a list of models, got `{}`: {error}",
+                explain::excerpt(body, 120)
+            ))
+        })?;
+        let models = list.data.into_iter();
+        let served = models.map(|model| ServedModel {
+            context_tokens: model.meta.and_then(|meta| meta.n_ctx),
+            ..ServedModel::named(model.id)
+        });
+        Ok(served.collect())
+    }
+
+    fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
+        Ok(prometheus::readings(body, &METRICS))
+    }
+
+    fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        if let Some(request) = openai::pooling("/v1", sample, settings)? {
+            return Ok(request);
+        }
+        let cache = self.0.cache_prompt;
+        match self.0.route {
+            Route::Completion => completion::encode(cache, sample, settings),
+            Route::Chat => chat::encode(cache, sample, settings),
+        }
+    }
+
+    fn begin(&self, head: &Head) -> Result<State, Error> {
+        Ok(State {
+            whole: !head.streaming,
+            completion: completion::begin(head),
+            openai: openai::Reply::default(),
+        })
+    }
+
+    fn decode(
+        &self,
+        state: &mut State,
+        frame: &Frame<'_>,
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        if state.whole && openai::pooled(frame.data, events)? {
+            return Ok(());
+        }
+        match self.0.route {
+            Route::Completion => completion::decode(&mut state.completion, frame, events),
+            Route::Chat => chat::decode(&mut state.openai, frame, events),
+        }
+    }
+}
+
+/// The adapter by its number, which is all that the server knows of it, as the value of `lora`.
+fn adapter(sample: &Sample) -> Result<Option<[Adapter; 1]>, Error> {
+    let Some(name) = &sample.adapter else {
+        return Ok(None);
+    };
+    let id = name.parse().map_err(|_| {
+        Error::InvalidConfig(format!(
+            "key `adapters` (--lora-modules): llama.cpp knows adapters by number, in the order of its --lora flags; \
+             expected one such as `0`, found `{name}`"
+        ))
+    })?;
+    Ok(Some([Adapter { id, scale: 1.0 }]))
+}
+
+/// An adapter with its weight.
+#[derive(Serialize)]
+struct Adapter {
+    id: u32,
+    scale: f32,
+}
+
+runner_plugin::export_backend!(LlamaCpp);
