@@ -1,0 +1,149 @@
+//! Replies: lines of JSON, of which the last has `done` and the counts, or one such object with everything.
+
+use std::borrow::Cow;
+
+use runner_plugin::dialect::explain;
+use runner_plugin::{Embedded, Error, Frame, Head, Meaning, Output, Refusal, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::refined;
+
+/// What decoding remembers of a reply from one frame to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    begun: bool,
+    /// Whether the end marker has been given, or is not needed.
+    ended: bool,
+}
+
+/// The state before the first frame. The host finds the end of a reply that is not streamed by itself.
+pub fn begin(head: &Head) -> Reply {
+    Reply {
+        begun: false,
+        ended: !head.streaming,
+    }
+}
+
+/// A line of a stream, or a whole reply.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    /// Of `/api/chat`.
+    #[serde(borrow)]
+    message: Option<Said<'a>>,
+    /// Of `/api/generate`, as are the two after it.
+    #[serde(borrow)]
+    response: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    thinking: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<&'a RawValue>>,
+    /// Of `/api/embed`.
+    embeddings: Option<Vec<Vec<f32>>>,
+    done: Option<bool>,
+    #[serde(borrow)]
+    done_reason: Option<Cow<'a, str>>,
+    prompt_eval_count: Option<u32>,
+    eval_count: Option<u32>,
+}
+
+#[derive(Default, Deserialize)]
+struct Said<'a> {
+    #[serde(borrow)]
+    content: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    thinking: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<&'a RawValue>>,
+}
+
+/// Appends the events of one frame: a line of a stream, or a whole reply.
+///
+/// # Errors
+/// [`Error::Protocol`] if the frame is not of this API.
+pub fn decode(
+    reply: &mut Reply,
+    frame: &Frame<'_>,
+    events: &mut Vec<Meaning>,
+) -> Result<(), Error> {
+    let data = frame.data.trim_ascii();
+    let line: Line = serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
+    if line.error.is_some() {
+        events.push(Meaning::Failure(failure(data)));
+        return Ok(());
+    }
+    if let Some(vectors) = line.embeddings {
+        for (values, index) in vectors.into_iter().zip(0..) {
+            events.push(Meaning::Vector(Embedded { index, values }));
+        }
+        events.extend(usage(line.prompt_eval_count, line.eval_count));
+        return Ok(());
+    }
+    if line.message.is_none() && line.response.is_none() && line.done.is_none() {
+        return Err(wrong(data, &"it has no message, response, done or error"));
+    }
+    let done = line.done.unwrap_or(false);
+    let said = line.message.unwrap_or_default();
+    let thinking = said.thinking.or(line.thinking).unwrap_or_default();
+    let text = said.content.or(line.response).unwrap_or_default();
+    let calls = said.tool_calls.or(line.tool_calls).unwrap_or_default();
+    let silent = thinking.is_empty() && text.is_empty() && calls.is_empty();
+    if !thinking.is_empty() {
+        events.push(Meaning::Reasoning(Output::text(thinking)));
+    }
+    if !text.is_empty() {
+        events.push(Meaning::Text(Output::text(text)));
+    }
+    let calls = calls.into_iter().map(|call| Output::text(call.get()));
+    events.extend(calls.map(Meaning::ToolCall));
+    let begun = std::mem::replace(&mut reply.begun, true);
+    if silent && !done {
+        events.push(match begun {
+            // No text, but perhaps a token: half a character, say.
+            true => Meaning::Text(Output::text("")),
+            false => Meaning::Opened,
+        });
+    }
+    if !done {
+        return Ok(());
+    }
+    events.extend(usage(line.prompt_eval_count, line.eval_count));
+    let finish = line.done_reason.filter(|reason| !reason.is_empty());
+    events.extend(finish.map(|reason| Meaning::Finish(reason.into_owned())));
+    if !std::mem::replace(&mut reply.ended, true) {
+        events.push(Meaning::End);
+    }
+    Ok(())
+}
+
+/// The counts, none of which need be there: a prompt that was found whole in the cache has none, and servers that only
+/// imitate Ollama may count nothing.
+fn usage(input: Option<u32>, output: Option<u32>) -> Option<Meaning> {
+    (input.is_some() || output.is_some()).then_some(Meaning::Usage(Usage {
+        input_tokens: input,
+        cached_input_tokens: None,
+        output_tokens: output,
+        reasoning_tokens: None,
+    }))
+}
+
+/// The error in a line, which may state the status that it would have had.
+fn failure(line: &[u8]) -> Refusal {
+    let status = serde_json::from_slice::<Value>(line)
+        .ok()
+        .and_then(|value| u16::try_from(value.get("status")?.as_u64()?).ok());
+    refined(match status {
+        Some(status) => explain::refusal(status, line),
+        None => explain::in_band(line),
+    })
+}
+
+fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
+    Error::Protocol(format!(
+        "expected a line of Ollama, got `{}`: {why}",
+        explain::excerpt(data, 120)
+    ))
+}

@@ -1,0 +1,229 @@
+//! Requests: the prompt in the route's fields, and the settings under `options` (`api/types.go` of Ollama).
+
+use runner_plugin::Settings;
+use runner_plugin::{Body, Error, Media, Message, Part, Prompt, Request, Role, Sample, Setting};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{Config, Route};
+
+/// What `options` has no field for. Ollama always ends an answer at the end-of-sequence token.
+const UNSUPPORTED: [Setting; 2] = [Setting::IgnoreEos, Setting::MinOutputTokens];
+
+/// The value of `options`.
+#[derive(Serialize)]
+struct Options<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_ctx: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frequency_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presence_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop: &'a [String],
+}
+
+/// A message of a conversation.
+#[derive(Serialize)]
+struct Said {
+    role: &'static str,
+    content: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<String>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+/// Writes the request for a sample.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting, and [`Error::InvalidInput`] if a
+/// message's further fields are wrong.
+pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+    if let Prompt::Embedding(texts) = &sample.prompt {
+        return embed(config, texts, sample, settings);
+    }
+    let path = match config.route {
+        Route::Generate => "/api/generate",
+        Route::Chat => "/api/chat",
+    };
+    let mut body = Body::new();
+    body.set("model", settings.model_for(sample));
+    match (config.route, &sample.prompt) {
+        (Route::Generate, Prompt::Text(text)) => {
+            body.set("prompt", text)
+                .set("raw", config.raw.unwrap_or(true));
+        }
+        (Route::Chat, Prompt::Text(text)) => {
+            let message = Message::text(Role::User, text.as_str());
+            body.set("messages", [said(&message)?]);
+        }
+        (Route::Chat, Prompt::Messages(messages)) => {
+            let said: Vec<_> = messages.iter().map(said).collect::<Result<_, _>>()?;
+            body.set("messages", said);
+        }
+        (Route::Generate, Prompt::Messages(_) | Prompt::Continuation(_)) => {
+            return Err(Error::InvalidConfig(format!(
+                "key `route`: the dataset gives {}, which {path} does not take; set route = \"chat\"",
+                sample.prompt.kind()
+            )));
+        }
+        (_, other) => {
+            return Err(Error::InvalidConfig(format!(
+                "the dataset gives {}, which Ollama does not take; have the dataset give text, or name another dataset",
+                other.kind()
+            )));
+        }
+    }
+    settings.refuse(sample, &format!("Ollama's {path}"), &UNSUPPORTED)?;
+    body.set_some("think", config.think.as_ref());
+    body.set("stream", settings.streaming);
+    set_context(&mut body, config);
+    body.set("options", options(config, sample, settings));
+    settings.lay_over(&mut body, sample)?;
+    Ok(Request::json(path, &body))
+}
+
+/// What decides whether a prompt that is too long fails, and how long the model stays.
+fn set_context(body: &mut Body, config: &Config) {
+    if !config.truncate {
+        body.set("truncate", false).set("shift", false);
+    }
+    body.set_some("keep_alive", config.keep_alive.as_ref());
+}
+
+fn options<'a>(config: &Config, sample: &Sample, settings: &'a Settings) -> Options<'a> {
+    let sampling = &settings.sampling;
+    Options {
+        num_ctx: config.num_ctx,
+        num_predict: settings.output_tokens_for(sample),
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        top_k: sampling.top_k,
+        min_p: sampling.min_p,
+        frequency_penalty: sampling.frequency_penalty,
+        presence_penalty: sampling.presence_penalty,
+        repeat_penalty: sampling.repetition_penalty,
+        seed: sampling.seed,
+        stop: &sampling.stop,
+    }
+}
+
+/// The request for vectors. Sampling settings and lengths do not apply to it and are not sent.
+fn embed(
+    config: &Config,
+    texts: &[String],
+    sample: &Sample,
+    settings: &Settings,
+) -> Result<Request, Error> {
+    if settings.streaming {
+        return Err(Error::InvalidConfig(
+            "the dataset gives texts to embed, and /api/embed does not stream its replies; set `stream = false` under \
+             [request]"
+                .to_owned(),
+        ));
+    }
+    let mut body = Body::new();
+    body.set("model", settings.model_for(sample))
+        .set("input", texts);
+    if !config.truncate {
+        body.set("truncate", false);
+    }
+    body.set_some("keep_alive", config.keep_alive.as_ref());
+    if let Some(size) = config.num_ctx {
+        body.set("options", serde_json::json!({ "num_ctx": size }));
+    }
+    settings.lay_over(&mut body, sample)?;
+    Ok(Request::json("/api/embed", &body))
+}
+
+/// A message as Ollama writes it: one text, and the images beside it.
+fn said(message: &Message) -> Result<Said, Error> {
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for part in &message.parts {
+        match part {
+            Part::Text(text) => texts.push(text.as_str()),
+            Part::Image(media) => images.push(base64(media)),
+            Part::Audio(_) => {
+                return Err(Error::InvalidConfig(
+                    "the dataset gives audio, which Ollama does not take; name another dataset, or another backend"
+                        .to_owned(),
+                ));
+            }
+            Part::Answer(of) => {
+                return Err(Error::Other(format!(
+                    "the answer to `{of}` was not put in its place"
+                )));
+            }
+        }
+    }
+    Ok(Said {
+        role: speaker(message.role),
+        content: texts.join("\n"),
+        images,
+        extra: extra(message)?,
+    })
+}
+
+/// The content alone, without the `data:` in front of it that Ollama does not expect.
+fn base64(media: &Media) -> String {
+    let url = media.data_url();
+    url.split_once(',')
+        .map_or(String::new(), |(_, data)| data.to_owned())
+}
+
+/// Ollama has no role of its own for the application's instructions.
+fn speaker(role: Role) -> &'static str {
+    match role {
+        Role::System | Role::Developer => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+/// The further fields of a message. Datasets hold the arguments of tool calls as OpenAI writes them, as a text; Ollama
+/// wants the object.
+fn extra(message: &Message) -> Result<Map<String, Value>, Error> {
+    let Some(extra) = &message.extra else {
+        return Ok(Map::new());
+    };
+    let wrong = |why: &dyn std::fmt::Display| {
+        Error::InvalidInput(format!(
+            "the further fields of a message must be a JSON object without role, content and images: {why}"
+        ))
+    };
+    let mut fields: Map<String, Value> =
+        serde_json::from_str(extra).map_err(|error| wrong(&error))?;
+    let own = ["role", "content", "images"];
+    if let Some(key) = own.iter().find(|key| fields.contains_key(**key)) {
+        return Err(wrong(&format!("it holds `{key}`")));
+    }
+    let calls = fields.get_mut("tool_calls").and_then(Value::as_array_mut);
+    for call in calls.into_iter().flatten() {
+        let Some(arguments) = call.pointer_mut("/function/arguments") else {
+            continue;
+        };
+        if let Some(object) = arguments
+            .as_str()
+            .and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok())
+        {
+            *arguments = Value::Object(object);
+        }
+    }
+    Ok(fields)
+}
