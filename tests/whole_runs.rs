@@ -7,6 +7,7 @@ mod batching;
 mod comparisons;
 mod connections;
 mod dialects;
+mod engines;
 mod faults;
 mod figures;
 mod loads;
