@@ -275,7 +275,7 @@ fn keys_that_cannot_be_used_are_refused() {
         (
             SIGV4,
             &[id, secret],
-            &["its name says none", "set AWS_REGION"],
+            &["the host name contains none", "set AWS_REGION"],
         ),
         (
             SIGV4,
