@@ -43,6 +43,34 @@ impl Sample {
     }
 }
 
+impl Sample {
+    /// Roughly how many bytes it has: those of its prompt, of its recorded answer, and of what goes along with them. What
+    /// a dataset returns at once is limited, so one with large samples returns fewer at [`ENOUGH`](crate::ENOUGH).
+    pub fn bytes(&self) -> usize {
+        let texts = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
+        let message = |message: &Message| -> usize {
+            let parts = message.parts.iter().map(|part| match part {
+                Part::Text(text) => text.len(),
+                Part::Image(media) | Part::Audio(media) => media.bytes.len(),
+                Part::Answer(_) => 0,
+            });
+            parts.sum::<usize>() + message.extra.as_ref().map_or(0, String::len)
+        };
+        let messages = |messages: &[Message]| messages.iter().map(message).sum::<usize>();
+        let prompt = match &self.prompt {
+            Prompt::Text(text) => text.len(),
+            Prompt::Tokens(ids) => 4 * ids.len(),
+            Prompt::Messages(said) => messages(said),
+            Prompt::Continuation(continuation) => messages(&continuation.messages),
+            Prompt::Embedding(each) => texts(each),
+            Prompt::Ranking(candidates) => candidates.query.len() + texts(&candidates.documents),
+        };
+        let beside = [&self.reference, &self.parameters];
+        let beside = beside.into_iter().flatten().map(String::len);
+        prompt + messages(self.recorded_answer.as_slice()) + beside.sum::<usize>()
+    }
+}
+
 impl Prompt {
     /// What it consists of, for messages: `texts to embed`.
     pub fn kind(&self) -> &'static str {

@@ -9,6 +9,10 @@ use crate::bindings::dataset as wit;
 use crate::inputs::{HostFiles, HostTokenizer};
 use crate::{Amount, Error, Files, Remark, Sample, Tokenizer, config, export};
 
+/// Bytes of samples after which a call had better return, so that what it returns stays within the host's limit of 64 MiB
+/// whatever the last sample has.
+pub const ENOUGH: usize = 12 << 20;
+
 /// What the host provides to a dataset.
 pub struct Inputs {
     /// The files that the scenario names.
@@ -30,7 +34,8 @@ pub trait Dataset: Sized + 'static {
     fn open(config: Self::Config, seed: u64, amount: Amount, inputs: Inputs)
     -> Result<Self, Error>;
 
-    /// At most `limit` further samples to measure. An empty list ends the sequence.
+    /// At most `limit` further samples to measure. An empty list ends the sequence. Large ones are better returned few at
+    /// a time: see [`ENOUGH`].
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a file turns out to be wrong.

@@ -1,12 +1,53 @@
 //! JSON files that may be larger than a plugin's memory: lines of JSON, and one array of many items. They are
 //! read one line or item at a time, and an error names its place.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::{Error, File};
 
 /// Bytes to ask the host for at once.
 const PIECE: u32 = 1 << 20;
+
+/// The longest line or item, in bytes: a plugin must hold it, what is read from it, and the samples made from that.
+pub const LONGEST: usize = 24 << 20;
+
+/// What a file of UTF-8 may begin with; it means nothing.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads JSON, such as a line of a file.
+///
+/// # Errors
+/// The key, what was expected, and the column in bytes: ``"`turns[2].delay`: invalid type: string \"x\", expected f64, at
+/// column 30"``.
+pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(line).or_else(|_| {
+        // Only a mistake is worth the time that following the keys takes.
+        let mut deserializer = serde_json::Deserializer::from_slice(line);
+        let read = serde_path_to_error::deserialize(&mut deserializer);
+        let (key, error) = match read {
+            Ok(value) => match deserializer.end() {
+                Ok(()) => return Ok(value),
+                Err(error) => (".".to_owned(), error),
+            },
+            Err(error) => (error.path().to_string(), error.into_inner()),
+        };
+        let said = error.to_string();
+        let said = said
+            .rsplit_once(" at line ")
+            .map_or(&*said, |(said, _)| said);
+        let key = match &*key {
+            "." | "?" => String::new(),
+            key => format!("`{key}`: "),
+        };
+        let (line, column) = (error.line(), error.column());
+        let place = match line {
+            0 | 1 => format!("at column {column}"),
+            _ => format!("at line {line}, column {column}"),
+        };
+        Err(format!("{key}{said}, {place}"))
+    })
+}
 
 /// A file that is read in pieces from its beginning.
 struct Pieces {
@@ -55,8 +96,19 @@ impl Pieces {
                 "the file became shorter while it was read".to_owned(),
             ));
         }
+        let first = self.offset == 0;
         self.offset += piece.len() as u64;
         self.kept.extend(piece);
+        if first {
+            // A file may come byte by byte.
+            while self.kept.len() < BYTE_ORDER_MARK.len()
+                && BYTE_ORDER_MARK.starts_with(&self.kept)
+                && self.more()?
+            {}
+            if self.kept.starts_with(BYTE_ORDER_MARK) {
+                self.kept.drain(..BYTE_ORDER_MARK.len());
+            }
+        }
         Ok(true)
     }
 }
@@ -79,7 +131,7 @@ impl Lines {
     /// The next line, unparsed; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read.
+    /// [`Error::InvalidInput`] if the file cannot be read, and with the number of a line that is longer than [`LONGEST`].
     pub fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let mut searched = 0;
         loop {
@@ -87,6 +139,9 @@ impl Lines {
             let end = rest[searched..].iter().position(|byte| *byte == b'\n');
             let end = end.map(|end| searched + end);
             let length = rest.len();
+            if end.unwrap_or(length) > LONGEST {
+                return Err(too_long("line", self.number + 1));
+            }
             if end.is_none() && self.pieces.more()? {
                 searched = length;
                 continue;
@@ -112,8 +167,8 @@ impl Lines {
         let Some((number, line)) = self.line()? else {
             return Ok(None);
         };
-        let value = serde_json::from_slice(&line)
-            .map_err(|error| Error::InvalidInput(format!("line {number}: {error}")))?;
+        let value =
+            parse(&line).map_err(|what| Error::InvalidInput(format!("line {number}: {what}")))?;
         Ok(Some((number, value)))
     }
 }
@@ -170,8 +225,8 @@ impl Items {
         self.stage = Stage::Further;
         self.number += 1;
         let item = self.item()?;
-        let value = serde_json::from_slice(&item)
-            .map_err(|error| Error::InvalidInput(format!("item {}: {error}", self.number)))?;
+        let value = parse(&item)
+            .map_err(|what| Error::InvalidInput(format!("item {}: {what}", self.number)))?;
         Ok(Some((self.number, value)))
     }
 
@@ -214,6 +269,9 @@ impl Items {
                 }
                 at += 1;
             }
+            if at > LONGEST {
+                return Err(too_long("item", self.number));
+            }
             if !self.pieces.more()? {
                 return Err(Error::InvalidInput(format!(
                     "the file ends within item {}: it is truncated",
@@ -222,6 +280,14 @@ impl Items {
             }
         }
     }
+}
+
+/// The error for a line or an item beyond [`LONGEST`].
+fn too_long(what: &str, number: u64) -> Error {
+    Error::InvalidInput(format!(
+        "{what} {number} is longer than {} MiB: split it into several",
+        LONGEST >> 20
+    ))
 }
 
 #[cfg(test)]
@@ -269,12 +335,9 @@ mod tests {
             ("", "the file is not an array: expected `[`"),
             ("{}", "the file is not an array: expected `[`"),
             ("[1, 2", "the file ends within item 2: it is truncated"),
-            ("[1, x]", "item 2: expected value at line 1 column 1"),
-            (
-                "[1,]",
-                "item 2: EOF while parsing a value at line 1 column 0",
-            ),
-            ("[1, }]", "item 2: expected value at line 1 column 1"),
+            ("[1, x]", "item 2: expected value, at column 1"),
+            ("[1,]", "item 2: EOF while parsing a value, at column 0"),
+            ("[1, }]", "item 2: expected value, at column 1"),
         ] {
             assert_eq!(
                 items(text, 3),
@@ -299,5 +362,67 @@ mod tests {
             assert_eq!(next(), Ok(Some((6, serde_json::json!(3)))));
             assert_eq!(next(), Ok(None));
         }
+    }
+
+    #[test]
+    fn a_mistake_names_its_key_and_column() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Row {
+            #[expect(dead_code, reason = "only whether it can be read matters")]
+            turns: Vec<Turn>,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        struct Turn {
+            #[expect(dead_code, reason = "only whether it can be read matters")]
+            delay: f64,
+        }
+        for (line, said) in [
+            (
+                r#"{"turns": [{"delay": 1}, {"delay": "x"}]}"#,
+                "`turns[1].delay`: invalid type: string \"x\", expected f64, at column 38",
+            ),
+            (r#"{"turns": []} x"#, "trailing characters, at column 15"),
+            ("{}", "missing field `turns`, at column 2"),
+        ] {
+            assert_eq!(parse::<Row>(line.as_bytes()).unwrap_err(), said);
+        }
+        assert!(parse::<Row>(br#"{"turns": [{"delay": 1}]}"#).is_ok());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        for piece in 1..6 {
+            let file = Text(b"\xef\xbb\xbf{}\n[1]", piece);
+            let mut lines = Lines::new(Box::new(file));
+            assert_eq!(lines.line(), Ok(Some((1, b"{}".to_vec()))));
+            assert_eq!(lines.line(), Ok(Some((2, b"[1]".to_vec()))));
+            assert_eq!(lines.line(), Ok(None));
+            assert_eq!(items("\u{feff}[1]", piece), Ok(vec![serde_json::json!(1)]));
+        }
+    }
+
+    #[test]
+    fn a_line_or_item_that_is_too_long_is_named() {
+        /// A file of one line or item that does not end.
+        struct Endless(u8);
+        impl File for Endless {
+            fn size(&self) -> u64 {
+                1 << 40
+            }
+            fn read(&self, _: u64, length: u32) -> Result<Vec<u8>, String> {
+                Ok(vec![self.0; length as usize])
+            }
+        }
+        let said = |what: &str| {
+            Err(Error::InvalidInput(format!(
+                "{what} 1 is longer than 24 MiB: split it into several"
+            )))
+        };
+        assert_eq!(Lines::new(Box::new(Endless(b'x'))).line(), said("line"));
+        let mut nested = Items::new(Box::new(Endless(b'[')));
+        assert_eq!(
+            nested.value::<serde_json::Value>().map(drop),
+            said("item").map(drop)
+        );
     }
 }

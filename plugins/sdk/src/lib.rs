@@ -53,7 +53,7 @@ pub use bindings::host::types::{Part, Point, Prompt, Role, Sample, Sampling, Set
 pub use bindings::scorer::{Count, CountSource, Exchange, Score};
 pub use body::Body;
 pub use config::{parse, schema};
-pub use dataset::{Dataset, Inputs};
+pub use dataset::{Dataset, ENOUGH, Inputs};
 pub use inputs::{File, Files, Reader, Tokenizer};
 pub use refuse::Setting;
 pub use scorer::Scorer;

@@ -8,14 +8,15 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The format of the file `data`; found from its first row if absent. `vllm-timed` is never found, because its
-    /// rows look like Mooncake's.
+    /// The format of the file `data`; found from its first row if absent. `vllm-timed` must be named: its rows look like
+    /// Mooncake's, whose times are milliseconds.
     pub format: Option<Name>,
     /// Whether every request arrives when the trace says (`timestamps`), or the requests of a session wait for the end
     /// of the one before and for the recorded pause (`sessions`). The default is `sessions` for Weka, TraceLab, and
-    /// Mooncake rows with a `session_id`, and `timestamps` for all else.
+    /// Mooncake rows with a `session_id`, and `timestamps` for all else. Arrival times take effect only with
+    /// `--arrival dataset`.
     pub replay: Option<Replay>,
-    /// Send made-up prompts as text or as token ids.
+    /// Send made-up prompts as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
     /// Tokens of a block, if not those of the format: 512 for Mooncake, 16 for Bailian and vLLM's timed traces. Weka's
@@ -24,7 +25,8 @@ pub struct Config {
     /// Seconds of one unit of the numbers in the trace's time column, if not those of the format: 0.001 for Mooncake,
     /// 1 for all else.
     pub time_unit: Option<f64>,
-    /// What the trace's times are multiplied with: 0.5 replays it twice as fast.
+    /// How many times faster than recorded to replay the trace: 2 makes a minute of it 30 seconds, 0.5 makes it two
+    /// minutes.
     pub time_scale: f64,
     /// The part of the trace to replay, in seconds from its first request. A session belongs to it with its first
     /// request.
@@ -38,10 +40,10 @@ pub struct Config {
     pub max_output: Option<u32>,
     /// What to do with requests beyond `max-input` and `max-output`. `drop` leaves out the request, and with it the
     /// rest of its session if sessions are replayed; `truncate` cuts its prompt's end off and asks for fewer tokens;
-    /// `error` ends the run.
+    /// `error` ends the run. By default `drop`.
     pub on_too_long: TooLong,
     /// What to do with rows whose number of hash ids does not fit their length. `repair` makes up what is missing, and
-    /// ignores surplus ids.
+    /// ignores surplus ids; `error` ends the run. By default `error`.
     pub on_wrong_blocks: WrongBlocks,
     /// The longest pause in seconds of the run: between a request's end and the one that follows it in its session, or
     /// between two arrivals with `replay = "timestamps"`. Longer ones are shortened to it.
@@ -230,9 +232,9 @@ impl Config {
         }
     }
 
-    /// Seconds of the trace as nanoseconds of the run.
+    /// Nanoseconds of the trace as nanoseconds of the run.
     pub(crate) fn scaled(&self, nanos: i64) -> u64 {
-        (nanos.max(0) as f64 * self.time_scale) as u64
+        (nanos.max(0) as f64 / self.time_scale) as u64
     }
 
     /// The longest pause, in nanoseconds.

@@ -1,16 +1,19 @@
 //! One pass over a trace: checks every row, and keeps for each that is replayed where it is and when it is due, in the
 //! order in which they are. Twenty-four bytes a row; prompts are made later, by `replay`.
 
-use std::collections::BTreeMap;
+mod sessions;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use runner_plugin::report::Remarks;
-use runner_plugin::{Error, Tokenizer};
+use runner_plugin::{Error, Tokenizer, Treatment};
 
 use crate::config::{Config, Replay, TooLong, invalid};
-use crate::content::{hash, mixed};
+use crate::content::hash;
 use crate::formats::weka::{self, Session};
 use crate::formats::{Content, Format, Layout, Row};
 use crate::source::{Place, Source};
+use sessions::Known;
 
 /// Mistakes to report at once.
 const MOST_MISTAKES: usize = 8;
@@ -95,6 +98,8 @@ pub(crate) struct Index {
     pub(crate) threads: Vec<Thread>,
     /// The names of the first requests, by group, in traces that link requests.
     pub(crate) roots: Vec<i64>,
+    /// Hashes of the names of sessions whose rows hold their whole prompts, although they do not say so.
+    pub(crate) whole: BTreeSet<u64>,
     /// When the run's clock begins, on the trace's clock.
     pub(crate) base: i64,
     /// Lengths of prompts and answers, as examples.
@@ -128,8 +133,12 @@ pub(crate) struct Pass<'a> {
 struct Seen {
     index: Index,
     groups: u32,
-    /// Groups by the hash of a session's name, or by a request's name. `None`: not in the share.
-    known: BTreeMap<u64, Option<u32>>,
+    /// Requests, or sessions of one line, in the file.
+    all: u64,
+    /// By the hash of a session's name, or by a request's name.
+    known: BTreeMap<u64, Known>,
+    /// By the hash of a session's name, how many whole blocks the last row with hash ids had, and a hash of those ids.
+    blocks: BTreeMap<u64, (usize, u64)>,
     origin: Option<i64>,
     /// The first row without a time.
     untimed: Option<u32>,
@@ -143,10 +152,11 @@ impl Pass<'_> {
     /// [`Error::InvalidInput`] with the first mistakes and their lines.
     pub(crate) fn index(&self, source: &mut Source, notes: &mut Remarks) -> Result<Index, Error> {
         let mut seen = Seen::default();
-        let mut place = Place { offset: 0, line: 1 };
+        let mut place = source.beginning()?;
         let mut header = self.format.has_header();
         while let Some((line, next)) = source.line(place)? {
             if !std::mem::take(&mut header) && !line.trim_ascii().is_empty() {
+                seen.all += 1;
                 let outcome = if self.format.name == crate::config::Name::Weka {
                     self.session(&line, place, &mut seen, notes)
                 } else {
@@ -184,7 +194,10 @@ impl Pass<'_> {
             notes.dropped(reason, || format!("line {}", place.line));
             return Ok(());
         }
-        let group = self.group(&row, place.line, seen, notes)?;
+        let (group, time) = match row.link {
+            Some(link) => self.linked(link, row.time, place.line, seen, notes)?,
+            None => (self.group(&row, place.line, seen)?, row.time),
+        };
         match row.time {
             Some(time) => seen.origin = Some(seen.origin.map_or(time, |origin| origin.min(time))),
             None => {
@@ -193,66 +206,11 @@ impl Pass<'_> {
         }
         let reason = self.reason(&row)?;
         if let Some(group) = group {
-            let time = row.time.unwrap_or(NEVER);
+            let time = time.unwrap_or(NEVER);
             let entry = Entry::new(place.offset, reason, time, group, place.line);
             seen.entry(&row, reason, entry);
         }
         Ok(())
-    }
-
-    /// The group of a row; `None` if it is not in the share.
-    fn group(
-        &self,
-        row: &Row,
-        line: u32,
-        seen: &mut Seen,
-        notes: &mut Remarks,
-    ) -> Result<Option<u32>, String> {
-        if let Some(link) = row.link {
-            if seen.known.contains_key(&(link.name as u64)) {
-                return Err(format!("the request {} is there twice", link.name));
-            }
-            let parent = link
-                .parent
-                .and_then(|parent| seen.known.get(&(parent as u64)));
-            let group = match parent {
-                Some(group) => *group,
-                None => {
-                    if link.parent.is_some() {
-                        let reason = "the request that it follows is not before it in the trace, so it begins a session";
-                        notes.repaired(reason, || format!("line {line}"));
-                    }
-                    let group = self.shared(mixed(link.name as u64)).then(|| seen.group());
-                    if group.is_some() {
-                        seen.index.roots.push(link.name);
-                    }
-                    group
-                }
-            };
-            seen.known.insert(link.name as u64, group);
-            return Ok(group);
-        }
-        let Some(session) = &row.session else {
-            return Ok(self.shared(mixed(line.into())).then(|| seen.group()));
-        };
-        let name = hash(session);
-        if let Some(group) = seen.known.get(&name) {
-            if row.delta && self.replay == Replay::Timestamps {
-                return Err(format!(
-                    "it continues the session `{session}`, with only what is new: set `replay = \"sessions\"`"
-                ));
-            }
-            return Ok(*group);
-        }
-        let group = self.shared(name).then(|| seen.group());
-        seen.known.insert(name, group);
-        Ok(group)
-    }
-
-    /// Whether a session is in the share: a hash of its name and the seed, as a number from 0 to 1, is below it.
-    fn shared(&self, name: u64) -> bool {
-        let drawn = mixed(name ^ mixed(self.seed)) as f64 / 2_f64.powi(64);
-        self.config.share >= 1.0 || drawn < self.config.share
     }
 
     /// Why a row is left out, as an index into [`REASONS`].
@@ -324,16 +282,31 @@ impl Pass<'_> {
     ) -> Result<(), String> {
         let lenient = self.config.on_wrong_blocks == crate::config::WrongBlocks::Repair;
         let session = Session::of(line, lenient)?;
+        if self.replay == Replay::Timestamps {
+            seen.all += session.nodes.len().saturating_sub(1) as u64;
+        }
         let name = hash(&session.id);
         let shared = self.shared(name);
-        if seen.known.insert(name, None).is_some() {
-            return Err(format!("the session `{}` is there twice", session.id));
+        let known = Known::new(None, place.line, NEVER);
+        if let Some(first) = seen.known.insert(name, known) {
+            return Err(format!(
+                "the session `{}` occurs again (first on line {}); ids must be unique",
+                session.id, first.line
+            ));
         }
         if session.nodes.is_empty() {
             notes.dropped("a session without requests", || {
                 format!("line {}", place.line)
             });
             return Ok(());
+        }
+        if shared {
+            notes.count(
+                Treatment::Repaired,
+                "a sub-agent without requests; the next request waits as long as recorded",
+                session.hollow,
+                || format!("line {}", place.line),
+            );
         }
         let first = seen.groups;
         for (at, node) in session.nodes.iter().enumerate() {
@@ -396,7 +369,7 @@ impl Pass<'_> {
         }
         let mut index = seen.index;
         let origin = seen.origin.unwrap_or_default();
-        let all = index.entries.len();
+        let shared = index.entries.len();
         // When each session begins; by that its rows are ordered, and belong to the window.
         let mut begins = vec![NEVER; if in_sessions { seen.groups as usize } else { 0 }];
         if in_sessions {
@@ -433,6 +406,7 @@ impl Pass<'_> {
                 .entries
                 .retain(|entry| (index.base..to).contains(&due(entry)));
         }
+        let inside = index.entries.len();
         let by_time = self.format.by_time();
         // Offsets differ, so that the order is complete, and nothing need be copied.
         index.entries.sort_unstable_by_key(|entry| {
@@ -457,12 +431,36 @@ impl Pass<'_> {
         });
         index.entries = entries;
         if index.entries.is_empty() {
-            return Err(Error::InvalidInput(format!(
-                "nothing of the trace is left to replay: of {all} requests or sessions in the share, none is in the \
-                 window and short enough"
-            )));
+            return Err(Error::InvalidInput(self.nothing(seen.all, shared, inside)));
         }
         Ok(index)
+    }
+
+    /// What is said if nothing is left: where it was lost, of so many requests in the file, in the share, and in the
+    /// window.
+    fn nothing(&self, all: u64, shared: usize, inside: usize) -> String {
+        if all == 0 {
+            return "the file has no requests: only line 1, which names the columns".to_owned();
+        }
+        let weka = self.format.name == crate::config::Name::Weka;
+        let what = if weka && self.replay == Replay::Sessions {
+            "session"
+        } else {
+            "request"
+        };
+        let mut said = format!("no {what} is left: {all} in the file");
+        if self.config.share < 1.0 {
+            said.push_str(&format!(", {shared} after `share`"));
+        } else if (shared as u64) < all {
+            said.push_str(&format!(", {shared} that can be used"));
+        }
+        if self.config.window.is_some() {
+            said.push_str(&format!(", {inside} in `window`"));
+        }
+        if inside > 0 {
+            said.push_str(", 0 within `max-input` and `max-output`");
+        }
+        said
     }
 }
 

@@ -20,6 +20,9 @@
 //! the seed, the row or session, and the position.
 //!
 //! # Sessions
+//! Rows of Mooncake's format that name a session hold only what is new, as AIPerf reads them, unless one row's hash ids
+//! begin with those of the row before it in its session: then every row of that session holds its whole prompt.
+//!
 //! With `replay = "sessions"` a session's requests follow its first one, each after the end of the one that it follows
 //! and the recorded pause. The pause is the time from the end of that reply to the next request, where the trace
 //! records the end (Weka, TraceLab, BurstGPT); otherwise it is the time between the two requests, which counts the
@@ -40,21 +43,18 @@ mod source;
 mod tests;
 mod words;
 
-use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Remark, Sample};
+use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample};
 
 use config::invalid;
 use formats::Format;
 use index::Pass;
 use replay::Player;
-use source::{Place, Source};
+use source::Source;
 
 pub use config::{Config, Form, Labels, Name, Replay, TooLong, Window, WrongBlocks};
 
 /// The scenario's name for the trace.
 const FILE: &str = "data";
-
-/// Bytes of prompts after which a call returns, so that what it returns stays within the host's limit.
-const ENOUGH: usize = 12 << 20;
 
 /// A trace.
 pub struct Trace {
@@ -91,7 +91,7 @@ impl Dataset for Trace {
             let Some(sample) = self.player.next()? else {
                 break;
             };
-            bytes += size(&sample);
+            bytes += sample.bytes();
             samples.push(sample);
         }
         Ok(samples)
@@ -102,7 +102,7 @@ impl Dataset for Trace {
         while samples.len() < limit as usize && bytes < ENOUGH {
             let sample = self.player.spare(self.spares);
             self.spares += 1;
-            bytes += size(&sample);
+            bytes += sample.bytes();
             samples.push(sample);
         }
         Ok(samples)
@@ -120,7 +120,7 @@ fn open(
     tokenizer: Box<dyn runner_plugin::Tokenizer>,
 ) -> Result<Trace, Error> {
     let mut source = Source::new(file);
-    let mut place = Place { offset: 0, line: 1 };
+    let mut place = source.beginning()?;
     let first = loop {
         match source.line(place)? {
             None => return Err(Error::InvalidInput("it is empty".to_owned())),
@@ -151,26 +151,4 @@ fn open(
     };
     player.index = pass.index(&mut player.source, &mut player.notes)?;
     Ok(Trace { player, spares: 0 })
-}
-
-/// Roughly how many bytes a sample has.
-fn size(sample: &Sample) -> usize {
-    let texts = |messages: &[runner_plugin::Message]| -> usize {
-        let parts = messages.iter().flat_map(|message| &message.parts);
-        parts
-            .map(|part| match part {
-                runner_plugin::Part::Text(text) => text.len(),
-                _ => 0,
-            })
-            .sum()
-    };
-    let prompt = match &sample.prompt {
-        Prompt::Text(text) => text.len(),
-        Prompt::Tokens(ids) => ids.len() * 4,
-        Prompt::Messages(messages) => texts(messages),
-        Prompt::Continuation(continuation) => texts(&continuation.messages),
-        Prompt::Embedding(_) | Prompt::Ranking(_) => 0,
-    };
-    let answer = sample.recorded_answer.as_ref();
-    prompt + answer.map_or(0, |answer| texts(std::slice::from_ref(answer)))
 }

@@ -161,7 +161,7 @@ impl Player {
         let wrong = |said: String| {
             Error::InvalidInput(format!("line {line} changed while it was in use: {said}"))
         };
-        let (row, id, own) = if let Some(request) = self.index.request(&entry).copied() {
+        let (mut row, id, own) = if let Some(request) = self.index.request(&entry).copied() {
             let bytes = self.source.bytes(entry.offset(), request.length.into())?;
             let thread = &self.index.threads[entry.group as usize];
             let mut row = weka::row(&bytes, &thread.layout, request.place).map_err(wrong)?;
@@ -175,6 +175,10 @@ impl Player {
             let row = self.format.row(&bytes, line).map_err(wrong)?;
             (row, format!("line-{line}"), line)
         };
+        let named = row.session.as_deref();
+        if named.is_some_and(|session| self.index.whole.contains(&hash(session))) {
+            row.delta = false;
+        }
         let session = row.session.clone().or_else(|| {
             let root = self.index.roots.get(entry.group as usize)?;
             row.link.map(|_| root.to_string())

@@ -1,13 +1,14 @@
 //! Reads lines and ranges of a file through pieces of one mebibyte. Owns the limit on a line's length; leaves what a
 //! line means to `formats`.
 
+use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, File};
 
 /// Bytes to ask the host for at once.
 const PIECE: u32 = 1 << 20;
 
 /// The longest line: a plugin's memory must hold it with the prompt made from it.
-pub(crate) const LONGEST_LINE: u64 = 96 << 20;
+pub(crate) const LONGEST_LINE: u64 = runner_plugin::json::LONGEST as u64;
 
 /// A file, and the piece of it that was read last.
 pub(crate) struct Source {
@@ -41,6 +42,16 @@ impl Source {
     /// The file's length in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Where the first line is: behind a byte order mark, if there is one.
+    pub(crate) fn beginning(&mut self) -> Result<Place, Error> {
+        let length = self.size.min(BYTE_ORDER_MARK.len() as u64);
+        let marked = self.bytes(0, length)? == BYTE_ORDER_MARK;
+        Ok(Place {
+            offset: if marked { length } else { 0 },
+            line: 1,
+        })
     }
 
     /// The bytes from `offset` to the end of their piece; none at the end of the file.
@@ -96,13 +107,16 @@ impl Source {
             }
             end += rest.len() as u64;
             if end - place.offset > LONGEST_LINE {
-                return Err(Error::InvalidInput(format!(
-                    "line {} is longer than {} MiB: a trace has one request or session a line; split it",
-                    place.line,
-                    LONGEST_LINE >> 20
-                )));
+                break false;
             }
         };
+        if end - place.offset > LONGEST_LINE {
+            return Err(Error::InvalidInput(format!(
+                "line {} is longer than {} MiB: a trace has one request or session a line; split it",
+                place.line,
+                LONGEST_LINE >> 20
+            )));
+        }
         if end == place.offset && !found {
             return Ok(None);
         }

@@ -50,6 +50,30 @@ use crate::Error;
 use crate::random::{NumpyGenerator, NumpyLegacy, Python};
 use table::Table;
 
+/// The most tokens of a prompt or an answer, and of all texts of a request or a session that are made up: more than any
+/// model takes, and as many as fit into a plugin's memory.
+pub const MOST_TOKENS: u32 = 4 << 20;
+
+/// Checks that the texts of a request, as many as `counts` says and each as long as `lengths` says, have no more than
+/// [`MOST_TOKENS`] together. It goes by large numbers of both, that are exceeded once in a thousand draws; what is drawn
+/// beyond them is the caller's to check.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] that names both keys.
+pub fn check_product(
+    (counts_key, counts): (&str, &Lengths),
+    (lengths_key, lengths): (&str, &Lengths),
+) -> Result<(), Error> {
+    let (count, length) = (counts.quantile(0.999), lengths.quantile(0.999));
+    if u64::from(count) * u64::from(length) <= MOST_TOKENS.into() {
+        return Ok(());
+    }
+    Err(Error::InvalidConfig(format!(
+        "`{counts_key}` and `{lengths_key}` give up to {count} × {length} tokens; expected at most {MOST_TOKENS} together: \
+         set smaller numbers, or a `max` for a distribution"
+    )))
+}
+
 /// A generator from which distributions draw.
 pub trait Stream {
     /// A double, uniform in `[0, 1)`.

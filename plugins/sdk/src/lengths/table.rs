@@ -33,7 +33,7 @@ pub(super) struct Table {
     #[serde(skip_serializing_if = "Option::is_none")]
     median: Option<f64>,
     /// The standard deviation. Of `normal`, which needs it, and of `lognormal`.
-    #[serde(alias = "sd")]
+    #[serde(alias = "sd", alias = "stddev")]
     #[serde(skip_serializing_if = "Option::is_none")]
     deviation: Option<f64>,
     /// The standard deviation of the natural logarithm; only of `lognormal`, in place of `deviation`.

@@ -10,6 +10,7 @@ mod timed;
 mod tracelab;
 pub(crate) mod weka;
 
+use runner_plugin::json::parse as parsed;
 use runner_plugin::{Error, Message};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -39,6 +40,8 @@ pub(crate) struct Row {
     pub(crate) content: Content,
     /// Whether it holds only what is new since the request before it in its session.
     pub(crate) delta: bool,
+    /// The hash ids of its whole blocks, where it does not say itself whether it holds only what is new.
+    pub(crate) ids: Vec<u64>,
     /// Further fields of the request.
     pub(crate) parameters: Map<String, Value>,
     /// What had to be changed so that the row could be used.
@@ -224,7 +227,7 @@ impl Format {
     /// Units of the trace's clock in nanoseconds.
     fn nanos(&self, units: f64) -> Result<i64, String> {
         nanos(units * self.unit).ok_or_else(|| {
-            format!("the time {units} is beyond what a trace can hold: check `time-unit`")
+            format!("the time {units:?} is beyond what a trace can hold: check `time-unit`")
         })
     }
 
@@ -289,9 +292,14 @@ impl Layout {
                 Rule::Either if whole == all => whole.to_string(),
                 Rule::Either => format!("{whole} or {all}"),
             };
+            // Weka's sessions state the size themselves.
+            let advice = match self.rule {
+                Rule::Floor => "correct the session's `block_size`, or set",
+                Rule::Ceil | Rule::Either => "set `block-size` to the trace's, or",
+            };
             return Err(format!(
-                "{count} hash ids for a prompt of {length} tokens in blocks of {}; expected {expected}: set `block-size` \
-                 to the trace's, or `on-wrong-blocks = \"repair\"`",
+                "{count} hash ids for a prompt of {length} tokens in blocks of {}; expected {expected}: {advice} \
+                 `on-wrong-blocks = \"repair\"`",
                 self.size
             ));
         }
@@ -426,17 +434,6 @@ fn label(name: Name) -> &'static str {
 /// The keys of a line that is a JSON object.
 fn keys(line: &[u8]) -> Option<std::collections::BTreeMap<String, de::IgnoredAny>> {
     serde_json::from_slice(line).ok()
-}
-
-/// A line of JSON, or what is wrong with it.
-pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(line).map_err(|error| {
-        let said = error.to_string();
-        match said.rsplit_once(" at line 1 column ") {
-            Some((said, column)) => format!("{said}, at column {column}"),
-            None => said,
-        }
-    })
 }
 
 /// Seconds as nanoseconds.

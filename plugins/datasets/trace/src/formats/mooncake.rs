@@ -2,7 +2,8 @@
 //! for each of them, the last one partial. And what AIPerf adds: a row has exactly one of `input_length`, `text_input`,
 //! `messages` and `payload`; rows may be the turns of a session, with a `delay` after the end of the one before. The
 //! turns by length or text are deltas: they hold what is new. Those with `messages` or a `payload` hold the whole
-//! conversation. `context_mode` says so where it is otherwise.
+//! conversation. `context_mode` says so where it is otherwise; and where a row without it has the hash ids of the row
+//! before it in its session and more, `index` takes the whole session for one of whole prompts.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -53,6 +54,12 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
     if line.tools.is_some() && line.messages.is_none() {
         return Err("`tools` without `messages`: add them, or leave `tools` out".to_owned());
     }
+    if line.session_id.is_none() && line.delay.is_some_and(|delay| delay != 0.0) {
+        return Err(
+            "`delay` without `session_id`: name the session in which it is the pause, or leave `delay` out"
+                .to_owned(),
+        );
+    }
     let whole = line.messages.is_some() || line.payload.is_some();
     let delta = match line.context_mode.as_deref() {
         None => !whole,
@@ -64,6 +71,9 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
             ));
         }
     };
+    let delta = delta && line.session_id.is_some();
+    let assumed = delta && line.context_mode.is_none();
+    let mut known = Vec::new();
     let mut repaired = None;
     let mut parameters = Map::new();
     let content = if let Some(length) = line.input_length {
@@ -73,6 +83,10 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
             Some(ids) => {
                 let (runs, wrong) = format.blocks(Rule::Ceil, length, &ids, number.into())?;
                 repaired = wrong.or(repaired);
+                if assumed {
+                    let whole = (length / format.block) as usize;
+                    known.extend(ids.iter().take(whole).map(|id| id.0));
+                }
                 Content::Runs(runs)
             }
             None => Content::Tokens(length),
@@ -104,7 +118,8 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
     Ok(Row {
         time: nanos(line.timestamp)?,
         wait: nanos(line.delay)?,
-        delta: delta && line.session_id.is_some(),
+        delta,
+        ids: known,
         session: line.session_id,
         output: output.map(|(output, _)| output),
         content,

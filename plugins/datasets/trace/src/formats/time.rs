@@ -10,6 +10,9 @@ pub(super) fn instant(text: &str) -> Option<i64> {
         number(date.next()?, 1..=12)?,
         number(date.next()?, 1..=31)?,
     );
+    if day > days_of(year, month) {
+        return None;
+    }
     let zone = rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len());
     let (clock, zone) = rest.split_at(zone);
     let mut clock = clock.splitn(3, ':');
@@ -53,6 +56,17 @@ fn number(digits: &str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
     range.contains(&number).then_some(number)
 }
 
+/// How many days a month has.
+fn days_of(year: i64, month: i64) -> i64 {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
 /// Days from 1970-01-01 on, after Howard Hinnant's `days_from_civil`.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -86,6 +100,11 @@ mod tests {
             "2024-13-01 00:00:00",
             "2024-01-01",
             "2024-01-01 25:00:00",
+            "2024-02-30 00:00:00",
+            "2023-02-29 00:00:00",
+            "2100-02-29 00:00:00",
+            "2024-02-31 00:00:00",
+            "2024-06-31 00:00:00",
         ] {
             assert_eq!(instant(text), None, "{text}");
         }

@@ -7,6 +7,10 @@ use serde::Deserialize;
 use super::time::instant;
 use super::{Content, NOTHING, Row, parsed, tokens};
 
+/// What is said of rows whose split and total do not agree.
+const SPLIT: &str = "`prefix_tokens` and `newly_append_tokens` that do not add up to `input_tokens_total`, which counts; what \
+    is beyond it of the prefix is cut off";
+
 #[derive(Deserialize)]
 struct Line {
     session_id: String,
@@ -33,6 +37,8 @@ pub(super) fn row(line: &[u8]) -> Result<Row, String> {
         total.unwrap_or_else(|| line.prefix_tokens.saturating_add(line.newly_append_tokens));
     let (total, no_input) = tokens("input_tokens_total", total)?;
     let prefix = line.prefix_tokens.min(total.into()) as u32;
+    let split = line.prefix_tokens.saturating_add(line.newly_append_tokens);
+    let split = (split != u64::from(total) && !no_input).then_some(SPLIT);
     let reasoning = line.reasoning_output_tokens.unwrap_or_default();
     let output = line
         .output_tokens
@@ -71,7 +77,7 @@ pub(super) fn row(line: &[u8]) -> Result<Row, String> {
             prefix,
             fresh: total - prefix,
         },
-        repaired: (no_input || output.is_some_and(|(_, none)| none)).then_some(NOTHING),
+        repaired: split.or((no_input || output.is_some_and(|(_, none)| none)).then_some(NOTHING)),
         unusable: time.is_none().then_some("a round without a time"),
         ..Row::default()
     })

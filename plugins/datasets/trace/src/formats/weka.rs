@@ -6,7 +6,8 @@
 //!
 //! A request follows the one before it in its agent's list, after its `think_time`. A sub-agent begins after the
 //! request before it in the list, and the next request of the list waits for all sub-agents in between, except for
-//! those with the status `async_launched`.
+//! those with the status `async_launched`. A sub-agent whose requests were not recorded is only time: the request
+//! behind it waits as long as recorded.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -32,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) threads: Vec<String>,
     /// The requests, each behind those that it waits for.
     pub(crate) nodes: Vec<Node>,
+    /// Sub-agents without requests.
+    pub(crate) hollow: u64,
 }
 
 /// A request's place in its session.
@@ -111,6 +114,7 @@ impl Session {
             nodes: Vec::new(),
             threads: vec![head.id.clone()],
             names: BTreeSet::new(),
+            hollow: 0,
         };
         walk.thread(&head.requests, 0, None, 0, 0)?;
         Ok(Self {
@@ -124,6 +128,7 @@ impl Session {
             },
             threads: walk.threads,
             nodes: walk.nodes,
+            hollow: walk.hollow,
         })
     }
 }
@@ -153,6 +158,7 @@ struct Walk<'a> {
     nodes: Vec<Node>,
     threads: Vec<String>,
     names: BTreeSet<String>,
+    hollow: u64,
 }
 
 impl Walk<'_> {
@@ -167,6 +173,8 @@ impl Walk<'_> {
     ) -> Result<Option<usize>, String> {
         let mut before: Option<usize> = None;
         let mut joins: Vec<usize> = Vec::new();
+        // Whether the next request waited for a sub-agent whose requests are unknown.
+        let mut hollow = false;
         let mut index = 0;
         for (at, raw) in requests.iter().enumerate() {
             let place = |said: String| format!("request {}: {said}", at + 1);
@@ -176,6 +184,12 @@ impl Walk<'_> {
             match item.kind.as_str() {
                 "subagent" => {
                     let inner = item.requests.unwrap_or_default();
+                    let joined = item.status.as_deref() != Some("async_launched");
+                    if inner.is_empty() {
+                        self.hollow += 1;
+                        hollow |= joined;
+                        continue;
+                    }
                     let anchor = before
                         .or_else(|| joins.last().copied())
                         .or(spawner)
@@ -183,7 +197,7 @@ impl Walk<'_> {
                     let last = self
                         .sub_agent(&inner, (thread, item.agent_id), anchor, time, depth)
                         .map_err(|said| place(format!("of the sub-agent: {said}")))?;
-                    if item.status.as_deref() != Some("async_launched") {
+                    if joined {
                         joins.extend(last);
                     }
                 }
@@ -193,9 +207,10 @@ impl Walk<'_> {
                         &joins,
                         spawner,
                         time,
-                        item.think_time.and_then(nanos),
+                        item.think_time.and_then(nanos).filter(|_| !hollow),
                     );
                     joins.clear();
+                    hollow = false;
                     if self.nodes.len() == MOST_REQUESTS {
                         return Err(format!("a session of more than {MOST_REQUESTS} requests"));
                     }

@@ -1,6 +1,6 @@
 //! What becomes of each format's rows.
 
-use runner_plugin::{Prompt, Role};
+use runner_plugin::{Prompt, Role, Sample};
 
 use super::{TRACES, after, all, arrival, ids, open, remarks, rest, text, trace};
 
@@ -172,7 +172,7 @@ fn bailian_follows_parents_to_the_root() {
     let [(reason, 1, line)] = &remarks(&dataset)[..] else {
         panic!("one remark");
     };
-    assert!(reason.contains("it begins a session") && line == "line 6");
+    assert!(reason.contains("replayed as a new session") && line == "line 6");
     // The same by times: every request is a root, with its session's name.
     let samples = all(r#"{"block-size": 4}"#, trace("bailian"));
     assert!(samples.iter().all(|sample| sample.after.is_empty()));
@@ -308,4 +308,110 @@ fn vllm_timed_traces_have_the_labels_of_their_configuration() {
     assert_eq!(lengths, [9, 11, 8, 3]);
     let scaled = config.replace("vllm-timed\"", "vllm-timed\", \"time-unit\": 0.001");
     assert_eq!(all(&scaled, trace)[3].arrival, Some(1_500_000));
+}
+
+#[test]
+fn sessions_of_whole_prompts_are_not_added_up() {
+    let row = |length: u32, ids: &str, more: &str| {
+        format!(
+            "{{\"session_id\": \"a\", \"timestamp\": 0, \"input_length\": {length}, \"output_length\": 2, \"hash_ids\": {ids}{more}}}\n"
+        )
+    };
+    let config = r#"{"block-size": 4}"#;
+    // The last block of the first prompt is partial, so the next prompt has another in its place.
+    let rows = row(10, "[1, 2, 3]", "") + &row(16, "[1, 2, 4, 5]", "") + &row(6, "[1, 9]", "");
+    let samples = all(config, &rows);
+    let whole = |samples: &[Sample]| {
+        for (sample, length) in samples.iter().zip([10, 16, 6]) {
+            assert!(matches!(&sample.prompt, Prompt::Text(text) if text.len() == length));
+            assert_eq!(sample.input_tokens, Some(length as u32));
+        }
+        assert_eq!(text(&samples[0])[..8], text(&samples[1])[..8]);
+        assert_eq!(text(&samples[0])[..4], text(&samples[2])[..4]);
+    };
+    whole(&samples);
+    assert_eq!(after(&samples[1]), [("line-1", 0)]);
+    assert_eq!(after(&samples[2]), [("line-2", 0)]);
+    whole(&all(r#"{"block-size": 4, "replay": "timestamps"}"#, &rows));
+    // Other blocks are new ones, and what the rows say counts.
+    let deltas = row(8, "[1, 2]", "") + &row(8, "[3, 4]", "");
+    let stated = row(8, "[1, 2]", "")
+        + &row(
+            12,
+            "[1, 2, 4]",
+            ", \"context_mode\": \"deltas_without_responses\"",
+        );
+    for rows in [deltas, stated] {
+        let samples = all(config, &rows);
+        assert!(matches!(&samples[0].prompt, Prompt::Messages(_)));
+        assert!(matches!(&samples[1].prompt, Prompt::Continuation(_)));
+    }
+}
+
+#[test]
+fn bailian_sends_a_request_after_the_one_that_it_follows() {
+    let row = |id: u32, parent: i32, time: u32| {
+        format!(
+            "{{\"chat_id\": {id}, \"parent_chat_id\": {parent}, \"timestamp\": {time}, \"input_length\": 4, \"output_length\": 1, \"hash_ids\": [{id}]}}\n"
+        )
+    };
+    let rows = row(1, -1, 10) + &row(2, 1, 20) + &row(3, 2, 5) + &row(4, 3, 30);
+    let config = r#"{"block-size": 4, "replay": "sessions"}"#;
+    let mut dataset = open(config, &rows);
+    let samples = rest(&mut dataset, 2);
+    assert_eq!(ids(&samples), ["line-1", "line-2", "line-3", "line-4"]);
+    assert_eq!(samples[0].after, []);
+    assert_eq!(after(&samples[1]), [("line-1", 10_000)]);
+    assert_eq!(after(&samples[2]), [("line-2", 0)]);
+    assert_eq!(after(&samples[3]), [("line-3", 10_000)]);
+    assert_eq!(
+        remarks(&dataset),
+        [(
+            "Treatment::Repaired: a request recorded before the one that it follows; it is sent after it".to_owned(),
+            1,
+            "line 3".to_owned()
+        )]
+    );
+    // By the trace's clock it arrives when it was recorded.
+    let mut dataset = open(r#"{"block-size": 4}"#, &rows);
+    let samples = rest(&mut dataset, 2);
+    assert_eq!(ids(&samples), ["line-3", "line-1", "line-2", "line-4"]);
+    assert_eq!(remarks(&dataset), []);
+}
+
+#[test]
+fn weka_keeps_the_time_of_a_sub_agent_without_requests() {
+    let session = concat!(
+        "{\"id\": \"s\", \"block_size\": 4, \"requests\": [",
+        "{\"t\": 0.0, \"type\": \"n\", \"in\": 4, \"out\": 1, \"hash_ids\": [1], \"api_time\": 1.0}, ",
+        "{\"t\": 1.0, \"type\": \"subagent\", \"agent_id\": \"b\", \"duration_ms\": 7000, \"status\": \"completed\"}, ",
+        "{\"t\": 9.0, \"type\": \"n\", \"in\": 4, \"out\": 1, \"hash_ids\": [1], \"think_time\": 1.0}]}\n"
+    );
+    let mut dataset = open("{}", session);
+    let samples = rest(&mut dataset, 2);
+    assert_eq!(after(&samples[1]), [("line-1-1", 8000)]);
+    let [(reason, 1, line)] = &remarks(&dataset)[..] else {
+        panic!("one remark");
+    };
+    assert!(reason.contains("a sub-agent without requests") && line == "line 1");
+    // Nothing waits for one that runs beside.
+    let beside = session.replace("completed", "async_launched");
+    assert_eq!(after(&all("{}", &beside)[1]), [("line-1-1", 1000)]);
+}
+
+#[test]
+fn a_byte_order_mark_changes_nothing() {
+    for (name, trace, config) in TRACES {
+        for replay in ["sessions", "timestamps"] {
+            if (name, replay) == ("mooncake-sessions", "timestamps") {
+                continue;
+            }
+            let config = config
+                .replace("\"replay\": \"sessions\"", "\"max-idle\": 9")
+                .replacen('{', &format!("{{\"replay\": \"{replay}\", "), 1)
+                .replace(", }", "}");
+            let marked = all(&config, &format!("\u{feff}{trace}"));
+            assert_eq!(marked, all(&config, trace), "{name}");
+        }
+    }
 }

@@ -15,13 +15,13 @@ fn times_are_scaled_and_pauses_are_shortened() {
         let samples = all(&with(more), trace("mooncake"));
         samples.iter().filter_map(arrival).collect::<Vec<_>>()
     };
-    assert_eq!(arrivals(r#""time-scale": 0.5"#), [0, 0, 1500, 4526]);
+    assert_eq!(arrivals(r#""time-scale": 2"#), [0, 0, 1500, 4526]);
     assert_eq!(arrivals(r#""max-idle": 4"#), [0, 0, 3000, 7000]);
     assert_eq!(
-        arrivals(r#""time-scale": 0.5, "max-idle": 2"#),
+        arrivals(r#""time-scale": 2, "max-idle": 2"#),
         [0, 0, 1500, 3500]
     );
-    let mut dataset = open(r#"{"time-scale": 2, "max-idle": 10}"#, trace("weka"));
+    let mut dataset = open(r#"{"time-scale": 0.5, "max-idle": 10}"#, trace("weka"));
     let samples = rest(&mut dataset, 5);
     assert_eq!(after(&samples[6]), [("line-1-6", 10_000)]);
     assert_eq!(after(&samples[2]), [("line-1-2", 2000)]);

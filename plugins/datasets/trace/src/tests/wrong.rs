@@ -19,7 +19,7 @@ fn wrong_rows_are_named_with_their_lines_all_at_once() {
     for (line, expected) in lines.iter().zip([
         "the file `data`: line 2: it has none of `input_length`, `text_input`, `messages` and `payload`; expected exactly one",
         "line 4: it has input_length and text_input of",
-        "line 5: invalid value: integer `-3`, expected u64, at column",
+        "line 5: `input_length`: invalid value: integer `-3`, expected u64, at column",
         "line 6: `input_length` asks for 30000000000 tokens; at most 4194304 are possible",
         "line 7: expected ident, at column 2",
     ]) {
@@ -46,7 +46,7 @@ fn a_number_of_ids_that_does_not_fit_is_wrong_by_the_rule_of_the_format() {
     );
     let said = complaint("{}", &weka);
     assert!(
-        said.contains("line 1: request 1 of the session: 3 hash ids for a prompt of 9 tokens in blocks of 4; expected 2, one for every whole block"),
+        said.contains("line 1: request 1 of the session: 3 hash ids for a prompt of 9 tokens in blocks of 4; expected 2, one for every whole block: correct the session's `block_size`, or set `on-wrong-blocks"),
         "{said}"
     );
     let config = r#"{"block-size": 4, "on-wrong-blocks": "repair"}"#;
@@ -71,6 +71,10 @@ fn a_number_of_ids_that_does_not_fit_is_wrong_by_the_rule_of_the_format() {
 fn another_file_is_explained() {
     for (file, said) in [
         ("", "it is empty"),
+        (
+            "\u{feff}TIMESTAMP,ContextTokens,GeneratedTokens\n",
+            "the file `data`: the file has no requests: only line 1, which names the columns",
+        ),
         ("\n\n", "it is empty"),
         (
             "[{}]",
@@ -139,8 +143,66 @@ fn wrong_configurations_name_every_key() {
     assert_eq!(said.lines().count(), 4);
     assert!(
         complaint(r#"{"max-input": 2, "block-size": 4}"#, trace("mooncake"))
-            .contains("nothing of the trace is left")
+            .contains("no request is left: 4 in the file, 0 within `max-input` and `max-output`")
     );
+}
+
+#[test]
+fn it_says_where_the_requests_were_lost() {
+    let share = r#"{"block-size": 4, "share": 1e-9, "window": {"from": 2}}"#;
+    let said = complaint(share, trace("mooncake"));
+    assert!(
+        said.ends_with("no request is left: 4 in the file, 0 after `share`, 0 in `window`"),
+        "{said}"
+    );
+    let said = complaint(
+        r#"{"window": {"from": 100}, "block-size": 4}"#,
+        trace("mooncake"),
+    );
+    assert!(
+        said.ends_with("no request is left: 4 in the file, 0 in `window`"),
+        "{said}"
+    );
+    let said = complaint(r#"{"share": 1e-9}"#, trace("weka"));
+    assert!(
+        said.ends_with("no session is left: 2 in the file, 0 after `share`"),
+        "{said}"
+    );
+    let failed = "Timestamp,Session ID,Request tokens,Response tokens\n1,a,3,0\n";
+    assert!(complaint("{}", failed).ends_with("1 in the file, 0 that can be used"));
+}
+
+#[test]
+fn what_a_row_says_is_not_ignored() {
+    let said = complaint(
+        "{}",
+        "{\"timestamp\": 0, \"delay\": 500, \"input_length\": 3}\n",
+    );
+    assert!(
+        said.contains("line 1: `delay` without `session_id`: name the session"),
+        "{said}"
+    );
+    let said = complaint("{}", "{\"timestamp\": 1e300, \"input_length\": 3}\n");
+    assert!(said.contains("the time 1e300 is beyond"), "{said}");
+    let rows = trace("tracelab").replace("\"prefix_tokens\": 4", "\"prefix_tokens\": 500");
+    let mut dataset = open("{}", &rows);
+    assert_eq!(rest(&mut dataset, 9).len(), 4);
+    let said = remarks(&dataset);
+    assert!(
+        said.iter().any(|(reason, count, line)| {
+            reason.contains("do not add up to `input_tokens_total`")
+                && *count == 1
+                && line == "line 1"
+        }),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_line_that_is_too_long_is_named() {
+    let first = "{\"timestamp\": 0, \"input_length\": 3}\n";
+    let file = format!("{first}{first}{}", " ".repeat(25 << 20));
+    assert!(complaint("{}", &file).contains("line 3 is longer than 24 MiB"));
 }
 
 #[test]
@@ -156,7 +218,11 @@ fn sessions_that_cannot_be_replayed_so_are_wrong() {
     let rows = "{\"timestamp\": 1, \"input_length\": 3}\n{\"input_length\": 3}\n";
     assert!(complaint("{}", rows).contains("line 2 has no time, and others have"));
     let twice = trace("weka").replace("\"s2\"", "\"s1\"");
-    assert!(complaint("{}", &twice).contains("line 2: the session `s1` is there twice"));
+    assert!(
+        complaint("{}", &twice).contains(
+            "line 2: the session `s1` occurs again (first on line 1); ids must be unique"
+        )
+    );
     let strange = trace("weka").replace("\"type\": \"s\"", "\"type\": \"z\"");
     assert!(
         complaint("{}", &strange)
@@ -165,7 +231,7 @@ fn sessions_that_cannot_be_replayed_so_are_wrong() {
     let twice = trace("bailian").replace("160", "159");
     assert!(
         complaint(r#"{"block-size": 4}"#, &twice)
-            .contains("line 2: the request 159 is there twice")
+            .contains("line 2: `chat_id` 159 occurs again (first on line 1); ids must be unique")
     );
 }
 
