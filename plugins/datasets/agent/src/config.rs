@@ -25,12 +25,13 @@ pub struct Config {
     pub format: Option<Format>,
     /// When the file ends, begin again from its start, with new ids. Otherwise the run ends with the file.
     pub repeat: bool,
-    /// The time from a reply to what depends on it, such as a tool takes: as `recorded` in the file, or `none`.
+    /// The time from a reply to what depends on it, such as a tool takes: as `recorded` in the file, or `none`. By default
+    /// `recorded`.
     pub delays: Delays,
     /// The longest delay of a file, in seconds; longer ones are shortened to it.
     pub max_delay: Option<f64>,
     /// What to do with a trace of OpenTelemetry in which the model called a tool with arguments that are not a JSON
-    /// object: `keep` it, or `drop` it, since some servers refuse such a history.
+    /// object: `keep` it, or `drop` it, since some servers refuse such a history. By default `keep`.
     pub bad_tool_calls: BadToolCalls,
     /// How many tools a synthetic agent calls, one after the other; 5 by default. It makes one request more.
     pub tool_calls: Option<Distribution>,
@@ -44,14 +45,14 @@ pub struct Config {
     pub tool_result_len: Option<Distribution>,
     /// Seconds that a tool takes; 0 by default.
     pub tool_latency: Option<Distribution>,
-    /// The role in which a synthetic tool's result is sent. `user` works with the answers that the model really gives.
+    /// The role in which a synthetic tool's result is sent, by default `user`. `user` works with the answers that the model really gives.
     /// `tool` belongs to recorded histories, in which every answer calls the tool; many servers refuse it after an
     /// answer that calls none.
     pub tool_role: ToolRole,
     /// Tokens of a system prompt before synthetic agents; there is none by default. Sub-agents have it too.
     pub system_len: Option<Distribution>,
-    /// How many system prompts there are: 1, the default, is shared by all agents; with more, agent number N has number
-    /// N modulo this; with 0, each has its own.
+    /// How many system prompts there are. They are handed out to the agents in turn; with 1, the default, all share one;
+    /// with 0, each has its own.
     pub system_groups: Option<u32>,
     /// Sub-agents of synthetic agents; there are none by default.
     pub sub_agents: Option<SubAgents>,

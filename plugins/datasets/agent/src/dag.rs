@@ -5,96 +5,23 @@
 //! The file is passed over once, and only where its conversations are is kept. A session is a conversation that no other
 //! one starts, with all that it starts.
 
+mod outline;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
 use std::rc::Rc;
 
 use dialogue::FILE;
 use dialogue::messages::{messages, object};
 use dialogue::rows::{nanoseconds, parse, wrong};
 use runner_plugin::report::Remarks;
-use runner_plugin::{Error, File, Files, Point, Reader, Role, Sample, Tokenizer};
+use runner_plugin::{Error, File, Files, Point, Role, Sample, Tokenizer};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::config::{Config, DEEPEST, WIDEST};
+use crate::config::{Config, DEEPEST};
 use crate::graph::{After, Graph, Request};
 use crate::source::{Source, named, rows};
-
-/// What a line starts.
-#[derive(Deserialize)]
-struct Outline {
-    session_id: String,
-    #[serde(default)]
-    turns: Vec<Starts>,
-    #[serde(default)]
-    pre_session_spawns: Vec<String>,
-    #[serde(default)]
-    orchestrator: bool,
-}
-
-/// What a turn starts.
-#[derive(Default, Deserialize)]
-struct Starts {
-    #[serde(default)]
-    forks: Vec<Fork>,
-    #[serde(default)]
-    spawns: Vec<Spawn>,
-}
-
-#[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected an id, or {\"child\": \"id\", \"background\": true}"
-)]
-enum Fork {
-    Id(String),
-    Full {
-        child: String,
-        #[serde(default)]
-        background: bool,
-    },
-}
-
-impl Fork {
-    fn child(&self) -> &str {
-        match self {
-            Fork::Id(child) | Fork::Full { child, .. } => child,
-        }
-    }
-
-    fn ends(&self) -> bool {
-        !matches!(
-            self,
-            Fork::Full {
-                background: true,
-                ..
-            }
-        )
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected an id, or {\"children\": [\"id\"], \"join_at\": 2}"
-)]
-enum Spawn {
-    Id(String),
-    Full {
-        children: Vec<String>,
-        join_at: Option<usize>,
-    },
-}
-
-impl Spawn {
-    fn children(&self) -> &[String] {
-        match self {
-            Spawn::Id(child) => std::slice::from_ref(child),
-            Spawn::Full { children, .. } => children,
-        }
-    }
-}
+use outline::{Place, Spawn, Starts};
 
 /// A line.
 #[derive(Deserialize)]
@@ -117,14 +44,6 @@ struct Turn {
     delay: f64,
     #[serde(flatten)]
     starts: Starts,
-}
-
-/// Where a conversation is in the file.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    line: u64,
-    offset: u64,
-    length: u32,
 }
 
 /// How a conversation begins.
@@ -164,68 +83,7 @@ impl Dag {
         let Some(file) = files.open(FILE) else {
             return Err(Error::InvalidInput(format!("the file `{FILE}` is gone")));
         };
-        let mut places = BTreeMap::new();
-        let mut order = Vec::new();
-        let mut started: BTreeMap<String, u64> = BTreeMap::new();
-        let mut reader = BufReader::with_capacity(1 << 20, Reader::new(&*file));
-        let (mut offset, mut number) = (0, 0);
-        loop {
-            let mut line = Vec::new();
-            let read = reader.read_until(b'\n', &mut line).map_err(|error| {
-                Error::InvalidInput(format!("the file `{FILE}` cannot be read: {error}"))
-            })?;
-            if read == 0 {
-                break;
-            }
-            number += 1;
-            let place = Place {
-                line: number,
-                offset,
-                length: u32::try_from(read)
-                    .map_err(|_| wrong(number, "the line has more than four gigabytes"))?,
-            };
-            offset += read as u64;
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let outline: Outline = parse(&line).map_err(|what| wrong(number, &what))?;
-            check(&outline).map_err(|what| wrong(number, &what))?;
-            let turns = outline.turns.iter();
-            let forks = turns.clone().flat_map(|turn| &turn.forks).map(Fork::child);
-            let spawns = turns
-                .flat_map(|turn| &turn.spawns)
-                .flat_map(Spawn::children);
-            let all = forks.chain(spawns.map(String::as_str));
-            for child in all.chain(outline.pre_session_spawns.iter().map(String::as_str)) {
-                started.entry(child.to_owned()).or_insert(number);
-            }
-            if places.insert(outline.session_id.clone(), place).is_some() {
-                return Err(wrong(
-                    number,
-                    &format!(
-                        "there is a conversation `{}` before this one: give each another `session_id`",
-                        outline.session_id
-                    ),
-                ));
-            }
-            order.push(outline.session_id);
-        }
-        drop(reader);
-        if let Some((child, line)) = started
-            .iter()
-            .find(|(child, _)| !places.contains_key(*child))
-        {
-            return Err(wrong(
-                *line,
-                &format!("it starts the conversation `{child}`, which is not in the file"),
-            ));
-        }
-        order.retain(|id| !started.contains_key(id));
-        if order.is_empty() && !places.is_empty() {
-            return Err(Error::InvalidInput(format!(
-                "every conversation of the file `{FILE}` is started by another one, so none is the first"
-            )));
-        }
+        let (places, order) = outline::pass(&*file)?;
         Ok(Self {
             file,
             config,
@@ -272,49 +130,6 @@ impl Dag {
         let conversation = parse(&line).map_err(|what| wrong(place.line, &what))?;
         Ok((place.line, conversation))
     }
-}
-
-/// Checks what starts where.
-fn check(outline: &Outline) -> Result<(), String> {
-    if outline.orchestrator {
-        return Err(
-            "`orchestrator` is not supported: leave this line out, and each conversation that it starts becomes a \
-             session"
-                .to_owned(),
-        );
-    }
-    let count = outline.turns.len();
-    if count == 0 {
-        return Err("`turns` is empty; expected at least one".to_owned());
-    }
-    for (index, turn) in outline.turns.iter().enumerate() {
-        if index + 1 < count && turn.forks.iter().any(Fork::ends) {
-            return Err(format!(
-                "`turns[{index}].forks`: a fork ends its conversation, and {} turns follow: write {{\"child\": \"…\", \
-                 \"background\": true}} to go on",
-                count - index - 1
-            ));
-        }
-        let children = turn.spawns.iter().flat_map(Spawn::children).count() + turn.forks.len();
-        if children > WIDEST as usize {
-            return Err(format!(
-                "`turns[{index}]` starts {children} conversations; expected at most {WIDEST}"
-            ));
-        }
-        for spawn in &turn.spawns {
-            if let Spawn::Full {
-                join_at: Some(join),
-                ..
-            } = spawn
-                && !(index + 1..count).contains(join)
-            {
-                return Err(format!(
-                    "`turns[{index}].spawns`: `join_at` is {join}; expected a later turn of {count}, counted from 0"
-                ));
-            }
-        }
-    }
-    Ok(())
 }
 
 impl Source for Dag {

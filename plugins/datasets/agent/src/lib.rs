@@ -27,7 +27,7 @@ use std::rc::Rc;
 use dialogue::FILE;
 use dialogue::words::Writer;
 use runner_plugin::report::Remarks;
-use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
+use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Tokenizer};
 
 use source::Source;
 
@@ -88,19 +88,21 @@ impl Dataset for Agents {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
-        while samples.len() < limit as usize && self.fill()? {
-            let missing = limit as usize - samples.len();
-            samples.extend(self.ready.drain(..missing.min(self.ready.len())));
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        while samples.len() < limit as usize && bytes < ENOUGH && self.fill()? {
+            if let Some(sample) = self.ready.pop_front() {
+                bytes += sample.bytes();
+                samples.push(sample);
+            }
         }
         Ok(samples)
     }
 
     /// First requests of sessions of which nothing is measured.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
+        let (mut samples, mut bytes) = (Vec::new(), 0);
         for _ in 0..limit.saturating_add(MOST_SPARE) {
-            if samples.len() == limit as usize {
+            if samples.len() == limit as usize || bytes >= ENOUGH {
                 break;
             }
             let Some(root) = self.source.spare()? else {
@@ -108,6 +110,7 @@ impl Dataset for Agents {
             };
             if self.spare_prompts.insert(fingerprint(&root)) {
                 self.spares += 1;
+                bytes += root.bytes();
                 samples.push(Sample {
                     id: format!("agent-spare-{:06}", self.spares),
                     recorded_answer: None,

@@ -348,3 +348,19 @@ fn what_a_trace_does_not_say_is_made_up_for() {
     assert_eq!(remarks.len(), 2);
     assert!(remarks.iter().all(|remark| remark.count == 1));
 }
+
+#[test]
+fn a_byte_order_mark_changes_nothing() {
+    for name in ["dag", "otel", "otlp", "trie"] {
+        let path = format!("{}/cases/{name}/sessions.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let bytes = std::fs::read(path).expect("the case's file");
+        let marked = [b"\xef\xbb\xbf", &bytes[..]].concat();
+        let samples = |bytes: Vec<u8>| {
+            let files = Named::default().with_bytes("data", bytes);
+            open("{}", 1, files, Pairs)
+                .and_then(|mut dataset| dataset.next(1000))
+                .expect("samples")
+        };
+        assert_eq!(samples(marked), samples(bytes), "{name}");
+    }
+}

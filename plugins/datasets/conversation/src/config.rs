@@ -36,7 +36,8 @@ pub struct Config {
     pub max_output_tokens: Option<u32>,
     /// The most tokens of a conversation up to a turn, with its answer. Set it to what fits into the model's context.
     pub max_context_tokens: Option<u32>,
-    /// What to do with a conversation in which a turn is outside of these bounds.
+    /// What to do with a conversation in which a turn is outside of these bounds: `truncate` keeps the turns before it,
+    /// `drop` leaves the conversation out. By default `truncate`.
     pub outside: Outside,
     /// Output tokens to request: as many as the `recorded` answer has, as the `run` says, or drawn from a distribution.
     /// The default is `recorded` for files and `run` for synthetic conversations.
@@ -52,8 +53,8 @@ pub struct Config {
     pub first_input_len: Option<Distribution>,
     /// Tokens of a system prompt before synthetic conversations; there is none by default.
     pub system_len: Option<Distribution>,
-    /// How many system prompts there are: 1, the default, is shared by all conversations; with more, conversation
-    /// number N has number N modulo this; with 0, each has its own.
+    /// How many system prompts there are. They are handed out to the conversations in turn; with 1, the default, all
+    /// share one; with 0, each has its own.
     pub system_groups: Option<u32>,
 }
 
@@ -93,7 +94,8 @@ pub enum Format {
     /// A message a line: `{"conversation_id": "c1", "turn": 1, "role": "user", "content": "…", "delay_seconds": 0.4}`.
     Mlperf,
     /// A conversation a line: `{"session_id": "a", "turns": [{"text": "…", "delay": 500}]}`, or a turn a line with the
-    /// same `session_id`. Delays are in milliseconds.
+    /// same `session_id`, with what is new in it or, in `messages`, with the whole conversation so far. Delays are in
+    /// milliseconds.
     Aiperf,
     /// Drawn from distributions.
     Synthetic,

@@ -21,7 +21,7 @@ use std::rc::Rc;
 
 use dialogue::words::Writer;
 use runner_plugin::report::Remarks;
-use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
+use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Tokenizer};
 
 use config::invalid;
 use plan::Plan;
@@ -120,19 +120,21 @@ impl Dataset for Conversations {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
-        while samples.len() < limit as usize && self.fill()? {
-            let missing = limit as usize - samples.len();
-            samples.extend(self.ready.drain(..missing.min(self.ready.len())));
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        while samples.len() < limit as usize && bytes < ENOUGH && self.fill()? {
+            if let Some(sample) = self.ready.pop_front() {
+                bytes += sample.bytes();
+                samples.push(sample);
+            }
         }
         Ok(samples)
     }
 
     /// First turns of conversations of which nothing is measured.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
+        let (mut samples, mut bytes) = (Vec::new(), 0);
         for _ in 0..limit.saturating_add(MOST_SPARE) {
-            if samples.len() == limit as usize {
+            if samples.len() == limit as usize || bytes >= ENOUGH {
                 break;
             }
             let Some(conversation) = self.source.spare()? else {
@@ -145,6 +147,7 @@ impl Dataset for Conversations {
             };
             if self.spare_prompts.insert(fingerprint(&first)) {
                 self.spares += 1;
+                bytes += first.bytes();
                 samples.push(Sample {
                     id: format!("conversation-spare-{:06}", self.spares),
                     recorded_answer: None,

@@ -137,6 +137,10 @@ struct Group {
     arrival: Option<u64>,
     /// The number of the message before.
     turn: Option<f64>,
+    /// The `messages` of the row before.
+    before: Vec<Value>,
+    /// Whether rows hold the whole conversation so far; not known before the second one.
+    whole: Option<bool>,
 }
 
 impl Group {
@@ -148,6 +152,29 @@ impl Group {
             turns: self.splitter.finish(),
             ..Conversation::default()
         }
+    }
+
+    /// What is new in the `messages` of a row: all of them, unless they begin with those of the row before.
+    fn new_of(&mut self, said: Vec<Value>) -> Result<Vec<Value>, String> {
+        let known = self.before.len();
+        if known == 0 {
+            self.before.clone_from(&said);
+            return Ok(said);
+        }
+        let begins = said.len() > known && said[..known] == self.before;
+        if !*self.whole.get_or_insert(begins) {
+            return Ok(said);
+        }
+        if !begins {
+            return Err(
+                "`messages` do not begin with those of the row before, as in earlier rows of the session: give it a \
+                 `session_id` of its own"
+                    .to_owned(),
+            );
+        }
+        let new = said[known..].to_vec();
+        self.before = said;
+        Ok(new)
     }
 
     /// Takes the fields that are sent with each request.
@@ -358,9 +385,15 @@ fn aiperf_row(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     }
     group.take_parameters(&mut fields)?;
     if let Some(said) = list(&mut fields, "messages")? {
-        for message in messages::messages(said)? {
+        let new = group.new_of(said)?;
+        for message in messages::messages(new)? {
             group.splitter.push(message);
         }
+    } else if group.whole == Some(true) {
+        return Err(
+            "expected `messages` with the whole conversation so far, as in earlier rows of the session"
+                .to_owned(),
+        );
     } else {
         group.splitter.push(aiperf_message(&mut fields)?);
     }

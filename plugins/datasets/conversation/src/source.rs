@@ -4,6 +4,7 @@ use dialogue::FILE;
 use dialogue::messages::shortened;
 use dialogue::rows::{Rows, parse, wrong};
 use dialogue::turns::Turn;
+use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, Files};
 use serde_json::{Map, Value};
 
@@ -65,6 +66,9 @@ pub(crate) fn recognise(
         )));
     }
     let beginning = file.read(0, 4096).map_err(Error::InvalidInput)?;
+    let beginning = beginning
+        .strip_prefix(BYTE_ORDER_MARK)
+        .unwrap_or(&beginning);
     let array = beginning.trim_ascii_start().first() == Some(&b'[');
     if let Some(format) = format {
         if array && format != Format::Sharegpt {

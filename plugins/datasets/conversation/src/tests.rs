@@ -406,3 +406,61 @@ fn timestamps_of_first_turns_become_arrivals() {
         (1, Some("s2"))
     );
 }
+
+#[test]
+fn rows_of_whole_conversations_are_not_added_up() {
+    let rows = r#"{"session_id": "a", "messages": [{"role": "user", "content": "one"}], "output_length": 3}
+{"session_id": "a", "messages": [{"content": "one", "role": "user"}, {"role": "assistant", "content": "uno"}, {"role": "user", "content": "two"}], "output_length": 4}
+{"session_id": "a", "messages": [{"role": "user", "content": "one"}, {"role": "assistant", "content": "uno"}, {"role": "user", "content": "two"}, {"role": "user", "content": "three"}]}
+{"session_id": "b", "messages": [{"role": "user", "content": "again"}]}
+{"session_id": "b", "messages": [{"role": "user", "content": "again"}]}
+"#;
+    for mark in ["", "\u{feff}"] {
+        let files = Named::default().with_bytes("data", format!("{mark}{rows}"));
+        let mut dataset = open("{}", 1, files, Pairs).expect("conversations");
+        let samples = all(&mut dataset, 9, 2);
+        let shown: Vec<_> = samples
+            .iter()
+            .map(|sample| {
+                let new = match &sample.prompt {
+                    Prompt::Messages(messages) => messages,
+                    Prompt::Continuation(continuation) => &continuation.messages,
+                    other => panic!("{other:?}"),
+                };
+                let new: Vec<_> = new.iter().map(said).collect();
+                let answer = sample.recorded_answer.as_ref().map(said);
+                format!(
+                    "{} {} > {}",
+                    sample.id,
+                    new.join("+"),
+                    answer.unwrap_or_default()
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "a/0 User: one > Assistant: uno",
+                "a/1 User: two > ",
+                "a/2 User: three > ",
+                "b/0 User: again > ",
+                "b/1 User: again > ",
+            ]
+        );
+        assert_eq!(samples[1].output_tokens, Some(4));
+        assert_eq!(dataset.remarks(), []);
+    }
+}
+
+#[test]
+fn texts_that_do_not_fit_into_memory_are_refused() {
+    let config = r#"{"turns": 100, "input-len": 100000}"#;
+    let mut dataset = open(config, 1, Named::default(), Pairs).expect("a configuration");
+    let Err(Error::InvalidConfig(said)) = dataset.next(1) else {
+        panic!("it is made");
+    };
+    assert!(
+        said.contains("have 10000000 tokens; expected at most 4194304"),
+        "{said}"
+    );
+}

@@ -1,8 +1,9 @@
 //! The lines of a file, and errors that name them.
 
+pub use runner_plugin::json::parse;
+
 use runner_plugin::json::Lines;
 use runner_plugin::{Error, Files};
-use serde::de::DeserializeOwned;
 
 use crate::{FILE, LONGEST_WAIT};
 
@@ -23,7 +24,7 @@ impl Rows {
     /// The next line that is not blank, with its number from 1.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read.
+    /// [`Error::InvalidInput`] if the file cannot be read, and with the number of a line that is too long to hold.
     pub fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         match self.kept.take() {
             Some(kept) => Ok(Some(kept)),
@@ -35,21 +36,6 @@ impl Rows {
     pub fn put_back(&mut self, number: u64, line: Vec<u8>) {
         self.kept = Some((number, line));
     }
-}
-
-/// Reads a line as a value.
-///
-/// # Errors
-/// What is wrong with it, and at which byte.
-pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(line).map_err(|error| {
-        let said = error.to_string();
-        // The caller names the line of the file.
-        let said = said
-            .rsplit_once(" at line ")
-            .map_or(&*said, |(said, _)| said);
-        format!("{said} (at byte {})", error.column())
-    })
 }
 
 /// The error for a line of the file `data`.

@@ -6,8 +6,9 @@ use runner_plugin::{Error, Tokenizer};
 use crate::draw::generator;
 use crate::words::{Wanted, Writer};
 
-/// The most system prompts that are kept, so that they need not be written again.
+/// The most system prompts that are kept, so that they need not be written again, and the most bytes of them.
 const KEPT: usize = 64;
+const KEPT_BYTES: usize = 16 << 20;
 
 /// Changes the seed, since a system prompt belongs to no session.
 const APART: u64 = 0x5e55_1045;
@@ -53,7 +54,10 @@ impl Systems {
         };
         let written = writer.write(tokenizer, &[wanted])?;
         let text = written.into_iter().next().unwrap_or_default().0;
-        if self.kept.len() == KEPT {
+        let bytes = |kept: &[(u64, String)]| kept.iter().map(|(_, text)| text.len()).sum::<usize>();
+        while !self.kept.is_empty()
+            && (self.kept.len() >= KEPT || bytes(&self.kept) + text.len() > KEPT_BYTES)
+        {
             self.kept.remove(0);
         }
         self.kept.push((group, text.clone()));

@@ -7,6 +7,7 @@
 //! No text begins with a `z`, but those of [`Writer::apart`] do. So what is sent to warm a server up never begins like
 //! what is measured.
 
+use runner_plugin::lengths::MOST_TOKENS;
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, File, Files, Tokenizer};
 
@@ -55,15 +56,23 @@ impl Writer {
         Ok(Self { file })
     }
 
-    /// Writes texts.
+    /// Writes the texts of a session.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read.
+    /// [`Error::InvalidConfig`] if all of them have more than [`MOST_TOKENS`] together, and [`Error::InvalidInput`] if the
+    /// file cannot be read.
     pub fn write(
         &self,
         tokenizer: &dyn Tokenizer,
         wanted: &[Wanted],
     ) -> Result<Vec<Written>, Error> {
+        let all: u64 = wanted.iter().map(|each| u64::from(each.tokens)).sum();
+        if all > MOST_TOKENS.into() {
+            return Err(Error::InvalidConfig(format!(
+                "the texts of a session have {all} tokens; expected at most {MOST_TOKENS}: set smaller lengths or numbers, \
+                 or a `max` for a distribution"
+            )));
+        }
         let mut drawn = Vec::with_capacity(wanted.len());
         for each in wanted {
             let mut random = each.random.clone();

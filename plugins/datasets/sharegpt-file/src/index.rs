@@ -1,6 +1,7 @@
 //! Finds the conversations of a file, and where the first two turns of each lie, or all of them.
 
 use runner_plugin::File;
+use runner_plugin::json::LONGEST;
 use runner_plugin::report::Remarks;
 
 use crate::scan::{Fault, Scanner};
@@ -30,6 +31,7 @@ pub(crate) fn index(
     let mut spans = Vec::new();
     let mut scanner = Scanner::new(file);
     let scanner = &mut scanner;
+    scanner.mark()?;
     if scanner.after_space()? != Some(b'[') {
         return Err(scanner.unexpected("`[`, the beginning of an array of conversations"));
     }
@@ -63,11 +65,14 @@ pub(crate) fn index(
 }
 
 fn span(scanner: &Scanner<'_>, turns: &Turns) -> Result<Span, Fault> {
-    let length = u32::try_from(turns.end - turns.start)
-        .map_err(|_| scanner.misshapen(turns.start, "turns of more than four gigabytes"))?;
+    let length = turns.end - turns.start;
+    if length > LONGEST as u64 {
+        let what = format!("turns of more than {} MiB", LONGEST >> 20);
+        return Err(scanner.misshapen(turns.start, &what));
+    }
     Ok(Span {
         offset: [turns.start as u32, (turns.start >> 32) as u32],
-        length,
+        length: length as u32,
     })
 }
 

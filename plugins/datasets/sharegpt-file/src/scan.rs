@@ -3,6 +3,7 @@
 //! Strings are skipped, not read: what is wrong inside of one (an unknown escape, a broken character) shows
 //! when it is read for use.
 
+use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, File};
 
 /// Bytes to read at once: small enough to stay in a processor's cache, large enough that calls do not count.
@@ -175,6 +176,17 @@ impl<'a> Scanner<'a> {
             start: 0,
             conversation: 0,
         }
+    }
+
+    /// Passes over a byte order mark at the beginning of the file.
+    pub(crate) fn mark(&mut self) -> Result<(), Fault> {
+        for byte in BYTE_ORDER_MARK {
+            if self.peek()? != Some(*byte) {
+                break;
+            }
+            self.step();
+        }
+        Ok(())
     }
 
     /// Bytes passed over.

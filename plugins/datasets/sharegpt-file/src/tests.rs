@@ -301,3 +301,18 @@ fn whole_conversations_are_read_however_the_file_is_cut() {
         assert_eq!(read(2), None);
     }
 }
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let file = "\u{feff}[{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", \"value\": \"b\"}]}]";
+    for size in [1, 2, 100] {
+        let files = Crumbs {
+            bytes: file.as_bytes().to_vec(),
+            size,
+        };
+        let read = Conversations::open(&files, "data", Like::Vllm, true)
+            .expect("a file")
+            .expect("it is named");
+        assert_eq!(read.read(0).unwrap().unwrap().prompt, "a");
+    }
+}

@@ -30,6 +30,9 @@ fn mistakes_name_their_line_and_their_key() {
     let cyclic = format!(
         "{{'session_id': 'b', 'turns': [{{{user}, 'spawns': ['c']}}]}}\n{{'session_id': 'c', 'turns': [{{{user}, 'spawns': ['c']}}]}}"
     );
+    let beside = format!(
+        "{{'session_id': 'r', 'turns': [{{{user}}}]}}\n{{'session_id': 'x', 'turns': [{{{user}, 'spawns': ['y']}}]}}\n{{'session_id': 'y', 'turns': [{{{user}, 'spawns': ['x']}}]}}"
+    );
     let cases: Vec<(&str, String, &str)> = vec![
         ("{}", " ".to_owned(), "the file `data` is empty"),
         ("{}", "{'a': 1}".to_owned(), "line 1: expected a line with `session_id` and `turns`"),
@@ -43,6 +46,7 @@ fn mistakes_name_their_line_and_their_key() {
         ("{}", "{'session_id': 'a', 'turns': []}".to_owned(), "line 1: `turns` is empty"),
         ("{}", "{'session_id': 'a', 'turns': [{'messages': []}]}".to_owned(), "nothing that the model could answer"),
         ("{}", "{'session_id': 'a', 'orchestrator': true}".to_owned(), "`orchestrator` is not supported"),
+        ("{}", beside, "line 2: the conversation `x` never begins: those that lead to it start each other in a circle"),
         ("{}", cyclic, "line 2: the conversation `c` is started 17 levels deep, or starts itself"),
         ("{}", trie.replace("'num_turns': 0", "'num_turns': 2"), "has 0 numbers and `num_turns` is 2"),
         ("{}", trie.replace("_length': 3", "_length': 0"), "a length is 0; expected from 1"),
@@ -58,6 +62,7 @@ fn mistakes_name_their_line_and_their_key() {
         (r#"{"repeat": true, "max-delay": 3}"#, String::new(), "`repeat`, `max-delay` cannot be set for the format `synthetic`"),
         (r#"{"max-delay": -1}"#, trie.to_owned(), "`max-delay` is -1"),
         (r#"{"compaction": {"trigger-tokens": 9, "target-tokens": 9}}"#, String::new(), "expected a summary of at least 1 token"),
+        (r#"{"tool-calls": 9, "tool-result-len": 1000000}"#, String::new(), "expected at most 4194304: set smaller lengths"),
         (r#"{"sub-agents": {"depth": 0}}"#, String::new(), "`sub-agents.depth` is 0"),
         (r#"{"sub-agents": {"count": 0}}"#, String::new(), "`sub-agents.count` is 0; expected at least 1"),
         (r#"{"sub-agents": {"counts": 1}}"#, String::new(), "unknown field `counts`"),

@@ -26,7 +26,7 @@ fn mistakes_name_their_line_and_their_key() {
         (
             "{}",
             "{\"messages\": [",
-            "file `data`, line 1: EOF while parsing",
+            "file `data`, line 1: `messages`: EOF while parsing",
         ),
         (
             "{}",
@@ -47,6 +47,20 @@ fn mistakes_name_their_line_and_their_key() {
             "{}",
             "{\"messages\": [], \"tools\": 3}",
             "line 1: `tools`: expected a list of tools",
+        ),
+        (
+            "{}",
+            "{\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n\
+             {\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\"}]}\n\
+             {\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"b\"}]}",
+            "line 3: `messages` do not begin with those of the row before",
+        ),
+        (
+            "{}",
+            "{\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n\
+             {\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\"}]}\n\
+             {\"session_id\":\"a\",\"text\":\"b\"}",
+            "line 3: expected `messages` with the whole conversation so far",
         ),
         (
             "{}",

@@ -1,0 +1,254 @@
+//! One pass over the file: where each conversation is, which one starts which, and that each of them begins. Leaves to
+//! `dag` what becomes of a conversation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read};
+
+use dialogue::FILE;
+use dialogue::rows::{parse, wrong};
+use runner_plugin::json::{BYTE_ORDER_MARK, LONGEST};
+use runner_plugin::{Error, File, Reader};
+use serde::Deserialize;
+
+use crate::config::WIDEST;
+
+/// What a line starts.
+#[derive(Deserialize)]
+struct Outline {
+    session_id: String,
+    #[serde(default)]
+    turns: Vec<Starts>,
+    #[serde(default)]
+    pre_session_spawns: Vec<String>,
+    #[serde(default)]
+    orchestrator: bool,
+}
+
+/// What a turn starts.
+#[derive(Default, Deserialize)]
+pub(super) struct Starts {
+    #[serde(default)]
+    pub(super) forks: Vec<Fork>,
+    #[serde(default)]
+    pub(super) spawns: Vec<Spawn>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected an id, or {\"child\": \"id\", \"background\": true}"
+)]
+pub(super) enum Fork {
+    Id(String),
+    Full {
+        child: String,
+        #[serde(default)]
+        background: bool,
+    },
+}
+
+impl Fork {
+    pub(super) fn child(&self) -> &str {
+        match self {
+            Fork::Id(child) | Fork::Full { child, .. } => child,
+        }
+    }
+
+    pub(super) fn ends(&self) -> bool {
+        !matches!(
+            self,
+            Fork::Full {
+                background: true,
+                ..
+            }
+        )
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected an id, or {\"children\": [\"id\"], \"join_at\": 2}"
+)]
+pub(super) enum Spawn {
+    Id(String),
+    Full {
+        children: Vec<String>,
+        join_at: Option<usize>,
+    },
+}
+
+impl Spawn {
+    pub(super) fn children(&self) -> &[String] {
+        match self {
+            Spawn::Id(child) => std::slice::from_ref(child),
+            Spawn::Full { children, .. } => children,
+        }
+    }
+}
+
+/// Where a conversation is in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) line: u64,
+    pub(super) offset: u64,
+    pub(super) length: u32,
+}
+
+/// Where the conversations are, by their names, and the names of those that no other one starts, in the order of the file.
+///
+/// # Errors
+/// [`Error::InvalidInput`] if a line is no conversation, if it starts one that is not there, or if one never begins.
+pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<String>), Error> {
+    let mut places = BTreeMap::new();
+    let mut order = Vec::new();
+    let mut started: BTreeMap<String, u64> = BTreeMap::new();
+    let mut starts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut reader = BufReader::with_capacity(1 << 20, Reader::new(file));
+    let (mut offset, mut number) = (0, 0);
+    loop {
+        let mut line = Vec::new();
+        let mut limited = (&mut reader).take(LONGEST as u64 + 1);
+        let read = limited.read_until(b'\n', &mut line).map_err(|error| {
+            Error::InvalidInput(format!("the file `{FILE}` cannot be read: {error}"))
+        })?;
+        if read == 0 {
+            break;
+        }
+        number += 1;
+        if read > LONGEST {
+            let most = LONGEST >> 20;
+            return Err(wrong(
+                number,
+                &format!("the line is longer than {most} MiB: split it into several"),
+            ));
+        }
+        let mark = match line.starts_with(BYTE_ORDER_MARK) && number == 1 {
+            true => BYTE_ORDER_MARK.len(),
+            false => 0,
+        };
+        line.drain(..mark);
+        let place = Place {
+            line: number,
+            offset: offset + mark as u64,
+            length: (read - mark) as u32,
+        };
+        offset += read as u64;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let outline: Outline = parse(&line).map_err(|what| wrong(number, &what))?;
+        check(&outline).map_err(|what| wrong(number, &what))?;
+        let turns = outline.turns.iter();
+        let forks = turns.clone().flat_map(|turn| &turn.forks).map(Fork::child);
+        let spawns = turns
+            .flat_map(|turn| &turn.spawns)
+            .flat_map(Spawn::children);
+        let all = forks.chain(spawns.map(String::as_str));
+        for child in all.chain(outline.pre_session_spawns.iter().map(String::as_str)) {
+            started.entry(child.to_owned()).or_insert(number);
+            let children = starts.entry(outline.session_id.clone()).or_default();
+            children.push(child.to_owned());
+        }
+        if places.insert(outline.session_id.clone(), place).is_some() {
+            return Err(wrong(
+                number,
+                &format!(
+                    "there is a conversation `{}` before this one: give each another `session_id`",
+                    outline.session_id
+                ),
+            ));
+        }
+        order.push(outline.session_id);
+    }
+    drop(reader);
+    if let Some((child, line)) = started
+        .iter()
+        .find(|(child, _)| !places.contains_key(*child))
+    {
+        return Err(wrong(
+            *line,
+            &format!("it starts the conversation `{child}`, which is not in the file"),
+        ));
+    }
+    order.retain(|id| !started.contains_key(id));
+    if order.is_empty() && !places.is_empty() {
+        return Err(Error::InvalidInput(format!(
+            "every conversation of the file `{FILE}` is started by another one, so none is the first"
+        )));
+    }
+    check_circles(&places, &starts, &order)?;
+    Ok((places, order))
+}
+
+/// Checks that every conversation begins.
+fn check_circles(
+    places: &BTreeMap<String, Place>,
+    starts: &BTreeMap<String, Vec<String>>,
+    roots: &[String],
+) -> Result<(), Error> {
+    let mut lost: BTreeSet<&String> = places.keys().collect();
+    let mut open: Vec<&String> = roots.iter().collect();
+    while let Some(id) = open.pop() {
+        if lost.remove(id) {
+            open.extend(starts.get(id).into_iter().flatten());
+        }
+    }
+    if let Some((id, place)) = lost
+        .iter()
+        .filter_map(|id| places.get_key_value(*id))
+        .min_by_key(|(_, place)| place.line)
+    {
+        return Err(wrong(
+            place.line,
+            &format!(
+                "the conversation `{id}` never begins: those that lead to it start each other in a circle; remove one \
+                     of its `forks` or `spawns`"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks what starts where.
+fn check(outline: &Outline) -> Result<(), String> {
+    if outline.orchestrator {
+        return Err(
+            "`orchestrator` is not supported: leave this line out, and each conversation that it starts becomes a \
+             session"
+                .to_owned(),
+        );
+    }
+    let count = outline.turns.len();
+    if count == 0 {
+        return Err("`turns` is empty; expected at least one".to_owned());
+    }
+    for (index, turn) in outline.turns.iter().enumerate() {
+        if index + 1 < count && turn.forks.iter().any(Fork::ends) {
+            return Err(format!(
+                "`turns[{index}].forks`: a fork ends its conversation, and {} turns follow: write {{\"child\": \"…\", \
+                 \"background\": true}} to go on",
+                count - index - 1
+            ));
+        }
+        let children = turn.spawns.iter().flat_map(Spawn::children).count() + turn.forks.len();
+        if children > WIDEST as usize {
+            return Err(format!(
+                "`turns[{index}]` starts {children} conversations; expected at most {WIDEST}"
+            ));
+        }
+        for spawn in &turn.spawns {
+            if let Spawn::Full {
+                join_at: Some(join),
+                ..
+            } = spawn
+                && !(index + 1..count).contains(join)
+            {
+                return Err(format!(
+                    "`turns[{index}].spawns`: `join_at` is {join}; expected a later turn of {count}, counted from 0"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
