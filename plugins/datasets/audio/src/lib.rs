@@ -11,7 +11,7 @@ mod tests;
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::words::{Words, stream};
 use runner_plugin::{
-    Amount, Dataset, Error, Inputs, Media, Message, Part, Prompt, Role, Sample, Tokenizer,
+    Amount, Dataset, ENOUGH, Error, Inputs, Media, Message, Part, Prompt, Role, Sample, Tokenizer,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,8 +22,12 @@ const MOST_CLIPS: u32 = 64;
 /// The longest piece, in milliseconds: an hour.
 const LONGEST: u32 = 3_600_000;
 
-/// Requests whose texts are made together.
+/// The most bytes of the audio of a request: what a dataset returns at once is limited to 64 MiB.
+const MOST_BYTES: usize = 48 << 20;
+
+/// Requests whose texts are made together, and the tokens after which there are no more of them.
 const BATCH: usize = 16;
+const ENOUGH_TOKENS: u32 = 1 << 20;
 
 /// The user's configuration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -89,11 +93,23 @@ impl Dataset for Audio {
                 config.sample_rate
             )));
         }
+        let milliseconds = config.milliseconds.lengths("milliseconds", 1..=LONGEST)?;
+        let clips = config.clips.lengths("clips", 0..=MOST_CLIPS)?;
+        let each = u64::from(milliseconds.quantile(0.999)) * u64::from(config.sample_rate) / 500;
+        let all = each * u64::from(clips.quantile(0.999));
+        if all > MOST_BYTES as u64 {
+            return Err(Error::InvalidConfig(format!(
+                "`clips`, `milliseconds` and `sample-rate` give requests of up to {} MiB; expected at most {}: set smaller \
+                 numbers, or a `max` for a distribution",
+                all >> 20,
+                MOST_BYTES >> 20
+            )));
+        }
         Ok(Self {
             input: config.input_len.lengths("input-len", 1..=1 << 20)?,
             output: config.output_len.lengths("output-len", 1..=1 << 20)?,
-            milliseconds: config.milliseconds.lengths("milliseconds", 1..=LONGEST)?,
-            clips: config.clips.lengths("clips", 0..=MOST_CLIPS)?,
+            milliseconds,
+            clips,
             rate: config.sample_rate,
             noise: config.noise,
             seed,
@@ -105,41 +121,55 @@ impl Dataset for Audio {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let from = self.given;
-        self.given += u64::from(limit);
-        Ok(self.samples("audio", 0, from, limit))
+        let samples = self.samples("audio", 0, self.given, limit)?;
+        self.given += samples.len() as u64;
+        Ok(samples)
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let from = self.spared;
-        self.spared += u64::from(limit);
-        Ok(self.samples("audio-spare", 1, from, limit))
+        let samples = self.samples("audio-spare", 1, self.spared, limit)?;
+        self.spared += samples.len() as u64;
+        Ok(samples)
     }
 }
 
 impl Audio {
-    /// Samples of a kind, each from generators of its own.
-    fn samples(&self, name: &str, kind: u64, from: u64, limit: u32) -> Vec<Sample> {
-        let mut samples = Vec::new();
-        let all: Vec<u64> = (from..from + u64::from(limit)).collect();
-        for some in all.chunks(BATCH) {
+    /// Samples of a kind, each from generators of its own; fewer when they are large.
+    fn samples(&self, name: &str, kind: u64, from: u64, limit: u32) -> Result<Vec<Sample>, Error> {
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        let end = from + u64::from(limit);
+        let mut next = from;
+        while next < end && bytes < ENOUGH {
             let mut drawn = Vec::new();
             let mut wanted = Vec::new();
-            for index in some {
-                let mut random = stream(self.seed, kind, *index);
+            let mut tokens = 0;
+            while next < end && drawn.len() < BATCH && tokens < ENOUGH_TOKENS {
+                let index = next;
+                next += 1;
+                let mut random = stream(self.seed, kind, index);
                 let input = self.input.draw(&mut random);
                 let output = self.output.draw(&mut random);
                 let clips = self.clips.draw(&mut random);
+                tokens += input;
                 wanted.push((random, input));
                 // What the text draws must not come again in the audio.
-                drawn.push((*index, output, clips, stream(self.seed, kind + 2, *index)));
+                drawn.push((index, output, clips, stream(self.seed, kind + 2, index)));
             }
             let texts = self.words.texts(&*self.tokenizer, wanted);
             for ((index, output, clips, mut random), text) in drawn.into_iter().zip(texts) {
+                // What is left of the batch is made by the next call.
+                if bytes >= ENOUGH {
+                    break;
+                }
+                let mut own = 0;
                 let mut parts = vec![Part::Text(text.text)];
                 for _ in 0..clips {
                     let length = u64::from(self.milliseconds.draw(&mut random));
                     let length = (length * u64::from(self.rate)).div_ceil(1000) as usize;
+                    own += 2 * length;
+                    if own > MOST_BYTES {
+                        return Err(too_much(index));
+                    }
                     parts.push(Part::Audio(Media {
                         media_type: "audio/wav".to_owned(),
                         bytes: sound::wav(&mut random, self.rate, length, self.noise),
@@ -150,15 +180,25 @@ impl Audio {
                     parts,
                     extra: None,
                 };
-                samples.push(Sample {
+                let sample = Sample {
                     output_tokens: Some(output),
                     ..Sample::new(
                         format!("{name}-{:06}", index + 1),
                         Prompt::Messages(vec![message]),
                     )
-                });
+                };
+                bytes += sample.bytes();
+                samples.push(sample);
             }
         }
-        samples
+        Ok(samples)
     }
+}
+
+fn too_much(index: u64) -> Error {
+    Error::InvalidConfig(format!(
+        "the audio of request {} has more than {} MiB: set fewer `clips`, fewer `milliseconds`, or a lower `sample-rate`",
+        index + 1,
+        MOST_BYTES >> 20
+    ))
 }

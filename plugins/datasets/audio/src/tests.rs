@@ -109,3 +109,36 @@ fn mistakes_name_the_key() {
         }
     }
 }
+
+#[test]
+fn audio_that_does_not_fit_into_memory_is_refused() {
+    let said = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
+        Err(Error::InvalidConfig(said)) => said,
+        other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
+    };
+    let large = said(r#"{"milliseconds": 3600000, "clips": 50}"#);
+    assert!(
+        large.starts_with("`clips`, `milliseconds` and `sample-rate` give requests of up to 5493 MiB; expected at most 48"),
+        "{large}"
+    );
+    // Rare numbers are refused when they are drawn.
+    let rare = r#"{"milliseconds": {"distribution": "histogram", "bins": [{"value": 1, "weight": 9999}, {"value": 3600000, "weight": 1}]}, "sample-rate": 8000}"#;
+    let mut dataset = open(rare, 1).unwrap();
+    let refused = (0..100).find_map(|_| dataset.next(1000).err());
+    let Some(Error::InvalidConfig(said)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(
+        said.ends_with("has more than 48 MiB: set fewer `clips`, fewer `milliseconds`, or a lower `sample-rate`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn large_requests_come_few_at_a_time() {
+    let mut dataset = open(r#"{"milliseconds": 150000}"#, 1).unwrap();
+    let first = dataset.next(40).unwrap();
+    assert!((2..8).contains(&first.len()), "{}", first.len());
+    let next = dataset.next(1).unwrap();
+    assert_eq!(next[0].id, format!("audio-{:06}", first.len() + 1));
+}

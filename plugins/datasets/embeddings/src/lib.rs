@@ -7,9 +7,9 @@ mod tests;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use runner_plugin::lengths::{Distribution, Lengths};
+use runner_plugin::lengths::{Distribution, Lengths, MOST_TOKENS, check_product};
 use runner_plugin::words::{Words, stream};
-use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Prompt, Sample, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,8 +19,9 @@ const FILE: &str = "data";
 /// The most texts of a request.
 const MOST_TEXTS: u32 = 4096;
 
-/// Requests whose texts are made together.
+/// Requests whose texts are made together, and the tokens after which there are no more of them.
 const BATCH: u64 = 16;
+const ENOUGH_TOKENS: u64 = 1 << 20;
 
 /// The user's configuration. Texts are random words, or passages of the file `data` if the scenario names one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -60,9 +61,12 @@ impl Dataset for Embeddings {
     type Config = Config;
 
     fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        let input = config.input_len.lengths("input-len", 1..=1 << 20)?;
+        let batch = config.batch_size.lengths("batch-size", 1..=MOST_TEXTS)?;
+        check_product(("batch-size", &batch), ("input-len", &input))?;
         Ok(Self {
-            input: config.input_len.lengths("input-len", 1..=1 << 20)?,
-            batch: config.batch_size.lengths("batch-size", 1..=MOST_TEXTS)?,
+            input,
+            batch,
             words: match inputs.files.open(FILE) {
                 Some(file) => Words::passages(FILE, &*file)?,
                 None => Words::common(),
@@ -76,15 +80,16 @@ impl Dataset for Embeddings {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
+        let (mut samples, mut bytes) = (Vec::new(), 0);
         let mut fruitless = 0;
-        while samples.len() < limit as usize && fruitless < 1000 {
+        while samples.len() < limit as usize && bytes < ENOUGH && fruitless < 1000 {
             let missing = (u64::from(limit) - samples.len() as u64).min(BATCH);
-            let made = self.samples("embed", 0, self.given, missing);
-            self.given += missing;
+            let made = self.samples("embed", 0, self.given, missing)?;
+            self.given += made.len() as u64;
             let before = samples.len();
             let measured = |sample: &Sample| !self.spares.contains(&fingerprint(&sample.prompt));
             samples.extend(made.into_iter().filter(measured));
+            bytes += samples[before..].iter().map(Sample::bytes).sum::<usize>();
             fruitless = if samples.len() > before {
                 0
             } else {
@@ -96,8 +101,8 @@ impl Dataset for Embeddings {
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let limit = u64::from(limit);
-        let samples = self.samples("embed-spare", 1, self.spared, limit);
-        self.spared += limit;
+        let samples = self.samples("embed-spare", 1, self.spared, limit)?;
+        self.spared += samples.len() as u64;
         let prompts = samples.iter().map(|sample| fingerprint(&sample.prompt));
         self.spares.extend(prompts);
         Ok(samples)
@@ -105,11 +110,16 @@ impl Dataset for Embeddings {
 }
 
 impl Embeddings {
-    /// Samples of a kind, each from a generator of its own.
-    fn samples(&self, name: &str, kind: u64, from: u64, count: u64) -> Vec<Sample> {
+    /// Samples of a kind, each from a generator of its own; fewer when they have [`ENOUGH_TOKENS`].
+    fn samples(&self, name: &str, kind: u64, from: u64, count: u64) -> Result<Vec<Sample>, Error> {
+        let mut tokens = 0;
         let mut wanted = Vec::new();
         let mut batches = Vec::new();
         for index in from..from + count {
+            if tokens >= ENOUGH_TOKENS {
+                break;
+            }
+            let before = wanted.len();
             let mut random = stream(self.seed, kind, index);
             let batch = self.batch.draw(&mut random);
             for _ in 0..batch {
@@ -117,6 +127,18 @@ impl Embeddings {
                 let text = stream(random.bits(64), kind, index);
                 wanted.push((text, length));
             }
+            let own = wanted[before..]
+                .iter()
+                .map(|(_, length)| u64::from(*length));
+            let own: u64 = own.sum();
+            if own > MOST_TOKENS.into() {
+                return Err(Error::InvalidConfig(format!(
+                    "the texts of request {} have {own} tokens; expected at most {MOST_TOKENS} together: set a smaller \
+                     `max` for the distributions",
+                    index + 1
+                )));
+            }
+            tokens += own;
             batches.push((index, batch));
         }
         let mut texts = self.words.texts(&*self.tokenizer, wanted).into_iter();
@@ -130,7 +152,7 @@ impl Embeddings {
                 ..Sample::new(format!("{name}-{:06}", index + 1), Prompt::Embedding(texts))
             }
         };
-        batches.into_iter().map(sample).collect()
+        Ok(batches.into_iter().map(sample).collect())
     }
 }
 

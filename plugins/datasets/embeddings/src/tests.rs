@@ -126,3 +126,22 @@ fn mistakes_name_the_key() {
     };
     assert!(what.contains("`batch-size` is 0"), "{what}");
 }
+
+#[test]
+fn requests_that_do_not_fit_into_memory_are_refused() {
+    let config = r#"{"input-len": 1048576, "batch-size": 4096}"#;
+    let opened = open_with(config, 1, Named::default(), Box::new(Pairs));
+    let Err(Error::InvalidConfig(said)) = opened.map(drop) else {
+        panic!("it is opened");
+    };
+    assert!(
+        said.starts_with("`batch-size` and `input-len` give up to 4096 × 1048576 tokens"),
+        "{said}"
+    );
+    // Large ones come few at a time.
+    let mut dataset = open(r#"{"input-len": 500000}"#, 1);
+    let samples = dataset.next(100).unwrap();
+    assert!((1..40).contains(&samples.len()), "{}", samples.len());
+    let next = dataset.next(1).unwrap();
+    assert_eq!(next[0].id, format!("embed-{:06}", samples.len() + 1));
+}

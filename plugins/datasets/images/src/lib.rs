@@ -13,7 +13,7 @@ use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::random::Python;
 use runner_plugin::words::{Words, stream};
 use runner_plugin::{
-    Amount, Dataset, Error, Inputs, Media, Message, Part, Prompt, Role, Sample, Tokenizer,
+    Amount, Dataset, ENOUGH, Error, Inputs, Media, Message, Part, Prompt, Role, Sample, Tokenizer,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,8 +23,12 @@ use size::Sizes;
 /// The most images of a request.
 const MOST_IMAGES: u32 = 256;
 
-/// Requests whose texts are made together.
+/// The most bytes of the images of a request: what a dataset returns at once is limited to 64 MiB.
+const MOST_BYTES: usize = 48 << 20;
+
+/// Requests whose texts are made together, and the tokens after which there are no more of them.
 const BATCH: usize = 16;
+const ENOUGH_TOKENS: u32 = 1 << 20;
 
 /// The user's configuration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -130,53 +134,70 @@ impl Dataset for Images {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let from = self.given;
-        self.given += u64::from(limit);
-        self.samples("images", 0, from, limit)
+        let samples = self.samples("images", 0, self.given, limit)?;
+        self.given += samples.len() as u64;
+        Ok(samples)
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let from = self.spared;
-        self.spared += u64::from(limit);
-        self.samples("images-spare", 1, from, limit)
+        let samples = self.samples("images-spare", 1, self.spared, limit)?;
+        self.spared += samples.len() as u64;
+        Ok(samples)
     }
 }
 
 impl Images {
-    /// Samples of a kind, each from a generator of its own.
+    /// Samples of a kind, each from generators of its own; fewer when they are large.
     fn samples(&self, name: &str, kind: u64, from: u64, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
-        let all: Vec<u64> = (from..from + u64::from(limit)).collect();
-        for some in all.chunks(BATCH) {
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        let end = from + u64::from(limit);
+        let mut next = from;
+        while next < end && bytes < ENOUGH {
             let mut drawn = Vec::new();
             let mut wanted = Vec::new();
-            for index in some {
-                let mut random = stream(self.seed, kind, *index);
+            let mut tokens = 0;
+            while next < end && drawn.len() < BATCH && tokens < ENOUGH_TOKENS {
+                let index = next;
+                next += 1;
+                let mut random = stream(self.seed, kind, index);
                 let input = self.input.draw(&mut random);
                 let output = self.output.draw(&mut random);
                 let count = self.images.draw(&mut random);
+                tokens += input;
                 wanted.push((random, input));
                 // What the text draws must not come again in the images.
-                drawn.push((*index, output, count, stream(self.seed, kind + 2, *index)));
+                drawn.push((index, output, count, stream(self.seed, kind + 2, index)));
             }
             let texts = self.words.texts(&*self.tokenizer, wanted);
             for ((index, output, count, mut random), text) in drawn.into_iter().zip(texts) {
+                // What is left of the batch is made by the next call.
+                if bytes >= ENOUGH {
+                    break;
+                }
+                let mut own = 0;
                 let mut parts = vec![Part::Text(text.text)];
                 for _ in 0..count {
-                    parts.push(Part::Image(self.image(&mut random)?));
+                    let image = self.image(&mut random)?;
+                    own += image.bytes.len();
+                    if own > MOST_BYTES {
+                        return Err(too_much(index));
+                    }
+                    parts.push(Part::Image(image));
                 }
                 let message = Message {
                     role: Role::User,
                     parts,
                     extra: None,
                 };
-                samples.push(Sample {
+                let sample = Sample {
                     output_tokens: Some(output),
                     ..Sample::new(
                         format!("{name}-{:06}", index + 1),
                         Prompt::Messages(vec![message]),
                     )
-                });
+                };
+                bytes += sample.bytes();
+                samples.push(sample);
             }
         }
         Ok(samples)
@@ -184,6 +205,7 @@ impl Images {
 
     fn image(&self, random: &mut Python) -> Result<Media, Error> {
         let (width, height) = self.sizes.draw(random);
+        size::check(width, height)?;
         let pixels = draw::pixels(random, width, height, self.noise);
         Ok(match self.format {
             Format::Png => Media {
@@ -200,8 +222,17 @@ impl Images {
     }
 }
 
+fn too_much(index: u64) -> Error {
+    Error::InvalidConfig(format!(
+        "the images of request {} have more than {} MiB: set fewer `images`, smaller ones, or `format = \"jpeg\"`",
+        index + 1,
+        MOST_BYTES >> 20
+    ))
+}
+
 fn png(width: u32, height: u32, pixels: &[u8]) -> Result<Vec<u8>, png::EncodingError> {
-    let mut bytes = Vec::new();
+    // Noise does not compress, and a file that grows step by step takes twice its size.
+    let mut bytes = Vec::with_capacity(pixels.len() + pixels.len() / 64 + 1024);
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
@@ -209,5 +240,6 @@ fn png(width: u32, height: u32, pixels: &[u8]) -> Result<Vec<u8>, png::EncodingE
     let mut writer = encoder.write_header()?;
     writer.write_image_data(pixels)?;
     writer.finish()?;
+    bytes.shrink_to_fit();
     Ok(bytes)
 }

@@ -9,6 +9,23 @@ use crate::Config;
 /// Sides of an image, in pixels: one that is smaller shows nothing, and one that is larger takes very long.
 const SIDES: std::ops::RangeInclusive<u32> = 8..=8192;
 
+/// The most pixels of an image: 48 MiB without compression.
+const MOST_PIXELS: u32 = 1 << 24;
+
+/// Checks that an image is not too large to be made.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] with its size, and what is possible.
+pub fn check(width: u32, height: u32) -> Result<(), Error> {
+    if width * height <= MOST_PIXELS {
+        return Ok(());
+    }
+    Err(Error::InvalidConfig(format!(
+        "an image of {width}x{height} has {} pixels; expected at most {MOST_PIXELS}, such as 4096x4096",
+        width * height
+    )))
+}
+
 /// The size where none is configured.
 const USUAL: (u32, u32) = (512, 512);
 
@@ -27,10 +44,12 @@ impl Sizes {
     /// [`Error::InvalidConfig`] that names the key.
     pub fn of(config: &Config) -> Result<Self, Error> {
         match (&config.width, &config.height) {
-            (Some(width), Some(height)) if config.sizes.is_empty() => Ok(Self::Sides(
-                width.lengths("width", SIDES)?,
-                height.lengths("height", SIDES)?,
-            )),
+            (Some(width), Some(height)) if config.sizes.is_empty() => {
+                let width = width.lengths("width", SIDES)?;
+                let height = height.lengths("height", SIDES)?;
+                check(width.quantile(0.999), height.quantile(0.999))?;
+                Ok(Self::Sides(width, height))
+            }
             (None, None) => Self::some(&config.sizes),
             (Some(_), Some(_)) => Err(Error::InvalidConfig(
                 "`sizes` and `width` with `height` both say how large images are: leave one out"
@@ -60,7 +79,9 @@ impl Sizes {
                 let side = text.trim().parse().ok();
                 side.filter(|side| SIDES.contains(side)).ok_or_else(wrong)
             };
-            parsed.push((side(width)?, side(height)?));
+            let (width, height) = (side(width)?, side(height)?);
+            check(width, height)?;
+            parsed.push((width, height));
             weights.push(weight.trim().parse::<f64>().map_err(|_| wrong())?);
         }
         if parsed.is_empty() {

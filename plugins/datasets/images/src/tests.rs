@@ -179,3 +179,39 @@ fn mistakes_name_the_key() {
         }
     }
 }
+
+#[test]
+fn images_that_do_not_fit_into_memory_are_refused() {
+    let said = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
+        Err(Error::InvalidConfig(said)) => said,
+        other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
+    };
+    for config in [
+        r#"{"sizes": ["8192x8192"]}"#,
+        r#"{"width": 8192, "height": 8192}"#,
+    ] {
+        let large = said(config);
+        assert!(
+            large.starts_with(
+                "an image of 8192x8192 has 67108864 pixels; expected at most 16777216"
+            ),
+            "{large}"
+        );
+    }
+    let many = said(r#"{"sizes": ["2048x2048"], "format": "png", "noise": 1, "images": 256}"#);
+    assert!(
+        many.starts_with("the images of request 1 have more than 48 MiB"),
+        "{many}"
+    );
+}
+
+#[test]
+fn large_requests_come_few_at_a_time_and_are_the_same() {
+    let config = r#"{"sizes": ["1400x1400"], "format": "png", "noise": 1}"#;
+    let mut dataset = open(config, 1).unwrap();
+    let first = dataset.next(40).unwrap();
+    assert!((2..8).contains(&first.len()), "{}", first.len());
+    let next = dataset.next(1).unwrap();
+    assert_eq!(next[0].id, format!("images-{:06}", first.len() + 1));
+    assert_eq!(open(config, 1).unwrap().next(1).unwrap(), first[..1]);
+}

@@ -1,7 +1,7 @@
 //! The user's configuration, and which combinations are invalid.
 
 use runner_plugin::Error;
-use runner_plugin::lengths::Distribution;
+use runner_plugin::lengths::{Distribution, MOST_TOKENS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sharegpt_file::Like;
@@ -23,13 +23,13 @@ pub struct Config {
     /// sets the two separately. Not with distributions or classes, which say themselves how lengths vary.
     pub range_ratio: Option<Ratio>,
     /// The tool whose prompts to reproduce, character by character, for the same seed, number of prompts and
-    /// tokenizer. `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`,
+    /// tokenizer. By default `sglang`. `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`,
     /// its texts cut and repeated to length (its `random`). `lmdeploy`: the latter, in LMDeploy's way. `vllm`:
     /// runs of consecutive token ids, adjusted until their text tokenizes to the requested length. With distributions
     /// or classes, lengths are not those of the tool, but prompts are still made in its way. With a file `text`, prompts
     /// are pieces of that text, and `like` is left out.
     pub like: Like,
-    /// Send the prompt as text or as token ids.
+    /// Send the prompt as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
     /// Length in tokens of a prefix that all prompts share; it is drawn once. Only for `like = "vllm"`; it is
@@ -148,6 +148,12 @@ impl Config {
                     "`range-ratio` is {ratio}; expected a number {expected}"
                 )));
             }
+        }
+        if self.prefix_len > MOST_TOKENS {
+            return Err(invalid(format!(
+                "`prefix-len` is {}; expected at most {MOST_TOKENS}",
+                self.prefix_len
+            )));
         }
         if self.prefix_len > 0 && self.like != Like::Vllm {
             return Err(invalid(

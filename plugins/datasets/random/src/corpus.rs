@@ -10,7 +10,7 @@ use sharegpt_file::Conversations;
 
 use crate::config::Form;
 use crate::lengths::Lengths;
-use crate::source::{Asked, Drafts, Drawn, Source, formed};
+use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
 /// Texts to tokenize in one call of the host.
 const BATCH: usize = 64;
@@ -120,11 +120,13 @@ impl Corpus {
 impl Source for Corpus {
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         self.read(tokenizer, limit)?;
-        let mut prompts = Vec::new();
+        let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
+            && tokens < ENOUGH_TOKENS
             && let Some(ids) = self.ready.pop_front()
             && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
+            tokens += draft.input as usize;
             prompts.push((to_length(ids, draft.input), draft.asked));
         }
         Ok(formed(tokenizer, self.form, prompts))
@@ -135,6 +137,7 @@ impl Source for Corpus {
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
+        let limit = limit.min(ENOUGH_TOKENS.div_ceil(length.max(1) as usize));
         let floor = match self.count {
             Some(_) => self.measured()?.1,
             None => self.conversations.len() / 2,

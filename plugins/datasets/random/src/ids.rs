@@ -5,7 +5,7 @@ use runner_plugin::{Error, Tokenizer};
 
 use crate::config::Form;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Asked, Drafts, Drawn, Source, formed};
+use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
 /// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary. Special ids are included.
 #[derive(Debug)]
@@ -40,12 +40,14 @@ impl Ids {
 impl Source for Ids {
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let vocabulary = u64::from(self.vocabulary);
-        let mut prompts = Vec::new();
+        let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
+            && tokens < ENOUGH_TOKENS
             && let Some((index, draft)) = self.drafts.next(&mut self.random)
         {
             let start = u64::from(draft.offset) + index;
             let ids = (0..u64::from(draft.input)).map(|at| ((start + at) % vocabulary) as u32);
+            tokens += draft.input as usize;
             prompts.push((ids.collect(), draft.asked));
         }
         Ok(formed(tokenizer, self.form, prompts))
@@ -59,7 +61,7 @@ impl Source for Ids {
             return Ok(Vec::new());
         }
         let mut prompts = Vec::new();
-        for _ in 0..limit {
+        for _ in 0..limit.min(ENOUGH_TOKENS.div_ceil(length as usize)) {
             let start = self.apart.draw(&(0..=self.vocabulary - 1));
             prompts.push((
                 descending(start, length, self.vocabulary),

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use runner_plugin::Error;
-use runner_plugin::lengths::{Choice, Distribution, Lengths as Drawable};
+use runner_plugin::lengths::{Choice, Distribution, Lengths as Drawable, MOST_TOKENS};
 use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
 use sharegpt_file::Like;
 
@@ -51,8 +51,8 @@ impl Free {
                 None => key.to_owned(),
             };
             Ok((
-                input.lengths(&key("input-len"), 1..=u32::MAX)?,
-                output.lengths(&key("output-len"), 1..=u32::MAX)?,
+                input.lengths(&key("input-len"), 1..=MOST_TOKENS)?,
+                output.lengths(&key("output-len"), 1..=MOST_TOKENS)?,
             ))
         };
         let (input, output) = (&config.input_len, &config.output_len);
@@ -122,7 +122,7 @@ impl Lengths {
             });
         }
         let constant = |key: &str, length: &Distribution| {
-            let length = length.lengths(key, 1..=u32::MAX)?;
+            let length = length.lengths(key, 1..=MOST_TOKENS)?;
             Ok::<_, Error>(length.quantile(0.0))
         };
         let input_len = constant("input-len", &config.input_len)?;
@@ -147,6 +147,12 @@ impl Lengths {
                 };
                 let inputs = around(input_len.saturating_sub(added), input);
                 let outputs = around(output_len, output);
+                let longest = u64::from(config.prefix_len) + u64::from(*inputs.end());
+                if longest > MOST_TOKENS.into() {
+                    return Err(invalid(format!(
+                        "`prefix-len` and `input-len` give prompts of {longest} tokens; expected at most {MOST_TOKENS}"
+                    )));
+                }
                 if config.prefix_len + inputs.start() < 1 {
                     return Err(invalid(format!(
                         "`input-len` is {input_len}, and with {added} tokens that the model adds and a `range-ratio` of {input} \

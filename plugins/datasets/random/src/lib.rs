@@ -23,7 +23,7 @@ mod vllm;
 use std::collections::BTreeSet;
 
 use runner_plugin::report::Remarks;
-use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
+use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Tokenizer};
 use sharegpt_file::{Conversations, Like};
 
 use config::invalid;
@@ -69,8 +69,8 @@ impl Dataset for Random {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
-        while samples.len() < limit as usize {
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        while samples.len() < limit as usize && bytes < ENOUGH {
             let drawn = self
                 .source
                 .next(&*self.tokenizer, limit as usize - samples.len())?;
@@ -87,7 +87,9 @@ impl Dataset for Random {
                 }
                 self.given += 1;
                 let id = format!("random-{:06}", self.given);
-                samples.push(self.sample(id, drawn));
+                let sample = self.sample(id, drawn);
+                bytes += sample.bytes();
+                samples.push(sample);
             }
         }
         Ok(samples)

@@ -9,13 +9,16 @@ use runner_plugin::{Error, Prompt, Tokenizer};
 use crate::config::Form;
 use crate::lengths::{Draw, Kind, Lengths};
 
+/// Tokens of prompts after which a call returns, so that it fits into a plugin's memory whatever is asked for.
+pub(crate) const ENOUGH_TOKENS: usize = 1 << 20;
+
 /// A source of prompts.
 pub(crate) trait Source {
-    /// At most `limit` further prompts to measure; none ends the sequence.
+    /// At most `limit` further prompts to measure; none ends the sequence. Fewer when they have [`ENOUGH_TOKENS`].
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
 
     /// At most `limit` prompts, made in such a way that [`next`](Self::next) is unlikely to return one of them. The
-    /// caller ensures that it never does.
+    /// caller ensures that it never does. Fewer when they have [`ENOUGH_TOKENS`].
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
 
     /// What was left out or changed so far, if it counts that.
@@ -193,5 +196,73 @@ impl Drafts {
         self.fill(random);
         let index = self.drawn - self.ready.len() as u64;
         Some((index, self.ready.pop_front()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runner_plugin::{Amount, Dataset, Error, Inputs, Sample};
+    use runner_plugin_testing::files::Named;
+    use runner_plugin_testing::tokenizer::{Pairs, StandIn};
+
+    use crate::Random;
+
+    fn open(config: &str, stand_in: bool, files: Named) -> Result<Random, Error> {
+        let inputs = Inputs {
+            files: Box::new(files),
+            tokenizer: match stand_in {
+                true => Box::new(StandIn),
+                false => Box::new(Pairs),
+            },
+        };
+        Random::open(runner_plugin::parse(config)?, 1, Amount::Unknown, inputs)
+    }
+
+    #[test]
+    fn prompts_that_do_not_fit_into_memory_are_refused() {
+        for (config, expected) in [
+            (
+                r#"{"input-len": 4000000000}"#,
+                "`input-len` is 4000000000; expected at most 4194304",
+            ),
+            (
+                r#"{"output-len": 4000000000}"#,
+                "`output-len` is 4000000000; expected at most 4194304",
+            ),
+            (
+                r#"{"like": "vllm", "prefix-len": 4000000000}"#,
+                "`prefix-len` is 4000000000; expected at most 4194304",
+            ),
+            (
+                r#"{"like": "vllm", "prefix-len": 4194304, "input-len": 10}"#,
+                "`prefix-len` and `input-len` give prompts of 41943",
+            ),
+        ] {
+            let opened = open(config, false, Named::default()).map(drop);
+            let Err(Error::InvalidConfig(said)) = opened else {
+                panic!("{config}: {opened:?}");
+            };
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+
+    /// Wide distributions and long prompts come few at a time, of every source.
+    #[test]
+    fn long_prompts_come_few_at_a_time() {
+        let drawn = r#"{"input-len": {"distribution": "lognormal", "median": 800, "sigma": 50, "max": 700000}"#;
+        let text = || Named::default().with_bytes("text", "words of a text ".repeat(100));
+        for (more, stand_in, files) in [
+            ("}", true, Named::default()),
+            ("}", false, Named::default()),
+            (r#", "like": "vllm"}"#, false, Named::default()),
+            ("}", true, text()),
+        ] {
+            let mut dataset = open(&format!("{drawn}{more}"), stand_in, files).unwrap();
+            let spares = dataset.spare(64).unwrap();
+            assert!((1..10).contains(&spares.len()), "{more}: {}", spares.len());
+            let samples = dataset.next(64).unwrap();
+            let bytes: usize = samples.iter().map(Sample::bytes).sum();
+            assert!(!samples.is_empty() && bytes < 32 << 20, "{more}: {bytes}");
+        }
     }
 }

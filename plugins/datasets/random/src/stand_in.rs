@@ -6,7 +6,7 @@ use runner_plugin::{Error, Facts, Tokenizer};
 
 use crate::config::Form;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Asked, Drafts, Drawn, Source, formed};
+use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
 /// Every token is drawn at random from those that stand for text.
 #[derive(Debug)]
@@ -53,10 +53,12 @@ fn run(random: &mut NumpyGenerator, plain: &[u32], length: u32) -> Vec<u32> {
 
 impl Source for StandIn {
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
-        let mut prompts = Vec::new();
+        let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
+            && tokens < ENOUGH_TOKENS
             && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
+            tokens += draft.input as usize;
             prompts.push((run(&mut self.random, &self.plain, draft.input), draft.asked));
         }
         Ok(formed(tokenizer, Form::Text, prompts))
@@ -66,7 +68,7 @@ impl Source for StandIn {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
         let mut prompts = Vec::new();
-        for _ in 0..limit {
+        for _ in 0..limit.min(ENOUGH_TOKENS.div_ceil(length.max(1) as usize)) {
             let mut ids = run(&mut self.apart, &self.plain, length);
             if let Some(first) = ids.first_mut() {
                 *first = self.mark;

@@ -9,7 +9,7 @@ use runner_plugin::{Error, File, Tokenizer};
 
 use crate::config::Form;
 use crate::lengths::Lengths;
-use crate::source::{Asked, Drafts, Drawn, Source, formed};
+use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
 /// Bytes to read for a token at first. It is more for ordinary text, so that one attempt is enough.
 const BYTES_A_TOKEN: u64 = 6;
@@ -164,8 +164,9 @@ impl Text {
 impl Source for Text {
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let size = self.file.size();
-        let mut prompts = Vec::new();
+        let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
+            && tokens < ENOUGH_TOKENS
             && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
             let place = self.places.integers(0, size.max(1));
@@ -175,6 +176,7 @@ impl Source for Text {
                         format!("byte {place}")
                     });
             }
+            tokens += draft.input as usize;
             prompts.push((self.piece(tokenizer, place, draft.input)?, draft.asked));
         }
         Ok(formed(tokenizer, self.form, prompts))
@@ -185,7 +187,7 @@ impl Source for Text {
         let (length, output) = (lengths.longest(), lengths.longest_output());
         let size = self.file.size();
         let mut prompts = Vec::new();
-        for _ in 0..limit {
+        for _ in 0..limit.min(ENOUGH_TOKENS.div_ceil(length.max(1) as usize)) {
             let place = self.apart.integers(0, size.max(1));
             let ids = self.piece(tokenizer, place, length)?;
             prompts.push((ids, Asked::spare(output)));

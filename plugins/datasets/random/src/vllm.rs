@@ -6,7 +6,7 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::Form;
 use crate::ids::descending;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Asked, Content, Drafts, Drawn, Source};
+use crate::source::{Asked, Content, Drafts, Drawn, ENOUGH_TOKENS, Source};
 
 /// How often a prompt is adjusted before it is used as it is.
 const MENDINGS: u32 = 10;
@@ -99,8 +99,8 @@ impl Vllm {
 impl Source for Vllm {
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let size = self.allowed.len() as u64;
-        let mut prompts = Vec::new();
-        while prompts.len() < limit {
+        let (mut prompts, mut tokens) = (Vec::new(), 0);
+        while prompts.len() < limit && tokens < ENOUGH_TOKENS {
             // The block is drawn before the prefix, and the prefix before the first adjustment.
             self.drafts.fill(&mut self.random);
             let prefix = self.prefix(tokenizer);
@@ -113,6 +113,7 @@ impl Source for Vllm {
             let ids = prefix.into_iter().chain(body).collect();
             let length = self.prefix_len + draft.input;
             let (text, ids) = mended(tokenizer, &mut self.random, ids, length, self.vocabulary);
+            tokens += ids.len();
             prompts.push(self.drawn(text, ids, draft.asked));
         }
         Ok(prompts)
@@ -130,7 +131,7 @@ impl Source for Vllm {
             return Ok(Vec::new());
         }
         let mut prompts = Vec::new();
-        for _ in 0..limit {
+        for _ in 0..limit.min(ENOUGH_TOKENS.div_ceil(length as usize)) {
             let start = self.apart.draw(&(0..=size - 1));
             let ids = descending(start, length, size)
                 .into_iter()

@@ -8,9 +8,11 @@ mod tests;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use runner_plugin::lengths::{Distribution, Lengths};
+use runner_plugin::lengths::{Distribution, Lengths, MOST_TOKENS, check_product};
 use runner_plugin::words::{Text, Words, stream};
-use runner_plugin::{Amount, Candidates, Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use runner_plugin::{
+    Amount, Candidates, Dataset, ENOUGH, Error, Inputs, Prompt, Sample, Tokenizer,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -23,8 +25,9 @@ const MOST_TEXTS: u32 = 4096;
 /// The kind of generator of a query that all requests have.
 const SAME: u64 = 2;
 
-/// Requests whose texts are made together.
+/// Requests whose texts are made together, and the tokens after which there are no more of them.
 const BATCH: u64 = 16;
+const ENOUGH_TOKENS: u64 = 1 << 20;
 
 /// The user's configuration. Texts are random words, or passages of the file `data` if the scenario names one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -72,10 +75,13 @@ impl Dataset for Rerank {
     type Config = Config;
 
     fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        let document = config.document_len.lengths("document-len", 1..=1 << 20)?;
+        let documents = config.documents.lengths("documents", 1..=MOST_TEXTS)?;
+        check_product(("documents", &documents), ("document-len", &document))?;
         Ok(Self {
             query: config.query_len.lengths("query-len", 1..=1 << 20)?,
-            document: config.document_len.lengths("document-len", 1..=1 << 20)?,
-            documents: config.documents.lengths("documents", 1..=MOST_TEXTS)?,
+            document,
+            documents,
             same_query: config.same_query,
             words: match inputs.files.open(FILE) {
                 Some(file) => Words::passages(FILE, &*file)?,
@@ -90,15 +96,16 @@ impl Dataset for Rerank {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
+        let (mut samples, mut bytes) = (Vec::new(), 0);
         let mut fruitless = 0;
-        while samples.len() < limit as usize && fruitless < 1000 {
+        while samples.len() < limit as usize && bytes < ENOUGH && fruitless < 1000 {
             let missing = (u64::from(limit) - samples.len() as u64).min(BATCH);
-            let made = self.samples("rerank", 0, self.given, missing);
-            self.given += missing;
+            let made = self.samples("rerank", 0, self.given, missing)?;
+            self.given += made.len() as u64;
             let before = samples.len();
             let measured = |sample: &Sample| !self.spares.contains(&fingerprint(&sample.prompt));
             samples.extend(made.into_iter().filter(measured));
+            bytes += samples[before..].iter().map(Sample::bytes).sum::<usize>();
             fruitless = if samples.len() > before {
                 0
             } else {
@@ -110,8 +117,8 @@ impl Dataset for Rerank {
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let limit = u64::from(limit);
-        let samples = self.samples("rerank-spare", 1, self.spared, limit);
-        self.spared += limit;
+        let samples = self.samples("rerank-spare", 1, self.spared, limit)?;
+        self.spared += samples.len() as u64;
         let prompts = samples.iter().map(|sample| fingerprint(&sample.prompt));
         self.spares.extend(prompts);
         Ok(samples)
@@ -119,11 +126,16 @@ impl Dataset for Rerank {
 }
 
 impl Rerank {
-    /// Samples of a kind, each from a generator of its own.
-    fn samples(&self, name: &str, kind: u64, from: u64, count: u64) -> Vec<Sample> {
+    /// Samples of a kind, each from a generator of its own; fewer when they have [`ENOUGH_TOKENS`].
+    fn samples(&self, name: &str, kind: u64, from: u64, count: u64) -> Result<Vec<Sample>, Error> {
+        let mut tokens = 0;
         let mut wanted = Vec::new();
         let mut requests = Vec::new();
         for index in from..from + count {
+            if tokens >= ENOUGH_TOKENS {
+                break;
+            }
+            let before = wanted.len();
             let mut random = stream(self.seed, kind, index);
             let documents = self.documents.draw(&mut random);
             let mut asks = if self.same_query {
@@ -137,6 +149,18 @@ impl Rerank {
                 let length = self.document.draw(&mut random);
                 wanted.push((stream(random.bits(64), kind, index), length));
             }
+            let own = wanted[before..]
+                .iter()
+                .map(|(_, length)| u64::from(*length));
+            let own: u64 = own.sum();
+            if own > MOST_TOKENS.into() {
+                return Err(Error::InvalidConfig(format!(
+                    "the texts of request {} have {own} tokens; expected at most {MOST_TOKENS} together: set a smaller \
+                     `max` for the distributions",
+                    index + 1
+                )));
+            }
+            tokens += own;
             requests.push((index, documents));
         }
         let mut texts = self.words.texts(&*self.tokenizer, wanted).into_iter();
@@ -163,7 +187,7 @@ impl Rerank {
                 )
             }
         };
-        requests.into_iter().map(sample).collect()
+        Ok(requests.into_iter().map(sample).collect())
     }
 }
 

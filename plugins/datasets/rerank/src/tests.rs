@@ -82,3 +82,33 @@ fn mistakes_name_the_key() {
     };
     assert!(what.contains("`documents` is 0"), "{what}");
 }
+
+#[test]
+fn requests_that_do_not_fit_into_memory_are_refused() {
+    let said = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(40)) {
+        Err(Error::InvalidConfig(said)) => said,
+        other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
+    };
+    let product = said(r#"{"documents": 4096, "document-len": 1048576}"#);
+    assert!(
+        product.starts_with("`documents` and `document-len` give up to 4096 × 1048576 tokens"),
+        "{product}"
+    );
+    let query = said(r#"{"query-len": 1048576, "documents": 4, "document-len": 1048576}"#);
+    assert!(
+        query.starts_with("the texts of request 1 have 5242880 tokens; expected at most 4194304"),
+        "{query}"
+    );
+}
+
+#[test]
+fn large_requests_come_few_at_a_time_and_are_the_same() {
+    let config = r#"{"documents": 4, "document-len": 150000}"#;
+    let mut dataset = open(config, 1).unwrap();
+    let first = dataset.next(100).unwrap();
+    assert!((1..40).contains(&first.len()), "{}", first.len());
+    assert_eq!(open(config, 1).unwrap().next(1).unwrap(), first[..1]);
+    assert!((1..40).contains(&dataset.spare(100).unwrap().len()));
+    let next = dataset.next(1).unwrap();
+    assert_eq!(next[0].id, format!("rerank-{:06}", first.len() + 1));
+}

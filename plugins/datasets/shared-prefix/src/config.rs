@@ -1,7 +1,7 @@
 //! The user's configuration, and which keys go together.
 
 use runner_plugin::Error;
-use runner_plugin::lengths::{Distribution, Lengths};
+use runner_plugin::lengths::{Distribution, Lengths, MOST_TOKENS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// How prompts are made. `sglang` and `vllm` give the prompts of the tool, character by character, for the same
+    /// How prompts are made, by default as `sglang` makes them. `sglang` and `vllm` give the prompts of the tool, character by character, for the same
     /// seed and tokenizer; `runner` gives exact lengths from any distribution, and as many prompts as the run takes.
     pub algorithm: Algorithm,
     /// How many prefixes there are. By default 64; with `vllm` 10.
@@ -34,7 +34,7 @@ pub struct Config {
     pub turns: Option<Distribution>,
     /// Shuffle the prompts. Otherwise those of one prefix follow each other; with `runner`, the prefixes take turns.
     pub shuffle: bool,
-    /// Send the prompt as text or as token ids. With `vllm`, and with several turns, it is text.
+    /// Send the prompt as `text`, the default, or as token ids (`tokens`). With `vllm`, and with several turns, it is text.
     #[serde(rename = "as")]
     pub form: Form,
 }
@@ -80,7 +80,7 @@ pub enum Form {
 }
 
 /// The longest part of a prompt, in tokens.
-const LONGEST: u32 = 1 << 24;
+const LONGEST: u32 = MOST_TOKENS;
 
 /// The most turns of a conversation.
 const MOST_TURNS: u32 = 10_000;
@@ -153,28 +153,31 @@ impl Config {
                     .to_owned(),
             ));
         }
+        let usual = if vllm { 256 } else { 2048 };
+        let prefix = lengths("prefix-len", &self.prefix_len, usual, LONGEST)?;
+        let usual = if vllm { 256 } else { 128 };
+        let question = lengths("question-len", &self.question_len, usual, LONGEST)?;
+        let turns = lengths("turns", &self.turns, 1, MOST_TURNS)?;
+        let questions = u64::from(turns.quantile(0.999)) * u64::from(question.quantile(0.999));
+        let all = u64::from(prefix.quantile(0.999)) + questions;
+        if all > MOST_TOKENS.into() {
+            return Err(invalid(format!(
+                "`prefix-len` and `question-len` × `turns` give conversations of up to {all} tokens; expected at most \
+                 {MOST_TOKENS}: set smaller numbers, or a `max` for a distribution"
+            )));
+        }
         Ok(Shape {
             groups,
             prompts_per_group: self.prompts_per_group,
-            prefix: lengths(
-                "prefix-len",
-                &self.prefix_len,
-                if vllm { 256 } else { 2048 },
-                LONGEST,
-            )?,
-            question: lengths(
-                "question-len",
-                &self.question_len,
-                if vllm { 256 } else { 128 },
-                LONGEST,
-            )?,
+            prefix,
+            question,
             output: lengths(
                 "output-len",
                 &self.output_len,
                 if vllm { 128 } else { 256 },
                 LONGEST,
             )?,
-            turns: lengths("turns", &self.turns, 1, MOST_TURNS)?,
+            turns,
             ratio,
             zipf: self.zipf,
             shuffle: self.shuffle,

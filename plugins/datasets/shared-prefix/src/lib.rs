@@ -18,7 +18,9 @@ mod vllm;
 use std::collections::{BTreeSet, VecDeque};
 
 use runner_plugin::report::Remarks;
-use runner_plugin::{Amount, Dataset, Error, Inputs, Message, Prompt, Remark, Role, Sample};
+use runner_plugin::{
+    Amount, Dataset, ENOUGH, Error, Inputs, Message, Prompt, Remark, Role, Sample,
+};
 use runner_plugin::{Tokenizer, Treatment, Turn};
 
 use source::{Conversation, Source};
@@ -78,9 +80,10 @@ impl Dataset for SharedPrefix {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
-        while samples.len() < limit as usize {
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        while samples.len() < limit as usize && bytes < ENOUGH {
             if let Some(sample) = self.ready.pop_front() {
+                bytes += sample.bytes();
                 samples.push(sample);
                 continue;
             }
@@ -100,12 +103,17 @@ impl Dataset for SharedPrefix {
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let mut samples = Vec::new();
+        let (mut samples, mut bytes) = (Vec::new(), 0);
         for _ in 0..limit {
-            let spare = self.source.spare(&*self.tokenizer);
+            if bytes >= ENOUGH {
+                break;
+            }
+            let spare = self.source.spare(&*self.tokenizer)?;
             if self.spares.insert(spare.first.fingerprint()) {
                 let name = format!("shared-prefix-spare-{:06}", self.spares.len());
-                samples.extend(turns(&name, spare, true, &*self.tokenizer));
+                let turns = turns(&name, spare, true, &*self.tokenizer);
+                bytes += turns.iter().map(Sample::bytes).sum::<usize>();
+                samples.extend(turns);
             }
         }
         Ok(samples)

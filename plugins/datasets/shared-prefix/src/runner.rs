@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use runner_plugin::lengths::{Choice, Stream};
+use runner_plugin::lengths::{Choice, MOST_TOKENS, Stream};
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Facts, Tokenizer};
 
-use crate::config::{Form, Shape};
+use crate::config::{Form, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
 /// How often a text is drawn or adjusted before it is used as it is.
@@ -172,13 +172,24 @@ impl Runner {
         mut random: NumpyGenerator,
         tokenizer: &dyn Tokenizer,
         name: &str,
-    ) -> Conversation {
+    ) -> Result<Conversation, Error> {
         let question = self.shape.question.draw(&mut random);
         let mut output_tokens = vec![self.shape.output.draw(&mut random)];
+        let mut left = u64::from(MOST_TOKENS) - prefix.len().min(MOST_TOKENS as usize) as u64;
+        let mut spend = |tokens: u32| {
+            left = left.checked_sub(tokens.into()).ok_or_else(|| {
+                invalid(format!(
+                    "{name} has more than {MOST_TOKENS} tokens: set a smaller `max` for the distributions"
+                ))
+            })?;
+            Ok::<_, Error>(())
+        };
+        spend(question)?;
         let (ids, text) = self.behind(prefix, question, &mut random, tokenizer, || name.to_owned());
         let mut later = Vec::new();
         for turn in 1..turns {
             let question = self.shape.question.draw(&mut random);
+            spend(question)?;
             output_tokens.push(self.shape.output.draw(&mut random));
             let named = || format!("{name}, turn {}", turn + 1);
             later.push(self.behind(&[], question, &mut random, tokenizer, named).1);
@@ -187,12 +198,12 @@ impl Runner {
             Form::Text => Content::Text(text),
             Form::Tokens => Content::Tokens(ids),
         };
-        Conversation {
+        Ok(Conversation {
             input_tokens: first.tokens(tokenizer),
             first,
             later,
             output_tokens,
-        }
+        })
     }
 }
 
@@ -208,12 +219,11 @@ impl Source for Runner {
         let turns = self.shape.turns.draw(&mut random);
         let prefix = self.prefix(group, tokenizer);
         let name = format!("conversation {}", number + 1);
-        Ok(Some(
-            self.conversation(&prefix, turns, random, tokenizer, &name),
-        ))
+        self.conversation(&prefix, turns, random, tokenizer, &name)
+            .map(Some)
     }
 
-    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Conversation {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error> {
         let mut random = self.generator(Purpose::Spare, self.spared);
         self.spared += 1;
         let length = self.shape.prefix.draw(&mut random);

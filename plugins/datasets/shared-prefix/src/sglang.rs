@@ -17,8 +17,11 @@ use crate::source::{Content, Conversation, Population, Source, decoded};
 /// Prompts for each prefix by default.
 const PROMPTS_PER_GROUP: u32 = 16;
 
-/// Ids between two states of the generator that are kept: a state is as large as 625 ids.
+/// Ids between two states of the generator that are kept, at least: a state is as large as 625 ids.
 const STRIDE: u64 = 4096;
+
+/// The most states that are kept: 40 MiB.
+const MOST_STATES: u64 = 1 << 14;
 
 /// The most ids of all prompts together: drawing them takes seconds.
 const MOST_IDS: u64 = 1 << 31;
@@ -93,7 +96,7 @@ impl Sglang {
         let mut states = vec![(0, python.clone())];
         let mut since = 0;
         for (at, length) in pieces.iter().enumerate() {
-            if since >= STRIDE {
+            if since >= STRIDE.max(ids / MOST_STATES) {
                 states.push((at, python.clone()));
                 since = 0;
             }
@@ -195,7 +198,7 @@ impl Source for Sglang {
         }))
     }
 
-    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Conversation {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error> {
         let (prefix, question, output) = self.longest;
         let prefix = self.population.choices(&mut self.apart, prefix);
         let question = self.population.choices(&mut self.apart, question);
@@ -203,12 +206,12 @@ impl Source for Sglang {
             Form::Tokens => Content::Tokens([prefix, question].concat()),
             Form::Text => Content::Text(tokenizer.decode(&[prefix, question]).join("\n\n")),
         };
-        Conversation {
+        Ok(Conversation {
             input_tokens: first.tokens(tokenizer),
             first,
             later: Vec::new(),
             output_tokens: vec![output],
-        }
+        })
     }
 }
 

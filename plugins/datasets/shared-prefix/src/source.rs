@@ -15,7 +15,10 @@ pub(crate) trait Source {
 
     /// A conversation of one turn with a prefix of its own, so that it leaves nothing in the server's cache that a
     /// measured one could use.
-    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Conversation;
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] if it has more tokens than can be made.
+    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error>;
 
     /// What it did to prompts so far, if it counts that.
     fn remarks(&self) -> Option<&Remarks> {

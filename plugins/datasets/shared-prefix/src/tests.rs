@@ -446,3 +446,44 @@ fn configurations_that_do_not_go_together_are_refused() {
         other => panic!("expected invalid configuration, got {other:?}"),
     }
 }
+
+#[test]
+fn conversations_that_do_not_fit_into_memory_are_refused() {
+    let complaint = |config: &str| match open(config, 1, Some(10), Pairs).map(drop) {
+        Err(Error::InvalidConfig(said)) => said,
+        other => panic!("{config}: {other:?}"),
+    };
+    for (config, expected) in [
+        (
+            r#"{"prefix-len": 4000000000}"#,
+            "`prefix-len` is 4000000000; expected at most 4194304",
+        ),
+        (
+            r#"{"prefix-len": 4194304, "question-len": 10}"#,
+            "give conversations of up to 4194314 tokens; expected at most 4194304",
+        ),
+        (
+            r#"{"algorithm": "runner", "question-len": 1000, "turns": 10000}"#,
+            "give conversations of up to 10002048 tokens",
+        ),
+        (
+            r#"{"algorithm": "vllm", "groups": 40, "prompts-per-group": 1, "prefix-len": 4000000}"#,
+            "expected at most 134217728",
+        ),
+    ] {
+        let said = complaint(config);
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn large_prompts_come_few_at_a_time_and_are_the_same() {
+    let config =
+        r#"{"algorithm": "runner", "prefix-len": 1000000, "question-len": 10, "groups": 1}"#;
+    let mut dataset = open(config, 1, None, StandIn).unwrap();
+    let some = dataset.next(40).unwrap();
+    assert!((2..20).contains(&some.len()), "{}", some.len());
+    assert!((1..20).contains(&dataset.spare(40).unwrap().len()));
+    let next = dataset.next(1).unwrap();
+    assert_eq!(next[0].id, format!("shared-prefix-{:06}", some.len() + 1));
+}

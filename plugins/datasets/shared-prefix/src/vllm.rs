@@ -13,8 +13,8 @@ use crate::source::{Content, Conversation, Population, Source, decoded, encoded}
 /// How often a piece is adjusted before it is used as it is.
 const MENDINGS: u32 = 10;
 
-/// The most bytes of ids that are kept.
-const MOST_BYTES: u64 = 1 << 30;
+/// The most bytes of ids that are kept: half of a plugin's memory.
+const MOST_BYTES: u64 = 128 << 20;
 
 /// Ids in the place of which the generator's state is kept, from which they are made again: the state is smaller.
 const LONG: usize = 640;
@@ -178,18 +178,18 @@ impl Source for Vllm {
         }))
     }
 
-    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Conversation {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error> {
         let lengths = [self.prefix_len, self.question_len];
         let ids =
             lengths.map(|length| mended(tokenizer, &mut self.apart, &self.population, length));
         let ids = ids.concat();
         let first = Content::Text(decoded(tokenizer, ids));
-        Conversation {
+        Ok(Conversation {
             input_tokens: first.tokens(tokenizer),
             first,
             later: Vec::new(),
             output_tokens: vec![self.output_len],
-        }
+        })
     }
 }
 
