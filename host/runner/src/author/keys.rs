@@ -9,6 +9,12 @@ use model::plugin::Kind;
 /// How deep references and alternatives are followed; a schema comes from a plugin, so it may be endless.
 const DEPTH: usize = 8;
 
+/// How deep tables within tables are listed.
+const LEVELS: usize = 3;
+
+/// The most keys that are listed of tables within a configuration, for the same reason.
+const MOST_INNER: usize = 2000;
+
 /// A key of a plugin's configuration.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -26,10 +32,28 @@ pub struct Key {
     /// What it means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// If it takes a table, or a list of tables, the keys of that; JSON has them in the schema.
+    #[serde(skip)]
+    pub inner: Option<Table>,
+}
+
+/// A table that a key takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// By what the schema refers to it, if it does: tables with the same one are the same.
+    pub name: Option<String>,
+    /// Its keys.
+    pub keys: Vec<Key>,
 }
 
 /// The keys of a schema, in order.
 pub fn keys(schema: &Value) -> Vec<Key> {
+    let mut left = MOST_INNER;
+    of_table(schema, schema, 0, &mut left)
+}
+
+/// The keys of a table within a schema; `left` is how many more may be listed of the tables within it.
+fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec<Key> {
     let required: Vec<&str> = (schema.get("required").and_then(Value::as_array))
         .into_iter()
         .flatten()
@@ -39,13 +63,48 @@ pub fn keys(schema: &Value) -> Vec<Key> {
     let properties = properties.into_iter().flatten();
     let told = properties.map(|(key, rules)| Key {
         key: key.clone(),
-        kind: kind(schema, rules, 0),
+        kind: kind(root, rules, 0),
         required: required.contains(&key.as_str()),
         default: (rules.get("default").cloned()).filter(|value| !value.is_null()),
         description: (rules.get("description").and_then(Value::as_str))
             .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        inner: inner(root, rules, None, (level, 0), left),
     });
     told.collect()
+}
+
+/// The table that a schema describes, or a list of which, or one of whose alternatives. `name` is by what it was
+/// referred to; `level` says within how many tables it is, and behind how many references.
+fn inner(
+    root: &Value,
+    rules: &Value,
+    name: Option<&str>,
+    level: (usize, usize),
+    left: &mut usize,
+) -> Option<Table> {
+    let (level, depth) = level;
+    if level == LEVELS || depth > DEPTH {
+        return None;
+    }
+    if let Some(target) = rules.get("$ref").and_then(Value::as_str) {
+        let found = root.pointer(target.strip_prefix('#')?)?;
+        return inner(root, found, Some(target), (level, depth + 1), left);
+    }
+    if let Some(properties) = rules.get("properties").and_then(Value::as_object) {
+        *left = left.checked_sub(properties.len())?;
+        return Some(Table {
+            name: name.map(str::to_owned),
+            keys: of_table(root, rules, level + 1, left),
+        });
+    }
+    if let Some(items) = rules.get("items") {
+        return inner(root, items, name, (level, depth + 1), left);
+    }
+    let parts = ["oneOf", "anyOf", "allOf"]
+        .iter()
+        .find_map(|keyword| rules.get(keyword)?.as_array())?;
+    let mut parts = parts.iter().take(DEPTH);
+    parts.find_map(|part| inner(root, part, None, (level, depth + 1), left))
 }
 
 /// The type that a schema describes, in words.
@@ -151,9 +210,9 @@ pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
                 key.kind
             ),
             (None, false) => format!(
-                "# {} = {} ({})\n",
+                // What a plugin would refuse must not look like a value to take.
+                "# {} = … ({})\n",
                 bare(&key.key),
-                placeholder(&key.kind),
                 key.kind
             ),
         };
@@ -278,6 +337,48 @@ mod tests {
     }
 
     #[test]
+    fn tables_have_their_keys() {
+        let schema = json!({
+            "$defs": {
+                "Length": { "anyOf": [{ "type": "number" }, { "$ref": "#/$defs/Table" }] },
+                "Table": {
+                    "type": "object",
+                    "required": ["kind"],
+                    "properties": {
+                        "kind": { "type": "string" },
+                        "bins": { "type": "array", "items": { "$ref": "#/$defs/Bin" } },
+                        "again": { "$ref": "#/$defs/Table" },
+                    },
+                },
+                "Bin": { "type": "object", "properties": { "weight": { "type": "number" } } },
+            },
+            "properties": {
+                "length": { "$ref": "#/$defs/Length" },
+                "maybe": { "anyOf": [{ "$ref": "#/$defs/Length" }, { "type": "null" }] },
+                "plain": { "type": "number" },
+            },
+        });
+        let keys = keys(&schema);
+        let table = keys[0].inner.as_ref().expect("a table");
+        assert_eq!(table.name.as_deref(), Some("#/$defs/Table"));
+        let names: Vec<&str> = table.keys.iter().map(|key| key.key.as_str()).collect();
+        assert_eq!(names, ["kind", "bins", "again"]);
+        assert!(table.keys[0].required);
+        let bins = table.keys[1].inner.as_ref().expect("a table");
+        assert_eq!(bins.keys[0].key, "weight");
+        assert_eq!(keys[1].inner.as_ref(), Some(table));
+        assert_eq!(keys[2].inner, None);
+        // What refers to itself ends.
+        let mut deep = Some(table);
+        let mut levels = 0;
+        while let Some(table) = deep {
+            levels += 1;
+            deep = table.keys.get(2).and_then(|key| key.inner.as_ref());
+        }
+        assert_eq!(levels, LEVELS);
+    }
+
+    #[test]
     fn an_example_is_toml_that_has_the_defaults() {
         let keys = keys(&schema());
         let text = example(Kind::Scorer, "mine \"x\".wasm", &keys);
@@ -294,7 +395,7 @@ mod tests {
             "odd key": { "a": 1, "b": [true] },
         });
         assert_eq!(config, wanted);
-        assert!(text.contains("# limit = 1 (whole number from 1)"), "{text}");
+        assert!(text.contains("# limit = … (whole number from 1)"), "{text}");
     }
 
     #[test]
