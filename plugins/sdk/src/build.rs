@@ -148,6 +148,11 @@ impl Media {
         })
     }
 
+    /// The bytes in base64, with padding.
+    pub fn base64(&self) -> String {
+        base64(&self.bytes)
+    }
+
     /// The content as a `data:` URL, the form in which engines accept images inside JSON.
     pub fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.media_type, base64(&self.bytes))
@@ -221,6 +226,19 @@ impl Request {
             method: "POST".to_owned(),
             ..Request::get(path)
         }
+    }
+
+    /// A name as one segment of a path: everything but letters, digits and `-._~` is percent-encoded (RFC 3986).
+    pub fn segment(name: &str) -> String {
+        let mut segment = String::with_capacity(name.len());
+        for byte in name.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                segment.push(char::from(byte));
+            } else {
+                segment.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        segment
     }
 
     /// A POST request with a JSON body.
@@ -297,6 +315,12 @@ mod tests {
         assert_eq!(url(b"fo"), "data:image/png;base64,Zm8=");
         assert_eq!(url(b"foo"), "data:image/png;base64,Zm9v");
         assert_eq!(url(b"\xff\xfe\xfd\xfc"), "data:image/png;base64,//79/A==");
+    }
+
+    #[test]
+    fn names_become_segments_of_a_path() {
+        assert_eq!(Request::segment("claude-3_a.b~c"), "claude-3_a.b~c");
+        assert_eq!(Request::segment("nova:0/é?"), "nova%3A0%2F%C3%A9%3F");
     }
 
     #[test]
