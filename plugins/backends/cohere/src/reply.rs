@@ -1,0 +1,309 @@
+//! Replies of Cohere's API: chat, streamed and whole, vectors, and orders.
+
+use runner_plugin::dialect::{explain, openai, tools};
+use runner_plugin::{Embedded, Error, Frame, Meaning, Output, Reason, Refusal, ServedModel, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// What decoding remembers of a reply from one frame to the next.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Reply {
+    ended: bool,
+}
+
+/// An event of a stream, or a whole reply.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    index: Option<u32>,
+    delta: Option<Delta>,
+    /// Of a whole answer.
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    finish_reason: Option<String>,
+    usage: Option<Counts>,
+    /// Of vectors.
+    embeddings: Option<Embeddings>,
+    /// Of an order.
+    #[serde(borrow)]
+    results: Option<&'a RawValue>,
+    meta: Option<Meta>,
+}
+
+#[derive(Default, Deserialize)]
+struct Delta {
+    message: Option<Message>,
+    finish_reason: Option<String>,
+    error: Option<String>,
+    usage: Option<Counts>,
+}
+
+#[derive(Default, Deserialize)]
+struct Message {
+    content: Option<OneOrMany<Content>>,
+    tool_plan: Option<String>,
+    tool_calls: Option<OneOrMany<Call>>,
+}
+
+/// Streams have one thing where whole replies have a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany<T> {
+    Many(Vec<T>),
+    One(T),
+}
+
+#[derive(Deserialize)]
+struct Content {
+    text: Option<String>,
+    thinking: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    id: Option<String>,
+    #[serde(default)]
+    function: Function,
+}
+
+#[derive(Default, Deserialize)]
+struct Function {
+    name: Option<String>,
+    arguments: Option<String>,
+}
+
+/// Cohere writes counts as floating-point numbers.
+#[derive(Clone, Copy, Deserialize)]
+struct Counts {
+    tokens: Option<Tokens>,
+    cached_tokens: Option<f64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Tokens {
+    input_tokens: Option<f64>,
+    output_tokens: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Embeddings {
+    float: Option<Vec<Vec<f32>>>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    billed_units: Option<Tokens>,
+    tokens: Option<Tokens>,
+}
+
+/// Appends the events of one frame.
+///
+/// # Errors
+/// [`Error::Protocol`] if the frame is not of this API.
+pub fn decode(
+    reply: &mut Reply,
+    frame: &Frame<'_>,
+    events: &mut Vec<Meaning>,
+) -> Result<(), Error> {
+    let data = frame.data.trim_ascii();
+    // Gateways add it; the end of the message is what counts.
+    if data == b"[DONE]" {
+        return Ok(());
+    }
+    let wrong = |why: &dyn std::fmt::Display| {
+        Error::Protocol(format!(
+            "expected an event of Cohere's API, got `{}`: {why}",
+            explain::excerpt(data, 120)
+        ))
+    };
+    let text = str::from_utf8(data).map_err(|error| wrong(&error))?;
+    let event: Event = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    if let Some(kind) = &event.kind {
+        reply.read(
+            kind,
+            event.index.unwrap_or(0),
+            event.delta.unwrap_or_default(),
+            events,
+        );
+        return Ok(());
+    }
+    let counted = event
+        .meta
+        .and_then(|meta| meta.tokens.or(meta.billed_units));
+    if let Some(embeddings) = event.embeddings {
+        let vectors = embeddings
+            .float
+            .ok_or_else(|| wrong(&"it has no vectors of the type `float`"))?;
+        for (index, values) in (0..).zip(vectors) {
+            events.push(Meaning::Vector(Embedded { index, values }));
+        }
+        events.extend(counted.map(|tokens| tokens.of_input()));
+        return Ok(());
+    }
+    if event.results.is_some() {
+        openai::pooled(data, events)?;
+        let counted = counted.filter(|tokens| tokens.input_tokens.is_some());
+        events.extend(counted.map(|tokens| tokens.of_input()));
+        return Ok(());
+    }
+    let Some(message) = event.message else {
+        return Err(wrong(&"it has no type, message, embeddings or results"));
+    };
+    let Ok(message) = serde_json::from_str::<Message>(message.get()) else {
+        // An error has a text there.
+        events.push(Meaning::Failure(explain::in_band(data)));
+        return Ok(());
+    };
+    message.read(None, events);
+    events.extend(event.usage.and_then(Counts::usage).map(Meaning::Usage));
+    events.extend(event.finish_reason.map(|reason| finish(reason, None)));
+    Ok(())
+}
+
+impl Reply {
+    fn read(&mut self, kind: &str, index: u32, delta: Delta, events: &mut Vec<Meaning>) {
+        match kind {
+            "message-start" => events.push(Meaning::Opened),
+            "content-start" | "content-delta" | "tool-plan-delta" | "tool-call-start"
+            | "tool-call-delta" => {
+                if let Some(message) = delta.message {
+                    message.read(Some((index, kind == "tool-call-delta")), events);
+                }
+            }
+            "message-end" => {
+                events.extend(delta.usage.and_then(Counts::usage).map(Meaning::Usage));
+                let reason = delta.finish_reason;
+                events.extend(reason.map(|reason| finish(reason, delta.error)));
+                if !self.ended {
+                    self.ended = true;
+                    events.push(Meaning::End);
+                }
+            }
+            // Citations, ends of parts, debugging, and types to come.
+            _ => {}
+        }
+    }
+}
+
+impl Message {
+    /// Appends the pieces. In a stream, `at` has the number of the part, and whether a call goes on.
+    fn read(self, at: Option<(u32, bool)>, events: &mut Vec<Meaning>) {
+        // The model's plan of how to use tools is thinking aloud, before it calls them.
+        events.extend(said(self.tool_plan).map(Meaning::Reasoning));
+        for content in self.content.map_or(Vec::new(), OneOrMany::into_list) {
+            events.extend(said(content.thinking).map(Meaning::Reasoning));
+            events.extend(said(content.text).map(Meaning::Text));
+        }
+        let calls = self.tool_calls.map_or(Vec::new(), OneOrMany::into_list);
+        for (number, call) in (0..).zip(calls) {
+            let Function { name, arguments } = call.function;
+            let arguments = arguments.unwrap_or_default();
+            let (index, goes_on) = at.unwrap_or((number, false));
+            if !goes_on {
+                let id = call.id.unwrap_or_default();
+                let name = name.unwrap_or_default();
+                events.push(tools::begun(index, &id, &name, &arguments));
+            } else if !arguments.is_empty() {
+                events.push(tools::continued(index, &arguments));
+            }
+        }
+    }
+}
+
+impl<T> OneOrMany<T> {
+    fn into_list(self) -> Vec<T> {
+        match self {
+            OneOrMany::Many(list) => list,
+            OneOrMany::One(one) => vec![one],
+        }
+    }
+}
+
+/// A piece of text; empty ones are not output.
+fn said(text: Option<String>) -> Option<Output> {
+    text.filter(|text| !text.is_empty()).map(Output::text)
+}
+
+impl Counts {
+    /// The counts of what the model read and wrote. What is billed (`billed_units`) leaves out the template's tokens, so it
+    /// is no substitute.
+    fn usage(self) -> Option<Usage> {
+        let tokens = self.tokens?;
+        Some(Usage {
+            input_tokens: tokens.input_tokens.map(whole),
+            cached_input_tokens: self.cached_tokens.map(whole),
+            output_tokens: tokens.output_tokens.map(whole),
+            reasoning_tokens: None,
+        })
+    }
+}
+
+impl Tokens {
+    fn of_input(self) -> Meaning {
+        Meaning::Usage(Usage {
+            input_tokens: self.input_tokens.map(whole),
+            cached_input_tokens: None,
+            output_tokens: None,
+            reasoning_tokens: None,
+        })
+    }
+}
+
+fn whole(number: f64) -> u32 {
+    // Saturates, and makes a count of what is none zero.
+    number as u32
+}
+
+/// Cohere ends a request that it could not finish with a reason that a complete answer never has.
+fn finish(reason: String, error: Option<String>) -> Meaning {
+    let kind = match reason.as_str() {
+        "ERROR" => Reason::Internal,
+        "TIMEOUT" => Reason::Unavailable,
+        _ => return Meaning::Finish(reason),
+    };
+    let said = error.map_or(String::new(), |error| {
+        format!(": {}", explain::excerpt(error.as_bytes(), 300))
+    });
+    Meaning::Failure(Refusal {
+        reason: kind,
+        message: format!("the server gave up on the answer (finish reason `{reason}`){said}"),
+    })
+}
+
+/// What a status means that only Cohere uses, over what is usual.
+pub fn told(status: u16, guessed: Refusal) -> Refusal {
+    let reason = match status {
+        498 => Reason::Unauthorised,
+        499 => Reason::Unavailable,
+        _ => guessed.reason,
+    };
+    Refusal { reason, ..guessed }
+}
+
+/// The models in the answer to `/v1/models`.
+///
+/// # Errors
+/// [`Error::Protocol`] if the body is not such a list.
+pub fn models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
+    #[derive(Deserialize)]
+    struct List {
+        models: Vec<Model>,
+    }
+    #[derive(Deserialize)]
+    struct Model {
+        name: String,
+        context_length: Option<f64>,
+    }
+    let list: List = serde_json::from_slice(body).map_err(|error| {
+        Error::Protocol(format!(
+            "expected a list of models, got `{}`: {error}",
+            explain::excerpt(body, 120)
+        ))
+    })?;
+    let served = list.models.into_iter().map(|model| ServedModel {
+        context_tokens: model.context_length.map(whole),
+        ..ServedModel::named(model.name)
+    });
+    Ok(served.collect())
+}
