@@ -10,9 +10,29 @@ use crate::support::trial::Trial;
 /// An engine that cannot be made to ignore the end-of-sequence token.
 const FREE: &str = "request.ignore-eos = false\n";
 
+/// An engine that answers anywhere but on this machine, with the model of its script.
+macro_rules! hosted {
+    ($model:literal) => {
+        concat!(
+            "request.ignore-eos = false\ntarget.base-url = 'http://127.0.0.1:8000'\ntarget.model = '",
+            $model,
+            "'"
+        )
+    };
+}
+
 /// A backend, its configuration, and the source of the input tokens of a reply that is not streamed: the mock engine
 /// sets no header fields, where TGI states them.
-const ENGINES: [(&str, &str, &str, Source); 6] = [
+const ENGINES: [(&str, &str, &str, Source); 10] = [
+    ("anthropic", hosted!("claude-mock"), ANTHROPIC, Source::Usage),
+    (
+        "bedrock",
+        concat!(hosted!("mock"), "\nbackend.config.key = 'bearer'"),
+        BEDROCK,
+        Source::Usage,
+    ),
+    ("cohere", hosted!("command-mock"), COHERE, Source::Usage),
+    ("gemini", hosted!("gemini-mock"), GEMINI, Source::Usage),
     ("tgi", FREE, TGI, Source::Dataset),
     ("llamacpp", "", LLAMACPP, Source::Usage),
     ("ollama", FREE, OLLAMA, Source::Usage),
@@ -36,6 +56,10 @@ const ENGINES: [(&str, &str, &str, Source); 6] = [
     ),
 ];
 
+const ANTHROPIC: &str = include_str!("../../host/mock/engines/anthropic.toml");
+const BEDROCK: &str = include_str!("../../host/mock/engines/bedrock.toml");
+const COHERE: &str = include_str!("../../host/mock/engines/cohere.toml");
+const GEMINI: &str = include_str!("../../host/mock/engines/gemini.toml");
 const TGI: &str = include_str!("../../host/mock/engines/tgi.toml");
 const LLAMACPP: &str = include_str!("../../host/mock/engines/llamacpp.toml");
 const OLLAMA: &str = include_str!("../../host/mock/engines/ollama.toml");
@@ -69,6 +93,23 @@ async fn replies_are_counted_and_timed() {
             for exchange in ran.measured() {
                 assert_eq!(exchange.output.len(), 11, "{about}");
             }
+        }
+    }
+}
+
+/// Engines give the reason for the end in words of their own, which are kept.
+#[tokio::test(start_paused = true)]
+async fn finish_reasons_are_the_engines_own() {
+    for (name, reason) in [
+        ("anthropic", "max_tokens"),
+        ("bedrock", "max_tokens"),
+        ("cohere", "MAX_TOKENS"),
+        ("gemini", "MAX_TOKENS"),
+    ] {
+        let engine = ENGINES.into_iter().find(|engine| engine.0 == name).unwrap();
+        let ran = trial(engine, "").run().await;
+        for exchange in ran.measured() {
+            assert_eq!(exchange.finish.as_deref(), Some(reason), "{name}");
         }
     }
 }

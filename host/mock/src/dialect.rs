@@ -4,6 +4,7 @@
 //! Responsible for what a request asks for and for the bytes of its reply; `read` handles the keys in TOML.
 //! As for every route, `reply` decides which events there are, when they are due and what goes wrong.
 
+mod aws;
 mod read;
 mod template;
 mod wire;
@@ -15,6 +16,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 use serde_json::Value;
 
+use super::answer::Finish;
 use super::ask::body::{Message, Prompt, chat_prompt, prompt};
 use super::ask::{Ask, Refusal, Route};
 pub(super) use read::routes;
@@ -54,6 +56,8 @@ pub(super) struct Dialect {
     pub path: Cow<'static, str>,
     asks: Asks,
     framing: Framing,
+    /// The engine's words for the reasons why an answer ends.
+    finish: FinishWords,
     /// The content type of a streamed reply.
     pub content_type: HeaderValue,
     /// The content type of a reply in one piece.
@@ -87,6 +91,13 @@ enum Stream {
     Asked(String),
 }
 
+/// An engine's words for the reasons why an answer ends; absent where they are those of OpenAI's API.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct FinishWords {
+    stop: Option<String>,
+    length: Option<String>,
+}
+
 /// How a streamed reply is cut into events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Framing {
@@ -100,8 +111,20 @@ enum Framing {
         width: usize,
         little_endian: bool,
     },
+    /// Messages of AWS's event stream: each line of an event is one.
+    AwsEventStream,
     /// Exactly as in the templates.
     Raw,
+}
+
+impl FinishWords {
+    fn word(&self, finish: Finish) -> &str {
+        let own = match finish {
+            Finish::Stop => &self.stop,
+            Finish::Length => &self.length,
+        };
+        own.as_deref().unwrap_or(finish.name())
+    }
 }
 
 impl Dialect {
@@ -196,7 +219,7 @@ impl Dialect {
         match self.framing {
             Framing::Lines => b"\n",
             Framing::EventStream => super::wire::PING,
-            Framing::LengthPrefixed { .. } | Framing::Raw => b"",
+            Framing::LengthPrefixed { .. } | Framing::AwsEventStream | Framing::Raw => b"",
         }
     }
 
@@ -236,6 +259,7 @@ impl Framing {
                 }
                 out.extend_from_slice(event);
             }
+            Framing::AwsEventStream => aws::put(event, out),
             Framing::Raw => out.extend_from_slice(event),
         }
     }

@@ -35,12 +35,12 @@ struct Got {
 
 impl Got {
     fn body(&self) -> String {
-        let bytes: Vec<u8> = self
-            .pieces
-            .iter()
-            .flat_map(|(_, bytes)| bytes.to_vec())
-            .collect();
-        String::from_utf8(bytes).unwrap()
+        String::from_utf8(self.bytes()).unwrap()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let pieces = self.pieces.iter();
+        pieces.flat_map(|(_, bytes)| bytes.to_vec()).collect()
     }
 
     fn content_type(&self) -> &str {

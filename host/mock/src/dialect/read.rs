@@ -7,7 +7,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 
 use super::template::{AFTER, BEFORE, DURING, OF_ERRORS, Template, Value};
-use super::{Asks, Dialect, Fixed, Framing, Gives, ScriptedRoute, Stream};
+use super::{Asks, Dialect, FinishWords, Fixed, Framing, Gives, ScriptedRoute, Stream, aws};
 use reader::{Located, Place, Problem, Reader};
 
 const JSON: &str = "application/json";
@@ -20,6 +20,7 @@ model::names! {
         Lines = "lines",
         EventStream = "event-stream",
         LengthPrefixed = "length-prefixed",
+        AwsEventStream = "aws-event-stream",
         Raw = "raw",
         Whole = "whole",
     }
@@ -141,6 +142,7 @@ struct Keys {
     stream: Option<Located<Stream>>,
     framing: Option<Located<Cut>>,
     prefix: Option<Located<Framing>>,
+    finish: Option<Located<FinishWords>>,
     first: Option<Located<Template>>,
     event: Option<Located<Template>>,
     last: Option<Located<Template>>,
@@ -186,6 +188,7 @@ fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
         ),
         framing: t.word("framing"),
         prefix: prefix(t),
+        finish: finish(t),
         first: template(t, "first", BEFORE),
         event: template(t, "event", DURING),
         last: template(t, "last", AFTER),
@@ -222,6 +225,23 @@ fn prefix(t: &mut Reader<'_, '_>) -> Option<Located<Framing>> {
         }
     });
     Some(Located::new(framing, place?))
+}
+
+/// `finish`: the engine's words for the reasons why an answer ends.
+fn finish(t: &mut Reader<'_, '_>) -> Option<Located<FinishWords>> {
+    let mut place = None;
+    let words = t.table("finish", |t| {
+        let stop = t.string("stop");
+        let length = t.string("length");
+        place = (stop.as_ref().map(|said| &said.place))
+            .or(length.as_ref().map(|said| &said.place))
+            .cloned();
+        FinishWords {
+            stop: stop.map(|said| said.value),
+            length: length.map(|said| said.value),
+        }
+    });
+    Some(Located::new(words, place?))
 }
 
 fn checked(
@@ -268,6 +288,7 @@ impl Keys {
             of("stream", &self.stream),
             of("framing", &self.framing),
             of("prefix", &self.prefix),
+            of("finish", &self.finish),
             of("whole", &self.whole),
             of("error", &self.error),
             of("error-event", &self.error_event),
@@ -322,6 +343,26 @@ impl Keys {
                 wrong(message, said.place.clone());
             }
         }
+        if cut == Cut::AwsEventStream {
+            let error = self.error_event.as_ref().or(self.error.as_ref());
+            let events = self
+                .streamed()
+                .into_iter()
+                .filter_map(|(key, said)| Some((key, said.as_ref()?)));
+            let events = events.chain(error.map(|said| ("error-event", said)));
+            for (key, said) in events.filter(|_| may_stream) {
+                if !aws::is_event(&said.value.form()) {
+                    let message = format!(
+                        "`route.{key}`: with `framing = \"aws-event-stream\"` each line is a message: its name, a space and its payload, such as `messageStop {{}}`"
+                    );
+                    wrong(message, said.place.clone());
+                }
+            }
+            if may_stream && error.is_none() {
+                let message = "`route.error-event` is missing: with `framing = \"aws-event-stream\"` an error is a message too, such as `internalServerException {\"message\":{message}}`";
+                wrong(message.to_owned(), place.clone());
+            }
+        }
         match (&self.whole, &stream) {
             (None, Stream::Never | Stream::Asked(_)) if !t.has("whole") => {
                 let message = "`route.whole` is missing: the template of a reply to a request that does not stream";
@@ -340,6 +381,7 @@ impl Keys {
         let framing = match (cut, self.prefix) {
             (Cut::Lines, _) => Framing::Lines,
             (Cut::EventStream, _) => Framing::EventStream,
+            (Cut::AwsEventStream, _) => Framing::AwsEventStream,
             (Cut::Raw | Cut::Whole, _) => Framing::Raw,
             (Cut::LengthPrefixed, Some(said)) => said.value,
             (Cut::LengthPrefixed, None) => Framing::LengthPrefixed {
@@ -351,6 +393,7 @@ impl Keys {
         let usual = match cut {
             Cut::Lines => "application/x-ndjson",
             Cut::EventStream => "text/event-stream; charset=utf-8",
+            Cut::AwsEventStream => "application/vnd.amazon.eventstream",
             Cut::LengthPrefixed | Cut::Raw => "application/octet-stream",
             Cut::Whole => JSON,
         };
@@ -373,6 +416,7 @@ impl Keys {
                 stream,
             },
             framing,
+            finish: self.finish.map(|said| said.value).unwrap_or_default(),
             content_type: streamed,
             whole_content_type: content_type.filter(|_| cut == Cut::Whole).unwrap_or(json),
             first: value(self.first),

@@ -179,6 +179,13 @@ impl Template {
         self.parts.iter().any(breaks)
     }
 
+    /// The text with nothing in the places of the values, which shows its form.
+    pub(crate) fn form(&self) -> Vec<u8> {
+        let mut form = Vec::new();
+        self.write(&Values::default(), &mut form);
+        form
+    }
+
     /// Appends the text with the values in their places.
     pub fn write(&self, values: &Values<'_>, out: &mut Vec<u8>) {
         for part in &self.parts {

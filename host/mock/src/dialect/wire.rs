@@ -50,7 +50,7 @@ impl Scripted {
             input_tokens: self.input_tokens,
             cached_tokens: self.cached_tokens,
             output_tokens: answer.tokens,
-            finish: answer.finish.name(),
+            finish: self.dialect.finish.word(answer.finish),
             seconds: self.seconds.get(),
             ..Values::default()
         }

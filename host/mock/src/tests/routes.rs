@@ -218,6 +218,105 @@ async fn every_framing_is_written() {
     );
 }
 
+#[test]
+fn the_scripts_of_other_engines_are_read() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("engines");
+    let mut read = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let script = std::fs::read_to_string(&path).unwrap().parse::<Script>();
+        let script = script.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(!script.routes.is_empty(), "{}", path.display());
+        read += 1;
+    }
+    assert!(read > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finish_reasons_are_in_the_engines_own_words() {
+    let words = "finish = { stop = 'end_turn', length = 'max_tokens' }";
+    let script = LINES.replace(
+        "model = \"/model\"",
+        &format!("model = \"/model\"\n{words}"),
+    );
+    let got = post(&engine(&script), "/infer", ASK).await;
+    assert!(
+        got.body().contains(r#""stop":"max_tokens""#),
+        "{}",
+        got.body()
+    );
+    let long = ASK.replace("3}", "9}");
+    let got = post(
+        &engine(&format!("stop-after = 2\n{script}")),
+        "/infer",
+        &long,
+    )
+    .await;
+    assert!(
+        got.body().contains(r#""stop":"end_turn""#),
+        "{}",
+        got.body()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_aws_are_messages_with_their_names() {
+    let engine = engine(
+        "answer = { text = 'ab' }\n[[route]]\npath = '/x'\nprompt = '/input'\ntokens = '/limits/new'\n\
+         framing = 'aws-event-stream'\nfirst = 'messageStart {}'\nevent = 'delta {text}'\n\
+         end = \"\"\"stop {finish}\nmetadata {output-tokens}\"\"\"\nerror-event = 'someException {message}'\n\
+         [[fault]]\nkind = 'in-band-error'\nafter-tokens = 1\nrequests = [1]",
+    );
+    let ask = ASK.replace("3}", "2}");
+    let got = post(&engine, "/x", &ask).await;
+    assert_eq!(got.content_type(), "application/vnd.amazon.eventstream");
+    let said = |bytes: &[u8]| {
+        let mut said = Vec::new();
+        let mut rest = bytes;
+        while let Some((length, _)) = rest.split_first_chunk::<4>() {
+            let (message, after) = rest.split_at(u32::from_be_bytes(*length) as usize);
+            let headers = u32::from_be_bytes(message[4..8].try_into().unwrap()) as usize;
+            let (headers, payload) = message[12..message.len() - 4].split_at(headers);
+            // The first header's value: one byte for the length of the name, one for the type, two for its own.
+            let value = &headers[1 + usize::from(headers[0]) + 3..];
+            let value = value.split(|byte| *byte < b' ').next().unwrap();
+            said.push(String::from_utf8([value, b" ", payload].concat()).unwrap());
+            rest = after;
+        }
+        said
+    };
+    let expected = [
+        "messageStart {}",
+        "delta \"a\"",
+        "delta \"b\"",
+        "stop \"length\"",
+        "metadata 2",
+    ];
+    assert_eq!(said(&got.bytes()), expected);
+    let failed = said(&post(&engine, "/x", &ask).await.bytes());
+    assert_eq!(failed[..2], expected[..2]);
+    assert!(failed[2].starts_with("someException \""), "{failed:?}");
+}
+
+#[test]
+fn events_of_aws_need_names() {
+    let route = |keys: &str| {
+        let script =
+            format!("[[route]]\npath = '/x'\nprompt = '/p'\nframing = 'aws-event-stream'\n{keys}");
+        script.parse::<Script>().map_err(|error| error.to_string())
+    };
+    assert!(route("event = 'a {text}'\nerror-event = 'bException {message}'").is_ok());
+    let error = route("event = '{text}'").unwrap_err();
+    assert!(
+        error.contains("script:5:9: `route.event`: with `framing"),
+        "{error}"
+    );
+    assert!(
+        error.contains("script:1:1: `route.error-event` is missing"),
+        "{error}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_scripted_route_stands_before_our_own() {
     let engine = engine(
