@@ -24,7 +24,12 @@ macro_rules! hosted {
 /// A backend, its configuration, and the source of the input tokens of a reply that is not streamed: the mock engine
 /// sets no header fields, where TGI states them.
 const ENGINES: [(&str, &str, &str, Source); 10] = [
-    ("anthropic", hosted!("claude-mock"), ANTHROPIC, Source::Usage),
+    (
+        "anthropic",
+        hosted!("claude-mock"),
+        ANTHROPIC,
+        Source::Usage,
+    ),
     (
         "bedrock",
         concat!(hosted!("mock"), "\nbackend.config.key = 'bearer'"),
