@@ -8,6 +8,7 @@ mod reply;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::dialect::explain;
 use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, ServedModel, Settings};
@@ -69,6 +70,21 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
         }
     };
     Ok(())
+}
+
+/// The value of `messages` for a text, which becomes a single user message, or for a conversation; `None` for another
+/// prompt.
+///
+/// # Errors
+/// [`Error::InvalidInput`] if a message holds what this API cannot express.
+pub fn messages(prompt: &Prompt) -> Result<Option<Value>, Error> {
+    let written = match prompt {
+        Prompt::Text(text) => serde_json::to_value([messages::said("user", text)]),
+        Prompt::Messages(messages) => serde_json::to_value(messages::written(messages)?),
+        _ => return Ok(None),
+    };
+    let written = written.map_err(|error| Error::Other(error.to_string()))?;
+    Ok(Some(written))
 }
 
 /// The error for a prompt that a path does not take; `chat` is the name of the route for conversations.

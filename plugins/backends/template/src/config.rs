@@ -1,0 +1,325 @@
+//! The user's configuration as written. `check` says what is wrong with it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The user's configuration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// The path of requests below the target's URL, such as `/v2/models/{model}/generate`. It may contain the
+    /// placeholders `{model}` and `{adapter}`.
+    pub path: String,
+    /// The path of requests for streamed replies, if the server has one of its own for them.
+    pub stream_path: Option<String>,
+    /// `POST` or `PUT`.
+    pub method: String,
+    /// Header fields of requests. `content-type` is `application/json` unless it is set here.
+    pub headers: BTreeMap<String, String>,
+    /// The body of requests. A text that is only a placeholder, such as `"{prompt}"` or `"{max-tokens}"`, becomes its
+    /// value with its type; within a longer text it becomes text. A key whose value is absent is left out. Write
+    /// `{{prompt}}` for a text that is not a placeholder.
+    ///
+    /// Placeholders: `{model}`, `{adapter}`, `{prompt}` (a text), `{messages}` (a conversation as in the OpenAI API),
+    /// `{token-ids}`, `{max-tokens}`, `{min-tokens}`, `{temperature}`, `{top-p}`, `{top-k}`, `{min-p}`,
+    /// `{frequency-penalty}`, `{presence-penalty}`, `{repetition-penalty}`, `{seed}`, `{stop}` (a list),
+    /// `{ignore-eos}` and `{stream}` (true or false).
+    pub body: Map<String, Value>,
+    /// Fields that `body` has as well when a streamed reply is requested.
+    pub stream_body: Map<String, Value>,
+    /// Fields that `body` has as well when the end-of-sequence token is to be ignored, for servers without a single
+    /// field for it.
+    pub ignore_eos_body: Map<String, Value>,
+    /// How a streamed reply is divided into events.
+    pub framing: Framing,
+    /// Where each event's length stands, for the framing `length-prefixed`.
+    pub length_prefix: Option<LengthPrefix>,
+    /// What events contain, and where; a whole reply is a single event.
+    pub events: Events,
+    /// The URL of a server with its default settings.
+    pub default_url: String,
+    /// The path that answers a GET request with a success status once the server is ready.
+    pub health: Option<String>,
+    /// The path that empties the prefix cache on a POST request.
+    pub flush_cache: Option<String>,
+    /// The list of models that the server serves.
+    pub models: Option<Models>,
+    /// The server's metrics in the Prometheus text format.
+    pub metrics: Option<Metrics>,
+    /// How requests are authenticated.
+    pub authentication: Authentication,
+    /// The environment variable that has the API key; its name ends in `_API_KEY`.
+    pub api_key_variable: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            path: String::new(),
+            stream_path: None,
+            method: "POST".to_owned(),
+            headers: BTreeMap::new(),
+            body: Map::new(),
+            stream_body: Map::new(),
+            ignore_eos_body: Map::new(),
+            framing: Framing::EventStream,
+            length_prefix: None,
+            events: Events::default(),
+            default_url: "http://127.0.0.1:8000".to_owned(),
+            health: None,
+            flush_cache: None,
+            models: None,
+            metrics: None,
+            authentication: Authentication::Bearer,
+            api_key_variable: None,
+        }
+    }
+}
+
+/// How a streamed reply is divided into events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// Server-sent events.
+    EventStream,
+    /// An event in each line.
+    Lines,
+    /// The length of each event before it.
+    LengthPrefixed,
+    /// The server does not stream.
+    Whole,
+}
+
+/// Where an event's length stands.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct LengthPrefix {
+    /// Bytes before the length that are not part of an event, at most 16.
+    pub skip: u8,
+    /// Bytes of the length: 1, 2, 4 or 8.
+    pub width: u8,
+    /// Added to the stated length to get the number of bytes that follow it: negative if the length includes itself.
+    pub adjust: i32,
+    /// Whether the lowest byte of the length comes first.
+    pub little_endian: bool,
+}
+
+impl Default for LengthPrefix {
+    fn default() -> Self {
+        LengthPrefix {
+            skip: 0,
+            width: 4,
+            adjust: 0,
+            little_endian: false,
+        }
+    }
+}
+
+/// What events contain, and where: a JSON pointer (RFC 6901) such as `/choices/0/text`, or several, of which the first
+/// that finds a value counts. `{ at = "/delta", when = "/type", is = "text" }` applies only to events that have this
+/// value at the second pointer.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Events {
+    /// A piece of the answer.
+    pub text: Places,
+    /// A piece of reasoning.
+    pub reasoning: Places,
+    /// A piece of a tool call, of any type.
+    pub tool_call: Places,
+    /// Why the server stopped. Null, `false` and an empty text mean that it has not.
+    pub finish: Places,
+    /// How many tokens the event adds: a number, or a list that has as many items, such as token ids.
+    pub tokens: Places,
+    /// How many tokens the answer has so far, in place of `tokens`.
+    pub tokens_so_far: Places,
+    /// Tokens of the prompt.
+    pub input_tokens: Places,
+    /// Of these, tokens found in the prefix cache.
+    pub cached_input_tokens: Places,
+    /// Tokens of the whole answer.
+    pub output_tokens: Places,
+    /// Of these, tokens of reasoning.
+    pub reasoning_tokens: Places,
+    /// An error inside a reply with a success status, and the message in a reply with an error status. Null, `false`
+    /// and an empty text mean that there is none.
+    pub error: Places,
+    /// Whether text and reasoning are all there is so far, so that only what was added counts.
+    pub cumulative: bool,
+    /// What ends a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is = true }` for an event
+    /// with this value, or without `is` with any value; or `end-of-body` if the server has no end marker, so that an
+    /// answer that breaks off at the end of the body looks complete.
+    pub done: Option<Done>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Events {
+            text: Places::default(),
+            reasoning: Places::default(),
+            tool_call: Places::default(),
+            finish: Places::default(),
+            tokens: Places::default(),
+            tokens_so_far: Places::default(),
+            input_tokens: Places::default(),
+            cached_input_tokens: Places::default(),
+            output_tokens: Places::default(),
+            reasoning_tokens: Places::default(),
+            error: Places::One(Place::Pointer("/error".to_owned())),
+            cumulative: false,
+            done: None,
+        }
+    }
+}
+
+/// A place in an event, or several.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Places {
+    // First, because a list of three could also be read as the fields of `OfKind`.
+    /// The first that finds a value counts.
+    Several(Vec<Place>),
+    /// One place.
+    One(Place),
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Places::Several(Vec::new())
+    }
+}
+
+impl Places {
+    /// Each place.
+    pub fn all(&self) -> &[Place] {
+        match self {
+            Places::One(place) => std::slice::from_ref(place),
+            Places::Several(places) => places,
+        }
+    }
+}
+
+/// A place in an event.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Place {
+    /// A JSON pointer.
+    Pointer(String),
+    /// A JSON pointer into events of one kind.
+    OfKind(OfKind),
+}
+
+/// A JSON pointer into events of one kind.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OfKind {
+    /// The pointer.
+    pub at: String,
+    /// Where the kind stands.
+    pub when: String,
+    /// The kind.
+    pub is: Value,
+}
+
+/// What ends a stream.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Done {
+    /// An event that is only this text; or `end-of-body`.
+    Text(String),
+    /// An event with a value.
+    Value(DoneValue),
+}
+
+/// An event that ends a stream.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DoneValue {
+    /// Where its value stands.
+    pub at: String,
+    /// The value; without it, any value except null.
+    pub is: Option<Value>,
+}
+
+/// The list of models that the server serves.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Models {
+    /// The path that answers a GET request with the list.
+    pub path: String,
+    /// Where the list stands in the answer.
+    pub list: String,
+    /// Where an item of the list has the model's name; empty if the items are the names.
+    pub name: String,
+    /// Where an item of the list has the most tokens of a prompt and its answer together.
+    pub context_tokens: Option<String>,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Models {
+            path: "/v1/models".to_owned(),
+            list: "/data".to_owned(),
+            name: "/id".to_owned(),
+            context_tokens: None,
+        }
+    }
+}
+
+/// The server's metrics.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Metrics {
+    /// The path that answers a GET request with the metrics.
+    pub path: String,
+    /// The server's name of the number of requests that it has answered.
+    pub finished_requests: Option<String>,
+    /// Of requests that are running.
+    pub running_requests: Option<String>,
+    /// Of requests that are waiting.
+    pub waiting_requests: Option<String>,
+    /// Of prompt tokens since it started.
+    pub input_tokens: Option<String>,
+    /// Of answer tokens since it started.
+    pub output_tokens: Option<String>,
+    /// Of tokens looked up in the prefix cache.
+    pub prefix_cache_queries: Option<String>,
+    /// Of these, tokens found.
+    pub prefix_cache_hits: Option<String>,
+    /// Of the share of the KV cache that is in use, from 0 to 1.
+    pub kv_cache_usage: Option<String>,
+    /// Of preempted requests.
+    pub preemptions: Option<String>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics {
+            path: "/metrics".to_owned(),
+            finished_requests: None,
+            running_requests: None,
+            waiting_requests: None,
+            input_tokens: None,
+            output_tokens: None,
+            prefix_cache_queries: None,
+            prefix_cache_hits: None,
+            kv_cache_usage: None,
+            preemptions: None,
+        }
+    }
+}
+
+/// How requests are authenticated.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Authentication {
+    /// `authorization: Bearer KEY`.
+    Bearer,
+    /// The key alone, in the header of this name, such as `{ header = "x-api-key" }`.
+    Header(String),
+    /// Not at all.
+    None,
+}

@@ -1,0 +1,309 @@
+//! Replies: what stands at the configured places of an event.
+
+use runner_plugin::dialect::explain;
+use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::config::{Done, Events, Place, Places};
+
+/// What decoding remembers of a reply.
+#[derive(Default, Serialize, Deserialize)]
+pub struct State {
+    /// Whether the reply is one event, whose end the host detects.
+    whole: bool,
+    begun: bool,
+    ended: bool,
+    text: Seen,
+    reasoning: Seen,
+    /// Tokens so far, where events state that.
+    produced: u32,
+    /// The last counts: input, cached, output, reasoning; and whether they are yet to be reported.
+    counts: [Option<u32>; 4],
+    unreported: bool,
+}
+
+/// How much of a text that every event repeats was seen: its most bytes so far.
+///
+/// A server may change what it sent before, above all half a character, which it sends as U+FFFD until the other half
+/// is there. So these count as seen only once they are final. Where a server changes other text, only what lies beyond
+/// the longest text so far is new: nothing is sent twice, and a text that became shorter adds nothing until it is
+/// longer than before.
+#[derive(Default, Serialize, Deserialize)]
+struct Seen(u32);
+
+impl Seen {
+    fn added<'t>(&mut self, text: &'t str, is_final: bool) -> &'t str {
+        let text = match is_final {
+            true => text,
+            false => text.trim_end_matches('\u{fffd}'),
+        };
+        let mut start = (self.0 as usize).min(text.len());
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        self.0 = self.0.max(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        &text[start..]
+    }
+}
+
+/// The value at the first of these places that has one, with its pointer; null is none.
+fn find<'v, 'p>(event: &'v Value, places: &'p Places) -> Option<(&'p str, &'v Value)> {
+    places.all().iter().find_map(|place| {
+        let at = match place {
+            Place::Pointer(at) => at,
+            Place::OfKind(kind) if event.pointer(&kind.when) == Some(&kind.is) => &kind.at,
+            Place::OfKind(_) => return None,
+        };
+        let value = event.pointer(at).filter(|value| !value.is_null())?;
+        Some((at.as_str(), value))
+    })
+}
+
+/// A value that says something: neither `false` nor an empty text.
+fn said<'v>(event: &'v Value, places: &Places) -> Option<&'v Value> {
+    let (_, value) = find(event, places)?;
+    (value != &Value::Bool(false) && value.as_str() != Some("")).then_some(value)
+}
+
+fn wrong(at: &str, expected: &str, value: &Value) -> Error {
+    Error::Protocol(format!(
+        "expected {expected} at `{at}`, got `{}`",
+        explain::excerpt(value.to_string().as_bytes(), 120)
+    ))
+}
+
+fn text_at<'v>(event: &'v Value, places: &Places) -> Result<Option<&'v str>, Error> {
+    match find(event, places) {
+        None => Ok(None),
+        Some((_, Value::String(text))) => Ok(Some(text)),
+        Some((at, other)) => Err(wrong(at, "a text", other)),
+    }
+}
+
+/// A number, or the number of a list's items.
+fn count_at(event: &Value, places: &Places) -> Result<Option<u32>, Error> {
+    let Some((at, value)) = find(event, places) else {
+        return Ok(None);
+    };
+    let count = match value {
+        Value::Array(items) => u32::try_from(items.len()).ok(),
+        other => other.as_u64().and_then(|count| u32::try_from(count).ok()),
+    };
+    count
+        .map(Some)
+        .ok_or_else(|| wrong(at, "a number of tokens", value))
+}
+
+/// A word, or the JSON text of anything else.
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The error at the configured place.
+fn failure(value: &Value) -> Refusal {
+    explain::in_band(value.to_string().as_bytes())
+}
+
+/// The error in a reply with an error status.
+pub fn refusal(places: &Events, status: u16, body: &[u8]) -> Refusal {
+    let event: Option<Value> = serde_json::from_slice(body).ok();
+    let told = event.as_ref().and_then(|event| said(event, &places.error));
+    match told {
+        Some(told) => explain::refusal(status, told.to_string().as_bytes()),
+        None => explain::refusal(status, body),
+    }
+}
+
+/// Appends the meanings of one frame.
+///
+/// # Errors
+/// [`Error::Protocol`] if it is not JSON, or a place has a value of another type.
+pub fn decode(
+    places: &Events,
+    state: &mut State,
+    frame: &Frame<'_>,
+    events: &mut Vec<Meaning>,
+) -> Result<(), Error> {
+    let data = frame.data.trim_ascii();
+    if let (Some(Done::Text(text)), false) = (&places.done, state.whole)
+        && data == text.as_bytes()
+    {
+        state.end(events);
+        return Ok(());
+    }
+    let event: Value = serde_json::from_slice(data).map_err(|error| {
+        Error::Protocol(format!(
+            "expected an event in JSON, got `{}`: {error}",
+            explain::excerpt(data, 120)
+        ))
+    })?;
+    if let Some(told) = said(&event, &places.error) {
+        events.push(Meaning::Failure(failure(told)));
+        return Ok(());
+    }
+    if frame.name == Some("error") {
+        events.push(Meaning::Failure(failure(&event)));
+        return Ok(());
+    }
+    let before = events.len();
+    let done = !state.whole && is_done(&event, places.done.as_ref());
+    let finish = said(&event, &places.finish);
+    let is_last = done || finish.is_some();
+    state.pieces(places, &event, is_last, events)?;
+    state.count(places, &event)?;
+    let unmarked = matches!(&places.done, Some(Done::Text(text)) if text == "end-of-body");
+    // Servers that count in every event repeat the counts of its pieces; only the last ones are new.
+    if is_last || unmarked || state.whole || events.len() == before {
+        state.report(events);
+    }
+    events.extend(finish.map(finished));
+    if !state.begun && events.len() == before && !done {
+        events.push(Meaning::Opened);
+    }
+    state.begun = true;
+    // Without an end marker, what makes a reply complete is that it has something of an answer.
+    let something = events[before..]
+        .iter()
+        .any(|event| !matches!(event, Meaning::Opened | Meaning::Usage(_)));
+    if done || (unmarked && something && !state.whole) {
+        state.end(events);
+    }
+    Ok(())
+}
+
+fn is_done(event: &Value, done: Option<&Done>) -> bool {
+    let Some(Done::Value(done)) = done else {
+        return false;
+    };
+    let value = event.pointer(&done.at).filter(|value| !value.is_null());
+    match &done.is {
+        Some(wanted) => value == Some(wanted),
+        None => value.is_some(),
+    }
+}
+
+/// The reasons that a complete answer never has are failures.
+fn finished(reason: &Value) -> Meaning {
+    match word(reason) {
+        reason if reason == "abort" || reason == "error" => Meaning::Failure(Refusal {
+            reason: Reason::Internal,
+            message: format!("the server gave up on the answer (finish reason `{reason}`)"),
+        }),
+        reason => Meaning::Finish(reason),
+    }
+}
+
+impl State {
+    /// Of a reply that has not begun.
+    pub fn of(whole: bool) -> Self {
+        State {
+            whole,
+            ..State::default()
+        }
+    }
+
+    /// The pieces of an event, with its tokens.
+    fn pieces(
+        &mut self,
+        places: &Events,
+        event: &Value,
+        is_last: bool,
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        let first = events.len();
+        let text = text_at(event, &places.text)?;
+        let reasoning = text_at(event, &places.reasoning)?;
+        let so_far = count_at(event, &places.tokens_so_far)?.map(|total| {
+            let new = total.saturating_sub(self.produced);
+            self.produced = self.produced.max(total);
+            new
+        });
+        let tokens = count_at(event, &places.tokens)?.or(so_far);
+        let any_text = [text, reasoning]
+            .iter()
+            .flatten()
+            .any(|text| !text.is_empty());
+        let new_reasoning = reasoning.map(|text| match places.cumulative {
+            true => self.reasoning.added(text, is_last),
+            false => text,
+        });
+        let new_text = text.map(|text| match places.cumulative {
+            true => self.text.added(text, is_last),
+            false => text,
+        });
+        let some = |text: Option<&str>| {
+            let text = text.filter(|text| !text.is_empty())?;
+            Some(Output::text(text))
+        };
+        events.extend(some(new_reasoning).map(Meaning::Reasoning));
+        events.extend(some(new_text).map(Meaning::Text));
+        if let Some((_, call)) = find(event, &places.tool_call) {
+            let call = word(call);
+            if !matches!(call.as_str(), "" | "[]" | "{}" | "false") {
+                events.push(Meaning::ToolCall(Output::text(call)));
+            }
+        }
+        if events.len() == first {
+            let counted = tokens.is_some_and(|tokens| tokens > 0);
+            let silent = (text.is_some() || reasoning.is_some()) && !is_last;
+            // No new text, but perhaps tokens: half a character, say, or a special one. The first event without
+            // either only opens the reply.
+            if counted || (silent && (self.begun || any_text)) {
+                events.push(Meaning::Text(Output::text("")));
+            }
+        }
+        // Of several pieces it is unknown how the tokens divide.
+        if let [Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece)] =
+            &mut events[first..]
+        {
+            piece.tokens = tokens;
+        }
+        Ok(())
+    }
+
+    /// Remembers the counts of an event.
+    fn count(&mut self, places: &Events, event: &Value) -> Result<(), Error> {
+        for (count, places) in self.counts.iter_mut().zip([
+            &places.input_tokens,
+            &places.cached_input_tokens,
+            &places.output_tokens,
+            &places.reasoning_tokens,
+        ]) {
+            if let Some(new) = count_at(event, places)? {
+                self.unreported |= *count != Some(new);
+                *count = Some(new);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports the counts, if they are new.
+    fn report(&mut self, events: &mut Vec<Meaning>) {
+        if std::mem::take(&mut self.unreported) {
+            let [
+                input_tokens,
+                cached_input_tokens,
+                output_tokens,
+                reasoning_tokens,
+            ] = self.counts;
+            events.push(Meaning::Usage(Usage {
+                input_tokens,
+                cached_input_tokens,
+                output_tokens,
+                reasoning_tokens,
+            }));
+        }
+    }
+
+    fn end(&mut self, events: &mut Vec<Meaning>) {
+        if !self.ended {
+            self.report(events);
+            events.push(Meaning::End);
+            self.ended = true;
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Requests: the template's body and path, filled with a sample and the run's settings. What the template has no
+//! place for is refused, never dropped.
+
+use runner_plugin::dialect::openai;
+use runner_plugin::{Body, Error, Prompt, Request, Sample, Settings};
+use serde_json::{Map, Value, json};
+
+use crate::check::{has, written};
+use crate::config::{Config, Framing};
+use crate::placeholder::{NAMES, Name, Uses, fill_object, fill_path, lay_over};
+
+/// The requests that a configuration describes.
+pub struct Template {
+    config: Config,
+    /// The bodies for whole and for streamed replies, and for each without and with ignoring the end of text.
+    forms: [[Form; 2]; 2],
+    headers: Vec<(String, String)>,
+}
+
+/// A body, with what stands in it and in its path.
+struct Form {
+    body: Map<String, Value>,
+    uses: Uses,
+}
+
+impl Template {
+    /// The template of a configuration without mistakes.
+    pub fn new(config: Config) -> Self {
+        let form = |streaming: bool, ignore_eos: bool| {
+            let mut body = config.body.clone();
+            if streaming {
+                lay_over(&mut body, &config.stream_body);
+            }
+            if ignore_eos {
+                lay_over(&mut body, &config.ignore_eos_body);
+            }
+            let path = Map::from_iter([("path".to_owned(), json!(path(&config, streaming)))]);
+            let mut uses = Uses::default();
+            for (name, _) in NAMES {
+                if has(&body, *name) || has(&path, *name) {
+                    uses.add(*name);
+                }
+            }
+            Form { body, uses }
+        };
+        let forms = [false, true].map(|stream| [form(stream, false), form(stream, true)]);
+        let mut headers: Vec<_> = config
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
+            .collect();
+        if !headers.iter().any(|(name, _)| name == "content-type") {
+            headers.insert(
+                0,
+                ("content-type".to_owned(), "application/json".to_owned()),
+            );
+        }
+        Template {
+            forms,
+            headers,
+            config,
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The request for a sample.
+    ///
+    /// # Errors
+    /// [`Error::InvalidConfig`] that names every setting the template has no place for.
+    pub fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        let streaming = settings.streaming;
+        let form = &self.forms[usize::from(streaming)][usize::from(settings.ignore_eos)];
+        let refused = self.refused(form.uses, sample, settings);
+        if !refused.is_empty() {
+            return Err(Error::InvalidConfig(refused.join("; ")));
+        }
+        let messages = match form.uses.has(Name::Messages) {
+            true => openai::messages(&sample.prompt)?,
+            false => None,
+        };
+        let value = |name| self.value(name, form.uses, sample, settings, messages.as_ref());
+        let mut body = Body::new();
+        for (key, value) in fill_object(&form.body, &value) {
+            body.set(&key, value);
+        }
+        settings.lay_over(&mut body, sample)?;
+        let path = fill_path(path(&self.config, streaming), &value).ok_or_else(|| {
+            Error::InvalidConfig(
+                "key `path`: `{adapter}` has no value, because no adapter is set; set --lora-modules".to_owned(),
+            )
+        })?;
+        Ok(Request {
+            method: self.config.method.clone(),
+            path,
+            headers: self.headers.clone(),
+            body: body.to_bytes(),
+        })
+    }
+
+    fn value(
+        &self,
+        name: Name,
+        uses: Uses,
+        sample: &Sample,
+        settings: &Settings,
+        messages: Option<&Value>,
+    ) -> Option<Value> {
+        let sampling = &settings.sampling;
+        let number = |number: Option<f64>| number.map(|number| json!(number));
+        match name {
+            // Where the adapter has a place of its own, the model keeps its name.
+            Name::Model if uses.has(Name::Adapter) => Some(json!(settings.model)),
+            Name::Model => Some(json!(settings.model_for(sample))),
+            Name::Adapter => sample.adapter.as_ref().map(|name| json!(name)),
+            Name::Prompt => match &sample.prompt {
+                Prompt::Text(text) => Some(json!(text)),
+                _ => None,
+            },
+            Name::Messages => match &sample.prompt {
+                // A text that has a place of its own is not sent twice.
+                Prompt::Text(_) if uses.has(Name::Prompt) => None,
+                _ => messages.cloned(),
+            },
+            Name::TokenIds => match &sample.prompt {
+                Prompt::Tokens(ids) => Some(json!(ids)),
+                _ => None,
+            },
+            Name::MaxTokens => settings
+                .output_tokens_for(sample)
+                .map(|tokens| json!(tokens)),
+            Name::MinTokens => {
+                let whole = settings.output_tokens_for(sample);
+                let whole = whole.filter(|_| self.forces_by_minimum(uses, settings));
+                whole
+                    .or(settings.min_output_tokens)
+                    .map(|tokens| json!(tokens))
+            }
+            Name::Temperature => number(sampling.temperature),
+            Name::TopP => number(sampling.top_p),
+            Name::TopK => sampling.top_k.map(|tokens| json!(tokens)),
+            Name::MinP => number(sampling.min_p),
+            Name::FrequencyPenalty => number(sampling.frequency_penalty),
+            Name::PresencePenalty => number(sampling.presence_penalty),
+            Name::RepetitionPenalty => number(sampling.repetition_penalty),
+            Name::Seed => sampling.seed.map(|seed| json!(seed)),
+            Name::Stop if sampling.stop.is_empty() => None,
+            Name::Stop => Some(json!(sampling.stop)),
+            Name::IgnoreEos => Some(json!(settings.ignore_eos)),
+            Name::Stream => Some(json!(settings.streaming)),
+        }
+    }
+
+    /// Whether the minimum is what makes answers as long as requested.
+    fn forces_by_minimum(&self, uses: Uses, settings: &Settings) -> bool {
+        settings.ignore_eos && !uses.has(Name::IgnoreEos) && self.config.ignore_eos_body.is_empty()
+    }
+
+    /// The settings that have no place, each with what is missing.
+    fn refused(&self, uses: Uses, sample: &Sample, settings: &Settings) -> Vec<String> {
+        let mut refused = Vec::new();
+        let sampling = &settings.sampling;
+        let prompt = &sample.prompt;
+        let places: &[Name] = match prompt {
+            Prompt::Text(_) => &[Name::Prompt, Name::Messages],
+            Prompt::Tokens(_) => &[Name::TokenIds],
+            Prompt::Messages(_) | Prompt::Continuation(_) => &[Name::Messages],
+            Prompt::Embedding(_) | Prompt::Ranking(_) => &[],
+        };
+        if places.is_empty() {
+            refused.push(format!(
+                "the dataset gives {}, and a template describes only answers; name another backend",
+                prompt.kind()
+            ));
+        } else if !places.iter().any(|name| uses.has(*name)) {
+            refused.push(format!(
+                "the dataset gives {}, and `body` has no `{{{}}}`; add it, or name another dataset",
+                prompt.kind(),
+                written(places[0])
+            ));
+        }
+        let adapter_has_place = uses.has(Name::Adapter) || uses.has(Name::Model);
+        let ignoring_has_place = uses.has(Name::IgnoreEos)
+            || uses.has(Name::MinTokens)
+            || !self.config.ignore_eos_body.is_empty();
+        let settings_with_place = [
+            (
+                settings.output_tokens_for(sample).is_some(),
+                "--output-tokens, or the dataset's length of answers",
+                Name::MaxTokens,
+            ),
+            (
+                settings.min_output_tokens.is_some(),
+                "--min-output-tokens",
+                Name::MinTokens,
+            ),
+            (
+                sampling.temperature.is_some(),
+                "--temperature",
+                Name::Temperature,
+            ),
+            (sampling.top_p.is_some(), "--top-p", Name::TopP),
+            (sampling.top_k.is_some(), "--top-k", Name::TopK),
+            (sampling.min_p.is_some(), "--min-p", Name::MinP),
+            (
+                sampling.frequency_penalty.is_some(),
+                "--frequency-penalty",
+                Name::FrequencyPenalty,
+            ),
+            (
+                sampling.presence_penalty.is_some(),
+                "--presence-penalty",
+                Name::PresencePenalty,
+            ),
+            (
+                sampling.repetition_penalty.is_some(),
+                "--repetition-penalty",
+                Name::RepetitionPenalty,
+            ),
+            (sampling.seed.is_some(), "--sampling-seed", Name::Seed),
+            (!sampling.stop.is_empty(), "--stop", Name::Stop),
+        ];
+        for (is_set, flag, name) in settings_with_place {
+            if is_set && !uses.has(name) {
+                refused.push(format!(
+                    "{flag}: `body` has no `{{{}}}`; add it, or leave the setting out",
+                    written(name)
+                ));
+            }
+        }
+        if sample.adapter.is_some() && !adapter_has_place {
+            refused.push(
+                "--lora-modules: `body` and `path` have neither `{adapter}` nor `{model}`; add one, or leave the setting out"
+                    .to_owned(),
+            );
+        }
+        if settings.ignore_eos && !ignoring_has_place {
+            refused.push(
+                "ignoring the end-of-sequence token: `body` has neither `{ignore-eos}` nor `{min-tokens}`, and there \
+                 is no `ignore-eos-body`; add one, or set --disable-ignore-eos"
+                    .to_owned(),
+            );
+        }
+        refused.extend(self.refused_stream(uses, settings.streaming));
+        refused
+    }
+
+    /// Why a reply cannot be streamed, or cannot be whole.
+    fn refused_stream(&self, uses: Uses, streaming: bool) -> Option<String> {
+        let config = &self.config;
+        let asks = uses.has(Name::Stream)
+            || config.stream_path.is_some()
+            || !config.stream_body.is_empty();
+        match (streaming, config.framing) {
+            (true, Framing::Whole) => Some(
+                "framing = \"whole\": the server does not stream; set --disable-stream, or another framing".to_owned(),
+            ),
+            (false, framing) if framing != Framing::Whole && !asks => Some(
+                "--disable-stream: every request gets a stream, because `body` has no `{stream}`, and there is no \
+                 `stream-path` or `stream-body`; add one, or leave the setting out"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+fn path(config: &Config, streaming: bool) -> &str {
+    let own = config.stream_path.as_deref().filter(|_| streaming);
+    own.unwrap_or(&config.path)
+}
