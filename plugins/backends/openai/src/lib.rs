@@ -2,31 +2,34 @@
 //! the configuration.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::openai;
+use runner_plugin::dialect::openai::{self, responses};
 use runner_plugin::{
-    Backend, Control, Credentials, Error, Frame, Meaning, Request, Sample, Settings,
+    Backend, Body, Control, Credentials, Earlier, Error, Frame, Meaning, Request, Sample, Settings,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The route to use: `chat` (text becomes a single user message) or `completions` (text or token ids,
-    /// unchanged).
+    /// The route to use: `chat` (text becomes a single user message), `completions` (text or token ids,
+    /// unchanged) or `responses` (as `chat`, with the newer API).
     route: openai::Route,
-    /// The path before `/chat/completions`, `/completions` and `/models`, below the target's URL.
+    /// The path before `/chat/completions`, `/completions`, `/responses` and `/models`, below the target's URL.
     prefix: String,
-    /// The field that limits the answer's length. By default `max_tokens` for completions and
-    /// `max_completion_tokens` for chat; older servers support only `max_tokens`.
+    /// The field that limits the answer's length. By default `max_tokens` for completions,
+    /// `max_completion_tokens` for chat and `max_output_tokens` for responses; older servers support only `max_tokens`.
     max_tokens_field: Option<String>,
     /// The field that makes this server ignore the end-of-sequence token, such as `ignore_eos`. The OpenAI
     /// API has none, so by default answers may end early.
     ignore_eos_field: Option<String>,
     /// Whether to request token counts at the end of a stream (`stream_options.include_usage`). Turn this
-    /// off for a server that rejects the field.
+    /// off for a server that rejects the field. Not for responses, which always have the counts.
     include_usage: bool,
+    /// Whether the server keeps the replies of `responses`, so that the next request of a conversation names the last
+    /// reply and holds only what is new. By default, every request holds the whole conversation.
+    store: bool,
 }
 
 impl Default for Config {
@@ -37,16 +40,72 @@ impl Default for Config {
             max_tokens_field: None,
             ignore_eos_field: None,
             include_usage: true,
+            store: false,
         }
     }
+}
+
+/// What decoding remembers of a reply: only the part for the route in use is filled.
+#[derive(Default, Serialize, Deserialize)]
+pub struct State {
+    openai: openai::Reply,
+    responses: responses::Reply,
 }
 
 /// The backend.
 pub struct OpenAi(Config);
 
+impl OpenAi {
+    /// The body on the route in use, without what this server has beyond the API.
+    fn body(
+        &self,
+        sample: &Sample,
+        settings: &Settings,
+        earlier: Option<&Earlier>,
+    ) -> Result<Body, Error> {
+        let config = &self.0;
+        let limit = config.max_tokens_field.as_deref();
+        let limit = limit.unwrap_or(config.route.limit());
+        if config.route == openai::Route::Responses {
+            let fields = responses::Fields {
+                limit,
+                further: &[],
+                store: config.store,
+            };
+            return responses::body(sample, settings, &fields, earlier);
+        }
+        let mut body = openai::standard_body(config.route, limit, sample, settings)?;
+        if !config.include_usage {
+            body.remove("stream_options");
+        }
+        Ok(body)
+    }
+
+    fn request(
+        &self,
+        sample: &Sample,
+        settings: &Settings,
+        earlier: Option<&Earlier>,
+    ) -> Result<Request, Error> {
+        let config = &self.0;
+        if let Some(request) = openai::pooling(&config.prefix, sample, settings)? {
+            return Ok(request);
+        }
+        let mut body = self.body(sample, settings, earlier)?;
+        if let (true, Some(field)) = (settings.ignore_eos, &config.ignore_eos_field) {
+            body.set(field, true);
+        }
+        settings.lay_over(&mut body, sample)?;
+        Ok(Request::json(
+            format!("{}{}", config.prefix, config.route.path()),
+            &body,
+        ))
+    }
+}
+
 impl Backend for OpenAi {
     type Config = Config;
-    type State = openai::Reply;
+    type State = State;
 
     fn open(mut config: Config) -> Result<Self, Error> {
         if !config.prefix.is_empty() && !config.prefix.starts_with('/') {
@@ -54,6 +113,9 @@ impl Backend for OpenAi {
                 "key `prefix`: expected a path that begins with `/`, or nothing, got `{}`",
                 config.prefix
             )));
+        }
+        if config.store && config.route != openai::Route::Responses {
+            return Err(responses::store_needs_route());
         }
         config
             .prefix
@@ -77,35 +139,30 @@ impl Backend for OpenAi {
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-        if let Some(request) = openai::pooling(&self.0.prefix, sample, settings)? {
-            return Ok(request);
-        }
-        let config = &self.0;
-        let limit = config
-            .max_tokens_field
-            .as_deref()
-            .unwrap_or(config.route.limit());
-        let mut body = openai::standard_body(config.route, limit, sample, settings)?;
-        if !config.include_usage {
-            body.remove("stream_options");
-        }
-        if let (true, Some(field)) = (settings.ignore_eos, &config.ignore_eos_field) {
-            body.set(field, true);
-        }
-        settings.lay_over(&mut body, sample)?;
-        Ok(Request::json(
-            format!("{}{}", config.prefix, config.route.path()),
-            &body,
-        ))
+        self.request(sample, settings, None)
+    }
+
+    fn encode_next(
+        &self,
+        sample: &Sample,
+        settings: &Settings,
+        earlier: &Earlier,
+    ) -> Result<Request, Error> {
+        self.request(sample, settings, Some(earlier))
     }
 
     fn decode(
         &self,
-        state: &mut openai::Reply,
+        state: &mut State,
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
-        openai::decode(state, frame, events)
+        match self.0.route {
+            openai::Route::Responses => {
+                responses::decode(&mut state.responses, self.0.store, frame, events)
+            }
+            _ => openai::decode(&mut state.openai, frame, events),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! vLLM: the OpenAI routes, with vLLM's own parameters for answers of an exact length.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::{openai, prometheus};
+use runner_plugin::dialect::openai::{self, responses};
+use runner_plugin::dialect::prometheus;
 use runner_plugin::{
-    Backend, Control, Credentials, Error, Frame, Meaning, Reading, Request, Sample,
+    Backend, Body, Control, Credentials, Earlier, Error, Frame, Meaning, Reading, Request, Sample,
 };
 use runner_plugin::{ServerMetric, Settings};
 use schemars::JsonSchema;
@@ -13,15 +14,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The route to use: `completions` (text or token ids, unchanged) or `chat` (conversations; text
-    /// becomes a single user message).
+    /// The route to use: `completions` (text or token ids, unchanged), `chat` (conversations; text
+    /// becomes a single user message) or `responses` (as `chat`, with OpenAI's newer API).
     route: openai::Route,
     /// Whether the server reports token counts in every chunk of a stream
     /// (`stream_options.continuous_usage_stats`), so that the number of tokens in each chunk is known. This
     /// makes chunks larger and costs the server a little more work.
     continuous_usage: bool,
+    /// Whether the server reports the ids of the answer's tokens (`return_token_ids`), so that the number of
+    /// tokens in each chunk is known, of each choice too. Cheaper for the server than `continuous-usage`.
+    return_token_ids: bool,
     /// Whether to also send `min_tokens` when the end-of-sequence token is ignored.
     min_tokens: bool,
+    /// Whether the server keeps the replies of `responses`, so that the next request of a conversation names the last
+    /// reply and holds only what is new. The server must be started with `VLLM_ENABLE_RESPONSES_API_STORE=1`.
+    store: bool,
+    /// The route that puts texts in order: `rerank` or `score`.
+    ranking: openai::Ranking,
 }
 
 impl Default for Config {
@@ -29,9 +38,19 @@ impl Default for Config {
         Config {
             route: openai::Route::Completions,
             continuous_usage: false,
+            return_token_ids: false,
             min_tokens: false,
+            store: false,
+            ranking: openai::Ranking::Rerank,
         }
     }
+}
+
+/// What decoding remembers of a reply: only the part for the route in use is filled.
+#[derive(Default, Serialize, Deserialize)]
+pub struct State {
+    openai: openai::Reply,
+    responses: responses::Reply,
 }
 
 /// vLLM's names of server metrics (`vllm/v1/metrics/loggers.py`).
@@ -62,12 +81,86 @@ struct StreamOptions {
     continuous_usage_stats: bool,
 }
 
+/// What `/v1/responses` takes beyond OpenAI's parameters (`vllm/entrypoints/openai/responses/protocol.py`).
+const FURTHER: [&str; 4] = ["top_k", "repetition_penalty", "seed", "stop"];
+
+impl Vllm {
+    /// The body on the OpenAI routes other than responses.
+    fn body(&self, sample: &Sample, settings: &Settings) -> Result<Body, Error> {
+        let route = self.0.route;
+        let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
+        if settings.streaming && self.0.continuous_usage {
+            let options = StreamOptions {
+                include_usage: true,
+                continuous_usage_stats: true,
+            };
+            body.set("stream_options", options);
+        }
+        if settings.ignore_eos {
+            body.set("ignore_eos", true);
+            if self.0.min_tokens {
+                body.set_some("min_tokens", settings.output_tokens_for(sample));
+            }
+        }
+        if self.0.return_token_ids {
+            body.set("return_token_ids", true);
+        }
+        Ok(body)
+    }
+
+    fn request(
+        &self,
+        sample: &Sample,
+        settings: &Settings,
+        earlier: Option<&Earlier>,
+    ) -> Result<Request, Error> {
+        let pooling = openai::requested("/v1", sample, settings, self.0.ranking)?;
+        if let Some(request) = pooling {
+            return Ok(request);
+        }
+        let route = self.0.route;
+        let mut body = match route {
+            openai::Route::Responses => {
+                let fields = responses::Fields {
+                    limit: route.limit(),
+                    further: &FURTHER,
+                    store: self.0.store,
+                };
+                let mut body = responses::body(sample, settings, &fields, earlier)?;
+                if settings.ignore_eos {
+                    body.set("ignore_eos", true);
+                }
+                body
+            }
+            _ => self.body(sample, settings)?,
+        };
+        settings.lay_over(&mut body, sample)?;
+        Ok(Request::json(format!("/v1{}", route.path()), &body))
+    }
+}
+
 impl Backend for Vllm {
     type Config = Config;
-    type State = openai::Reply;
+    type State = State;
 
     fn open(config: Config) -> Result<Self, Error> {
-        Ok(Vllm(config))
+        let responses = config.route == openai::Route::Responses;
+        if config.store && !responses {
+            return Err(responses::store_needs_route());
+        }
+        let not_there: Vec<_> = [
+            ("continuous-usage", config.continuous_usage),
+            ("return-token-ids", config.return_token_ids),
+            ("min-tokens", config.min_tokens),
+        ]
+        .into_iter()
+        .filter(|(_, set)| *set && responses)
+        .map(|(key, _)| format!("key `{key}`: /v1/responses has no such parameter; leave it out"))
+        .collect();
+        match not_there.is_empty() {
+            true => Ok(Vllm(config)),
+            false => Err(Error::InvalidConfig(not_there.join("; "))),
+        }
     }
 
     fn default_url(&self) -> String {
@@ -94,35 +187,30 @@ impl Backend for Vllm {
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-        if let Some(request) = openai::pooling("/v1", sample, settings)? {
-            return Ok(request);
-        }
-        let route = self.0.route;
-        let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
-        if settings.streaming && self.0.continuous_usage {
-            let options = StreamOptions {
-                include_usage: true,
-                continuous_usage_stats: true,
-            };
-            body.set("stream_options", options);
-        }
-        if settings.ignore_eos {
-            body.set("ignore_eos", true);
-            if self.0.min_tokens {
-                body.set_some("min_tokens", settings.output_tokens_for(sample));
-            }
-        }
-        settings.lay_over(&mut body, sample)?;
-        Ok(Request::json(format!("/v1{}", route.path()), &body))
+        self.request(sample, settings, None)
+    }
+
+    fn encode_next(
+        &self,
+        sample: &Sample,
+        settings: &Settings,
+        earlier: &Earlier,
+    ) -> Result<Request, Error> {
+        self.request(sample, settings, Some(earlier))
     }
 
     fn decode(
         &self,
-        state: &mut openai::Reply,
+        state: &mut State,
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
-        openai::decode(state, frame, events)
+        match self.0.route {
+            openai::Route::Responses => {
+                responses::decode(&mut state.responses, self.0.store, frame, events)
+            }
+            _ => openai::decode(&mut state.openai, frame, events),
+        }
     }
 }
 

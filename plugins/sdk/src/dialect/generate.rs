@@ -284,7 +284,7 @@ fn finished(reason: &RawValue) -> Meaning {
 }
 
 /// The length of an array whose items do not matter.
-struct Length(u32);
+pub(crate) struct Length(pub(crate) u32);
 
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

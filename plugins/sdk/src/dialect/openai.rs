@@ -1,10 +1,12 @@
 //! The OpenAI API as engines implement it: requests for `/v1/completions` and `/v1/chat/completions`.
-//! `openai::reply` reads the replies; `openai::pooling` has the routes whose replies are vectors and orders.
+//! `openai::reply` reads the replies; `openai::responses` has `/v1/responses`, and `openai::pooling` the routes whose
+//! replies are vectors and orders.
 
 mod messages;
 mod pattern;
 mod pooling;
 mod reply;
+pub mod responses;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,7 @@ use serde_json::Value;
 use crate::dialect::explain;
 use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, ServedModel, Settings};
 
-pub use pooling::{pooled, pooling};
+pub use pooling::{Ranking, pooled, pooling, requested};
 pub use reply::{Reply, decode};
 pub(crate) use reply::{failure, not_a_chunk, parse};
 
@@ -25,6 +27,8 @@ pub enum Route {
     Completions,
     /// `/v1/chat/completions`: a conversation, to which the server applies the model's template.
     Chat,
+    /// `/v1/responses`: the same with typed events, reasoning and, with `store`, conversations that the server keeps.
+    Responses,
 }
 
 impl Route {
@@ -33,14 +37,16 @@ impl Route {
         match self {
             Route::Completions => "/completions",
             Route::Chat => "/chat/completions",
+            Route::Responses => "/responses",
         }
     }
 
-    /// The field that limits the answer's length: `max_tokens`, or for chat its newer name.
+    /// The field that limits the answer's length: `max_tokens`, or its newer names.
     pub fn limit(self) -> &'static str {
         match self {
             Route::Completions => "max_tokens",
             Route::Chat => "max_completion_tokens",
+            Route::Responses => "max_output_tokens",
         }
     }
 }

@@ -83,7 +83,7 @@ fn part(part: &Part) -> Result<Value, Error> {
             json!({"type": "image_url", "image_url": {"url": media.data_url()}})
         }
         Part::Audio(media) => {
-            json!({"type": "input_audio", "input_audio": {"data": data(media), "format": format(media)?}})
+            json!({"type": "input_audio", "input_audio": audio(media)?})
         }
         Part::Answer(of) => {
             return Err(Error::Other(format!(
@@ -91,6 +91,11 @@ fn part(part: &Part) -> Result<Value, Error> {
             )));
         }
     })
+}
+
+/// The value of `input_audio`.
+pub(super) fn audio(media: &Media) -> Result<Value, Error> {
+    Ok(json!({"data": data(media), "format": format(media)?}))
 }
 
 /// Only the content, in base64.
@@ -110,7 +115,7 @@ fn format(media: &Media) -> Result<&'static str, Error> {
     }
 }
 
-fn speaker(role: Role) -> &'static str {
+pub(super) fn speaker(role: Role) -> &'static str {
     match role {
         Role::System => "system",
         Role::Developer => "developer",

@@ -1,12 +1,16 @@
-//! Vectors and orders: requests for `/v1/embeddings` and `/v1/rerank`, and their replies, which are never streamed.
+//! Vectors and orders: requests for `/v1/embeddings`, `/v1/rerank` and `/v1/score`, and their replies, which are never
+//! streamed.
 //!
 //! | reply | servers |
 //! | --- | --- |
 //! | `{"data": [{"index", "embedding"}], "usage"}`, a vector as numbers or as base64 of little-endian floats | all |
 //! | `{"results": [{"index", "relevance_score"}], "usage"}` | vLLM, Jina, Cohere |
+//! | `{"data": [{"index", "score"}], "usage"}`, in the order of the request | vLLM's `/v1/score` |
 //! | `[{"index", "score", "meta_info": {"prompt_tokens"}}]` | SGLang |
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::reply::{Counts, not_a_chunk};
@@ -23,9 +27,39 @@ pub fn pooling(
     sample: &Sample,
     settings: &Settings,
 ) -> Result<Option<Request>, Error> {
+    requested(prefix, sample, settings, Ranking::Rerank)
+}
+
+/// The route that puts texts in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ranking {
+    /// `/v1/rerank`, whose reply is in order.
+    #[default]
+    Rerank,
+    /// `/v1/score`, which scores each text.
+    Score,
+}
+
+/// As [`pooling`], with the route for orders.
+///
+/// # Errors
+/// As [`pooling`].
+pub fn requested(
+    prefix: &str,
+    sample: &Sample,
+    settings: &Settings,
+    ranking: Ranking,
+) -> Result<Option<Request>, Error> {
     let mut body = Body::new();
     body.set("model", settings.model_for(sample));
     let path = match &sample.prompt {
+        Prompt::Ranking(candidates) if ranking == Ranking::Score => {
+            // The names that every version of vLLM takes (`vllm/entrypoints/pooling/score/protocol.py`).
+            body.set("text_1", &candidates.query)
+                .set("text_2", &candidates.documents);
+            "/score"
+        }
         Prompt::Embedding(texts) => {
             body.set("input", texts).set("encoding_format", "float");
             "/embeddings"
@@ -64,6 +98,12 @@ struct Item {
     embedding: Vector,
 }
 
+/// Whether an item has a score in place of a vector.
+#[derive(Deserialize)]
+struct Scored {
+    score: Option<IgnoredAny>,
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Vector {
@@ -99,6 +139,10 @@ pub fn pooled(body: &[u8], events: &mut Vec<Meaning>) -> Result<bool, Error> {
     };
     let wrong = |error: serde_json::Error| not_a_chunk(body, &error);
     match (pooled.data, pooled.results) {
+        (Some(data), None) if is_scored(data) => {
+            let places = serde_json::from_str(data.get()).map_err(wrong)?;
+            order(places, pooled.usage, events);
+        }
         (Some(data), None) => {
             let items: Vec<Item> = serde_json::from_str(data.get()).map_err(wrong)?;
             for item in items {
@@ -124,6 +168,11 @@ pub fn pooled(body: &[u8], events: &mut Vec<Meaning>) -> Result<bool, Error> {
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn is_scored(data: &RawValue) -> bool {
+    let items = serde_json::from_str::<Vec<Scored>>(data.get());
+    items.is_ok_and(|items| items.first().is_some_and(|item| item.score.is_some()))
 }
 
 fn order(places: Vec<Place>, usage: Option<Counts>, events: &mut Vec<Meaning>) {
@@ -236,6 +285,14 @@ mod tests {
             )
         );
         assert_eq!(request(Prompt::Text("a".to_owned())), None);
+        let sample = Sample::new("1", ranking());
+        let scored = requested("/v1", &sample, &settings(false), Ranking::Score).unwrap();
+        let scored = scored.unwrap();
+        assert_eq!(scored.path, "/v1/score");
+        assert_eq!(
+            String::from_utf8(scored.body).unwrap(),
+            r#"{"model":"m","text_1":"q","text_2":["a","b"],"dimensions":2}"#
+        );
     }
 
     #[test]
@@ -290,6 +347,12 @@ mod tests {
         assert_eq!(
             events(body),
             [order(&[(2, 0.9), (0, 0.1)]), usage(12, None)]
+        );
+        let body = r#"{"object":"list","data":[{"index":0,"object":"score","score":0.1},
+            {"index":1,"object":"score","score":1}],"usage":{"prompt_tokens":8,"total_tokens":8,"completion_tokens":0}}"#;
+        assert_eq!(
+            events(body),
+            [order(&[(1, 1.0), (0, 0.1)]), usage(8, Some(0))]
         );
         let body = r#"[{"score":2.5,"document":"b","index":1,"meta_info":{"prompt_tokens":4}},
             {"score":-1.5,"document":"a","index":0,"meta_info":{"prompt_tokens":5}}]"#;

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::pattern::{Of, Pattern};
 use super::pooling::pooled;
 use crate::dialect::explain;
+use crate::dialect::generate::Length;
 use crate::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 
 /// What decoding remembers of a reply from one frame to the next.
@@ -56,6 +57,9 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<Delta<'a>>,
     finish_reason: Option<String>,
+    /// The ids of the tokens in this chunk, where the request asked for them: vLLM's and LMDeploy's name.
+    token_ids: Option<Length>,
+    gen_tokens: Option<Length>,
 }
 
 #[derive(Default, Deserialize)]
@@ -66,6 +70,8 @@ struct Delta<'a> {
     reasoning_content: Option<String>,
     #[serde(borrow)]
     tool_calls: Option<Vec<&'a RawValue>>,
+    /// Where LMDeploy has the ids on the chat route.
+    gen_tokens: Option<Length>,
 }
 
 #[derive(Deserialize)]
@@ -153,6 +159,7 @@ impl Reply {
         let only_usage = choices.is_empty();
         let tokens = self.tokens(&choices, chunk.usage.as_ref());
         let mut finishes = Vec::new();
+        let mut by_ids = false;
         for choice in choices {
             let piece = |text| piece(choice.index.unwrap_or(0), text);
             let finish = choice.finish_reason.filter(|reason| !reason.is_empty());
@@ -160,12 +167,16 @@ impl Reply {
             let text = choice.text.or(delta.content);
             let reasoning = delta.reasoning.or(delta.reasoning_content);
             let tools = delta.tool_calls.unwrap_or_default();
+            // Ids tell what each choice has; the counts only what all have together.
+            let ids = choice.token_ids.or(choice.gen_tokens).or(delta.gen_tokens);
+            let own = ids.map(|ids| ids.0);
+            let from = events.len();
             let silent = [&text, &reasoning]
                 .iter()
                 .all(|said| said.as_ref().is_none_or(String::is_empty))
                 && tools.is_empty();
             if silent {
-                let counted = tokens.is_some_and(|tokens| tokens > 0);
+                let counted = own.or(tokens).is_some_and(|tokens| tokens > 0);
                 if !self.begun && delta.role.is_some() && finish.is_none() && !counted {
                     events.push(Meaning::Opened);
                 } else if counted || (finish.is_none() && (text.is_some() || reasoning.is_some())) {
@@ -182,10 +193,16 @@ impl Reply {
                         .map(|call| Meaning::ToolCall(piece(call.get().to_owned()))),
                 );
             }
+            if own.is_some() {
+                by_ids = true;
+                attribute(&mut events[from..], own);
+            }
             self.begun = true;
             finishes.extend(finish);
         }
-        attribute(&mut events[before..], tokens);
+        if !by_ids {
+            attribute(&mut events[before..], tokens);
+        }
         // Servers that count every piece repeat the counts of the pieces; only the last count is new.
         let last = only_usage || !finishes.is_empty() || events.len() == before;
         if let Some(counts) = chunk.usage.filter(|_| last) {
@@ -222,7 +239,11 @@ impl Reply {
             [Meaning::Reasoning(piece)] if piece.choice == 0 => Of::Reasoning,
             _ => return None,
         };
-        let settled = self.begun && self.counting == Counting::No;
+        let counted = events.iter().any(|event| match event {
+            Meaning::Text(piece) | Meaning::Reasoning(piece) => piece.tokens.is_some(),
+            _ => false,
+        });
+        let settled = self.begun && self.counting == Counting::No && !counted;
         settled.then(|| Pattern::of(of, chunk)).flatten()
     }
 

@@ -1,0 +1,202 @@
+//! OpenAI's Responses API: requests for `/v1/responses`. `read` has the replies, `items` the conversations
+//! (<https://platform.openai.com/docs/api-reference/responses>).
+
+mod items;
+mod read;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{Body, Earlier, Error, Prompt, Sample, Settings};
+
+use super::not_taken;
+pub use read::{Reply, decode};
+
+/// What a server's requests have.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'f> {
+    /// The field that limits the answer's length.
+    pub limit: &'f str,
+    /// The sampling parameters that the server adds to the API's own, which are `temperature` and `top_p`.
+    pub further: &'f [&'f str],
+    /// Whether the server keeps the reply, so that the next request of the conversation names it and sends only what
+    /// is new.
+    pub store: bool,
+}
+
+/// The body of a request; `earlier` is what the last reply of the conversation left.
+///
+/// # Errors
+/// [`Error::InvalidConfig`] if this API does not take such a prompt, or has no field for a setting; and
+/// [`Error::InvalidInput`] if a message holds what this API cannot express.
+pub fn body(
+    sample: &Sample,
+    settings: &Settings,
+    fields: &Fields<'_>,
+    earlier: Option<&Earlier>,
+) -> Result<Body, Error> {
+    let mut body = Body::new();
+    body.set("model", settings.model_for(sample));
+    let earlier = earlier.filter(|_| fields.store);
+    match &sample.prompt {
+        Prompt::Text(text) => {
+            body.set("input", text);
+        }
+        Prompt::Messages(messages) => {
+            let known = earlier.map_or(0, |earlier| earlier.messages as usize);
+            let new = messages.get(known..).unwrap_or_default();
+            body.set("input", items::written(new)?);
+        }
+        Prompt::Tokens(_) => {
+            return Err(Error::InvalidConfig(
+                "key `route`: the dataset gives token ids, which /v1/responses does not take; set route = \
+                 \"completions\", or have the dataset give text"
+                    .to_owned(),
+            ));
+        }
+        other => return Err(not_taken(other, "/v1/responses", "responses")),
+    }
+    if let Some(earlier) = earlier {
+        let id = str::from_utf8(&earlier.carry)
+            .map_err(|_| Error::Other("the reply's id is not text".to_owned()))?;
+        body.set("previous_response_id", id);
+    }
+    let sampling = &settings.sampling;
+    body.set_some("temperature", sampling.temperature)
+        .set_some("top_p", sampling.top_p);
+    let stop = Some(&sampling.stop).filter(|stop| !stop.is_empty());
+    let further = [
+        ("top_k", "--top-k", value(sampling.top_k)),
+        ("min_p", "--min-p", value(sampling.min_p)),
+        (
+            "frequency_penalty",
+            "--frequency-penalty",
+            value(sampling.frequency_penalty),
+        ),
+        (
+            "presence_penalty",
+            "--presence-penalty",
+            value(sampling.presence_penalty),
+        ),
+        (
+            "repetition_penalty",
+            "--repetition-penalty",
+            value(sampling.repetition_penalty),
+        ),
+        ("seed", "--sampling-seed", value(sampling.seed)),
+        ("stop", "--stop", value(stop)),
+        (
+            "min_tokens",
+            "--min-output-tokens",
+            value(settings.min_output_tokens),
+        ),
+    ];
+    let mut refused = Vec::new();
+    for (field, flag, value) in further {
+        match value {
+            Some(value) if fields.further.contains(&field) => {
+                body.set(field, value);
+            }
+            Some(_) => refused.push(flag),
+            None => {}
+        }
+    }
+    if !refused.is_empty() {
+        return Err(Error::InvalidConfig(format!(
+            "key `route`: /v1/responses of this server has no field for {}; leave the setting out, or set another route",
+            refused.join(", ")
+        )));
+    }
+    body.set_some(fields.limit, settings.output_tokens_for(sample));
+    body.set("store", fields.store);
+    body.set("stream", settings.streaming);
+    Ok(body)
+}
+
+fn value(of: Option<impl Serialize>) -> Option<Value> {
+    serde_json::to_value(of?).ok()
+}
+
+/// The mistake of a configuration that has the server keep replies on another route.
+pub fn store_needs_route() -> Error {
+    Error::InvalidConfig(
+        "key `store`: only /v1/responses keeps replies; set route = \"responses\", or leave this out".to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Message, Role, Sampling};
+
+    const FIELDS: Fields<'static> = Fields {
+        limit: "max_output_tokens",
+        further: &["seed"],
+        store: true,
+    };
+
+    fn settings() -> Settings {
+        Settings {
+            model: "m".to_owned(),
+            streaming: true,
+            output_tokens: Some(4),
+            min_output_tokens: None,
+            ignore_eos: false,
+            sampling: Sampling::default(),
+            extra_body: None,
+        }
+    }
+
+    fn text(body: Result<Body, Error>) -> String {
+        String::from_utf8(body.unwrap().to_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_the_server_kept_is_not_sent_again() {
+        let said = |role, text| Message::text(role, text);
+        let messages = vec![
+            said(Role::User, "a"),
+            said(Role::Assistant, "b"),
+            said(Role::User, "c"),
+        ];
+        let sample = Sample::new("1", Prompt::Messages(messages));
+        let earlier = Earlier {
+            carry: b"resp_1".to_vec(),
+            messages: 2,
+        };
+        assert_eq!(
+            text(body(&sample, &settings(), &FIELDS, Some(&earlier))),
+            concat!(
+                r#"{"model":"m","input":[{"role":"user","content":"c"}],"previous_response_id":"resp_1","#,
+                r#""max_output_tokens":4,"store":true,"stream":true}"#
+            )
+        );
+        let forgetful = Fields {
+            store: false,
+            ..FIELDS
+        };
+        let whole = text(body(&sample, &settings(), &forgetful, Some(&earlier)));
+        assert!(
+            whole.contains(r#""content":"a""#) && !whole.contains("previous"),
+            "{whole}"
+        );
+    }
+
+    #[test]
+    fn settings_without_a_field_are_refused_together() {
+        let mut settings = settings();
+        settings.sampling.seed = Some(1);
+        settings.sampling.top_k = Some(2);
+        settings.sampling.stop = vec!["x".to_owned()];
+        settings.min_output_tokens = Some(3);
+        let sample = Sample::new("1", Prompt::Text("a".to_owned()));
+        let refused = body(&sample, &settings, &FIELDS, None);
+        let Err(Error::InvalidConfig(said)) = refused else {
+            panic!("it must be refused: {refused:?}");
+        };
+        assert!(
+            said.contains("for --top-k, --stop, --min-output-tokens;"),
+            "{said}"
+        );
+    }
+}
