@@ -100,6 +100,43 @@ impl Lmdeploy {
         Ok(Request::json(format!("/v1{}", route.path()), &body))
     }
 
+    /// Refuses settings that the route has no field for: the server would ignore them
+    /// (`lmdeploy/serve/openai/protocol.py`).
+    fn refuse(&self, sample: &Sample, settings: &Settings) -> Result<(), Error> {
+        let sampling = &settings.sampling;
+        let native = self.0.route == Route::Generate;
+        let path = match self.0.route {
+            Route::Completions => "/v1/completions",
+            Route::Chat => return Ok(()),
+            Route::Generate => "/generate",
+        };
+        let set = [
+            ("--min-output-tokens", settings.min_output_tokens.is_some()),
+            (
+                "--frequency-penalty",
+                native && sampling.frequency_penalty.is_some(),
+            ),
+            (
+                "--presence-penalty",
+                native && sampling.presence_penalty.is_some(),
+            ),
+            ("--sampling-seed", native && sampling.seed.is_some()),
+            ("--lora-modules", native && sample.adapter.is_some()),
+        ];
+        let refused: Vec<_> = set
+            .iter()
+            .filter(|(_, is_set)| *is_set)
+            .map(|(flag, _)| *flag)
+            .collect();
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(Error::InvalidConfig(format!(
+            "key `route`: {path} has no field for {}; leave the setting out, or set route = \"chat\"",
+            refused.join(", ")
+        )))
+    }
+
     fn encode_native(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let mut body = Body::new();
         match &sample.prompt {
@@ -156,6 +193,7 @@ impl Backend for Lmdeploy {
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        self.refuse(sample, settings)?;
         match self.0.route {
             Route::Completions => self.encode_openai(openai::Route::Completions, sample, settings),
             Route::Chat => self.encode_openai(openai::Route::Chat, sample, settings),

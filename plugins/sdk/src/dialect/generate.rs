@@ -29,11 +29,34 @@ pub enum Text {
     New,
 }
 
+/// The most answers to one request, so that the state has a bound.
+const CHOICES: usize = 128;
+
 /// What decoding remembers of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
-    begun: bool,
     ended: bool,
+    /// Each of the answers to the request, of which there are several only if it asked for them (`n`).
+    choices: Vec<Choice>,
+    /// The counts of the answers that are complete.
+    usage: Totals,
+}
+
+/// The counts of several answers, which state them each for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Totals {
+    cached: Option<u32>,
+    output: Option<u32>,
+    reasoning: Option<u32>,
+}
+
+/// One answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Choice {
+    index: u32,
+    begun: bool,
+    /// Whether its counts are in the totals.
+    counted: bool,
     text: Text,
     /// Tokens so far, as counted by the server.
     produced: u32,
@@ -55,6 +78,8 @@ struct Chunk<'a> {
     output_ids: Option<Length>,
     #[serde(borrow)]
     meta_info: Option<MetaInfo<'a>>,
+    /// Which of several answers the chunk belongs to.
+    index: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -86,38 +111,105 @@ pub fn decode(
         reply.end(events);
         return Ok(());
     }
-    if reply.continues(data, events) {
+    if let [choice] = &mut reply.choices[..]
+        && choice.continues(data, &mut reply.usage, events)
+    {
+        return Ok(());
+    }
+    if data.starts_with(b"[") {
+        // Several answers in a reply that is not streamed.
+        let chunks: Vec<Chunk> = parse(data)?;
+        for (index, chunk) in chunks.into_iter().enumerate() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            reply.read(data, chunk, index, text, events)?;
+        }
         return Ok(());
     }
     let chunk: Chunk = parse(data)?;
-    if let Some(error) = chunk.error {
-        events.push(failure(error.get().as_bytes()));
-        return Ok(());
-    }
-    match (&chunk.text, &chunk.meta_info, chunk.message) {
-        (None, None, Some(_)) => events.push(failure(data)),
-        (None, None, None) => {
-            return Err(not_a_chunk(data, &"it has no text, meta_info or error"));
-        }
-        _ => {
-            if text != Text::Unknown {
-                reply.text = text;
-            }
-            let length = chunk.text.as_ref().map_or(0, |text| text.0.len());
-            reply.read(chunk, events);
-            // Where the server took text back, what comes next is not new.
-            if reply.text == Text::SoFar && reply.seen as usize == length {
-                reply.skip = Seen::of(data);
-            }
-        }
-    }
-    Ok(())
+    let index = chunk.index.unwrap_or(0);
+    reply.read(data, chunk, index, text, events)
 }
 
 impl Reply {
+    /// Reads a chunk of one of the answers in full.
+    fn read(
+        &mut self,
+        data: &[u8],
+        chunk: Chunk<'_>,
+        index: u32,
+        text: Text,
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        if let Some(error) = chunk.error {
+            events.push(failure(error.get().as_bytes()));
+            return Ok(());
+        }
+        match (&chunk.text, &chunk.meta_info, chunk.message) {
+            (None, None, Some(_)) => events.push(failure(data)),
+            (None, None, None) => {
+                return Err(not_a_chunk(data, &"it has no text, meta_info or error"));
+            }
+            _ => {
+                let Some(at) = usize::try_from(index).ok().filter(|at| *at < CHOICES) else {
+                    let why = format!("the reply has more than {CHOICES} answers");
+                    return Err(not_a_chunk(data, &why));
+                };
+                while self.choices.len() <= at {
+                    self.choices.push(Choice {
+                        index: self.choices.len() as u32,
+                        ..Choice::default()
+                    });
+                }
+                let single = self.choices.len() == 1;
+                let choice = &mut self.choices[at];
+                if text != Text::Unknown {
+                    choice.text = text;
+                }
+                let length = chunk.text.as_ref().map_or(0, |text| text.0.len());
+                choice.read(chunk, &mut self.usage, events);
+                // Where the server took text back, what comes next is not new.
+                if single && choice.text == Text::SoFar && choice.seen as usize == length {
+                    choice.skip = Seen::of(data);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, events: &mut Vec<Meaning>) {
+        if !self.ended {
+            events.push(Meaning::End);
+            self.ended = true;
+        }
+    }
+}
+
+impl Totals {
+    /// Adds the counts of an answer that is complete; the counts of all such answers.
+    fn add(&mut self, meta: &MetaInfo<'_>) -> Usage {
+        let sum = |one: &mut Option<u32>, more: Option<u32>| {
+            if let Some(more) = more {
+                *one = Some(one.unwrap_or(0).saturating_add(more));
+            }
+        };
+        sum(&mut self.output, meta.completion_tokens);
+        sum(&mut self.reasoning, meta.reasoning_tokens);
+        // All answers share the prompt. What one put into the cache, the others find.
+        let least = self.cached.into_iter().chain(meta.cached_tokens).min();
+        self.cached = least;
+        Usage {
+            input_tokens: meta.prompt_tokens,
+            cached_input_tokens: self.cached,
+            output_tokens: self.output,
+            reasoning_tokens: self.reasoning,
+        }
+    }
+}
+
+impl Choice {
     /// Reads a chunk that repeats what was seen and adds to it, without reading that again. If it is not one, nothing
     /// happens.
-    fn continues(&mut self, data: &[u8], events: &mut Vec<Meaning>) -> bool {
+    fn continues(&mut self, data: &[u8], usage: &mut Totals, events: &mut Vec<Meaning>) -> bool {
         let Some(mut seen) = self.skip.take() else {
             return false;
         };
@@ -132,30 +224,42 @@ impl Reply {
         ) else {
             return false;
         };
-        if rest.error.is_some() || rest.text.is_some() || rest.output_ids.is_some() {
+        if rest.error.is_some()
+            || rest.text.is_some()
+            || rest.output_ids.is_some()
+            || rest.index.is_some_and(|index| index != self.index)
+        {
             return false;
         }
         let length = self.seen as usize + text.len();
         self.seen = u32::try_from(length).unwrap_or(u32::MAX);
         self.skip = Some(seen);
-        self.take(
-            text.into_owned(),
-            rest.meta_info.unwrap_or_default(),
-            events,
-        );
+        let meta = rest.meta_info.unwrap_or_default();
+        self.take(text.into_owned(), meta, usage, events);
         true
     }
 
-    fn read(&mut self, chunk: Chunk<'_>, events: &mut Vec<Meaning>) {
+    fn read(&mut self, chunk: Chunk<'_>, usage: &mut Totals, events: &mut Vec<Meaning>) {
         let meta = chunk.meta_info.unwrap_or_default();
         let text = chunk.text.map(|text| text.0).unwrap_or_default();
         let ids = chunk.output_ids.map(|ids| ids.0);
         let new = self.new_text(&text, ids, meta.completion_tokens).to_owned();
-        self.take(new, meta, events);
+        self.take(new, meta, usage, events);
     }
 
     /// Takes the new text of a chunk, and what is stated with it.
-    fn take(&mut self, new: String, meta: MetaInfo<'_>, events: &mut Vec<Meaning>) {
+    fn take(
+        &mut self,
+        new: String,
+        meta: MetaInfo<'_>,
+        usage: &mut Totals,
+        events: &mut Vec<Meaning>,
+    ) {
+        let piece = |text, tokens| Output {
+            tokens,
+            choice: self.index,
+            ..Output::text(text)
+        };
         let first = !self.begun;
         self.begun = true;
         let tokens = meta.completion_tokens.map(|total| {
@@ -175,12 +279,9 @@ impl Reply {
         let Some(reason) = meta.finish_reason else {
             return;
         };
-        events.push(Meaning::Usage(Usage {
-            input_tokens: meta.prompt_tokens,
-            cached_input_tokens: meta.cached_tokens,
-            output_tokens: meta.completion_tokens,
-            reasoning_tokens: meta.reasoning_tokens,
-        }));
+        if !std::mem::replace(&mut self.counted, true) {
+            events.push(Meaning::Usage(usage.add(&meta)));
+        }
         events.push(finished(reason));
     }
 
@@ -236,20 +337,6 @@ impl Reply {
             self.seen = text.len() as u32;
             self.digest = digest(text.as_bytes());
         }
-    }
-
-    fn end(&mut self, events: &mut Vec<Meaning>) {
-        if !self.ended {
-            events.push(Meaning::End);
-            self.ended = true;
-        }
-    }
-}
-
-fn piece(text: String, tokens: Option<u32>) -> Output {
-    Output {
-        tokens,
-        ..Output::text(text)
     }
 }
 
@@ -322,7 +409,7 @@ mod tests {
             };
             decode(&mut reply, Text::Unknown, &frame, &mut events).unwrap();
             if read_all {
-                reply.skip = None;
+                reply.choices[0].skip = None;
             }
         }
         (events, reply)
@@ -368,7 +455,7 @@ mod tests {
                 }
             }
             let (skipped, reply) = decoded(&chunks, false);
-            assert!(reply.skip.is_some(), "it did skip");
+            assert!(reply.choices[0].skip.is_some(), "it did skip");
             assert_eq!(skipped, decoded(&chunks, true).0);
         }
     }
