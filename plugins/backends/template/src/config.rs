@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The user's configuration.
@@ -35,9 +35,22 @@ pub struct Config {
     pub ignore_eos_body: Map<String, Value>,
     /// How a streamed reply is divided into events.
     pub framing: Framing,
-    /// Where each event's length stands, for the framing `length-prefixed`.
+    /// Where each event's length stands, for the framing `length-prefixed`: `skip` bytes (default 0), then a length of
+    /// `width` bytes (1, 2, 4 or 8; default 4), the highest first unless `little-endian` is true. `adjust` (default 0) is
+    /// added to it: negative if the length includes itself.
     pub length_prefix: Option<LengthPrefix>,
-    /// What events contain, and where; a whole reply is a single event.
+    /// What events contain, and where; a whole reply is a single event. Each place is a JSON pointer such as
+    /// `/choices/0/text`, or a list of pointers of which the first that finds a value counts. In place of a pointer,
+    /// `{ at = "/delta", when = "/type", is = "text" }` applies only to events that have this value at `when`.
+    ///
+    /// Places: `text`, `reasoning` and `tool-call` of a piece; `finish`, why the server stopped; `tokens` of the event (a
+    /// number, or a list such as token ids) or `tokens-so-far`; the server's counts `input-tokens`,
+    /// `cached-input-tokens`, `output-tokens` and `reasoning-tokens`; `error` (default `/error`), the message of an
+    /// error. Null, `false` and an empty text are no finish reason and no error.
+    ///
+    /// `cumulative = true` says that text and reasoning are all there is so far. `done` says what ends a stream: an event
+    /// that is only this text, such as `[DONE]`; `{ at = "/done", is = true }`, an event with this value; or
+    /// `end-of-body`, if the server has no end marker.
     pub events: Events,
     /// The URL of a server with its default settings.
     pub default_url: String,
@@ -45,11 +58,15 @@ pub struct Config {
     pub health: Option<String>,
     /// The path that empties the prefix cache on a POST request.
     pub flush_cache: Option<String>,
-    /// The list of models that the server serves.
+    /// The list of models that the server serves: at the path `path` (default `/v1/models`), with the list at the
+    /// pointer `list` (`/data`), and in each item the name at `name` (`/id`; empty if the items are the names) and the
+    /// most tokens of prompt and answer together at `context-tokens`.
     pub models: Option<Models>,
-    /// The server's metrics in the Prometheus text format.
+    /// The server's metrics in the Prometheus text format, at the path `path` (default `/metrics`). The other keys have
+    /// the server's names: `finished-requests`, `running-requests`, `waiting-requests`, `input-tokens`,
+    /// `output-tokens`, `prefix-cache-queries`, `prefix-cache-hits`, `kv-cache-usage`, `preemptions`.
     pub metrics: Option<Metrics>,
-    /// How requests are authenticated.
+    /// How requests are authenticated: `bearer`, `none`, or `{ header = "x-api-key" }` for the key alone in a header.
     pub authentication: Authentication,
     /// The environment variable that has the API key; its name ends in `_API_KEY`.
     pub api_key_variable: Option<String>,
@@ -80,7 +97,7 @@ impl Default for Config {
 }
 
 /// How a streamed reply is divided into events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
     /// Server-sent events.
@@ -128,7 +145,7 @@ pub struct Events {
     pub text: Places,
     /// A piece of reasoning.
     pub reasoning: Places,
-    /// A piece of a tool call, of any type.
+    /// A piece of a tool call, of any type. Histories of conversations take over those in the form of the OpenAI API.
     pub tool_call: Places,
     /// Why the server stopped. Null, `false` and an empty text mean that it has not.
     pub finish: Places,
@@ -313,7 +330,7 @@ impl Default for Metrics {
 }
 
 /// How requests are authenticated.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Authentication {
     /// `authorization: Bearer KEY`.

@@ -194,6 +194,38 @@ fn every_setting_without_a_place_is_refused_by_name() {
 }
 
 #[test]
+fn a_prompt_goes_to_the_place_of_its_kind() {
+    let backend = open(json!({
+        "path": "/m/{model}/{adapter}",
+        "body": {"p": "{prompt}", "m": "{messages}", "i": "{token-ids}"},
+        "events": {"text": "/t", "done": "X"},
+    }));
+    let request = |prompt, adapter: Option<&str>| {
+        let mut sample = Sample::new("1", prompt);
+        sample.adapter = adapter.map(str::to_owned);
+        let request = backend.encode(&sample, &settings())?;
+        let body = String::from_utf8(request.body).expect("text");
+        Ok::<_, Error>((request.path, body))
+    };
+    let on = |body: &str| ("/m/m/l%2F1".to_owned(), body.to_owned());
+    let said = vec![runner_plugin::Message::text(runner_plugin::Role::User, "b")];
+    for (prompt, body) in [
+        (Prompt::Text("a".to_owned()), r#"{"p":"a"}"#),
+        (
+            Prompt::Messages(said),
+            r#"{"m":[{"role":"user","content":"b"}]}"#,
+        ),
+        (Prompt::Tokens(vec![7]), r#"{"i":[7]}"#),
+    ] {
+        assert_eq!(request(prompt, Some("l/1")).unwrap(), on(body));
+    }
+    let none = request(Prompt::Text("a".to_owned()), None);
+    assert!(matches!(none, Err(Error::InvalidConfig(said)) if said.contains("--lora-modules")));
+    let texts = request(Prompt::Embedding(vec!["a".to_owned()]), Some("l"));
+    assert!(matches!(texts, Err(Error::InvalidConfig(said)) if said.contains("texts to embed")));
+}
+
+#[test]
 fn a_minimum_stands_in_for_ignoring_the_end() {
     let body = |body: Value, more: Value| {
         let backend = open(json!({
@@ -239,6 +271,9 @@ fn a_cumulative_text_that_the_server_rewrites_adds_only_what_is_beyond_it() {
     let events = read(&backend, &frames);
     assert_eq!(texts(&events), ["caf", "é", " ", "", "☕", "!"]);
     assert_eq!(events.last(), Some(&Meaning::End));
+    // A list of three places is not one place with a condition.
+    let backend = with_events(json!({"text": ["/a", "/b", "/c"], "done": "X"}));
+    assert_eq!(texts(&read(&backend, &[r#"{"c":"x"}"#])), ["x"]);
     // What stays half a character is part of the answer.
     let backend =
         with_events(json!({"text": "/t", "finish": "/f", "cumulative": true, "done": "X"}));
