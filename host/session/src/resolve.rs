@@ -42,7 +42,7 @@ use plugins::scorer::Scorer;
 use plugins::{Info, PluginError};
 use reader::{ConfigTable, Located, Place, Problem, ScenarioError};
 use scenario::check_config;
-use scenario::plan::PlannedPlugin;
+use scenario::plan::{PlannedPlugin, RequestOptions};
 use tokenizer::Tokenizer;
 use tokens::Counting;
 
@@ -200,9 +200,10 @@ impl<'s> Resolution<'s> {
         let to = targets.as_deref().unwrap_or_default();
         let (secrets, api_key, header_names) =
             self.secrets(backend.as_ref().map(|(backend, _)| backend), to);
+        let mut ignores_end = scenario.request.ignore_eos();
         if let Some((backend, _)) = &backend {
             self.questions(backend);
-            self.options(backend);
+            ignores_end = self.options(backend);
         }
         let trace = self.trace();
         let mut load = load_of(scenario, trace.as_ref());
@@ -247,7 +248,10 @@ impl<'s> Resolution<'s> {
             scorers: planned_scorers,
             tokenizer: planned_tokenizer,
             load,
-            request: request_options(scenario),
+            request: RequestOptions {
+                ignore_eos: ignores_end,
+                ..request_options(scenario)
+            },
             connection: self.wiring(),
             timeouts: timeouts(scenario),
             control: controls(scenario),

@@ -24,7 +24,10 @@ pub fn all(load: &Load, dataset: &Dataset) -> Result<Amount, PluginError> {
             break;
         }
         requests += batch.len() as u64;
-        sessions += batch.iter().filter(|sample| sample.after.is_empty()).count() as u64;
+        sessions += batch
+            .iter()
+            .filter(|sample| sample.after.is_empty())
+            .count() as u64;
         if sessions > MOST_TIMES as u64 {
             return Err(too_many(dataset));
         }

@@ -13,7 +13,10 @@ type Set<'s> = (&'s Place, &'static str, Box<dyn Fn(&mut Settings) + 's>);
 impl Resolution<'_> {
     /// Writes a request with each sampling option alone, next to one with none of them. A backend that writes no
     /// request without options either, such as one for other prompts, is not judged.
-    pub(super) fn options(&mut self, backend: &Backend) {
+    ///
+    /// Says whether answers can be made to go on past the end-of-sequence token. Where the engine cannot do that, and the
+    /// scenario does not ask for it, they end where the model ends them.
+    pub(super) fn options(&mut self, backend: &Backend) -> bool {
         let scenario = &self.source.scenario;
         let (said, plan) = (&scenario.request, request_options(scenario));
         let mut set: Vec<Set<'_>> = Vec::new();
@@ -56,14 +59,11 @@ impl Resolution<'_> {
             let alone = move |settings: &mut Settings| settings.sampling.stop = value.clone();
             set.push((&said.place, "request.stop", Box::new(alone)));
         }
-        if set.is_empty() {
-            return;
-        }
         // One that cannot be opened is reported where it is needed.
         let Ok(mut dialect) = backend.open() else {
-            return;
+            return plan.ignore_eos;
         };
-        let plain = Settings {
+        let mut plain = Settings {
             model: "model".to_owned(),
             streaming: plan.stream,
             output_tokens: plan.output_tokens.or(Some(16)),
@@ -72,8 +72,27 @@ impl Resolution<'_> {
             sampling: Sampling::default(),
             extra_body: None,
         };
-        let Some(sample) = accepted(&mut dialect, &plain) else {
-            return;
+        let mut sample = accepted(&mut dialect, &plain);
+        if plan.ignore_eos && sample.is_none() {
+            plain.ignore_eos = false;
+            sample = accepted(&mut dialect, &plain);
+            if let (Some(said), Some(sample)) = (&said.ignore_eos, &sample) {
+                let forced = Settings {
+                    ignore_eos: true,
+                    ..plain.clone()
+                };
+                if let Err(error) = dialect.encode(sample, &forced, None) {
+                    let what = format!("the backend cannot express `request.ignore-eos`: {error}");
+                    self.problem(&what, &said.place);
+                }
+            } else if sample.is_some() {
+                self.remarks.push(
+                    "note: this engine cannot be made to ignore the end-of-sequence token, so answers end where the model ends them and may be shorter than asked for".to_owned(),
+                );
+            }
+        }
+        let Some(sample) = sample else {
+            return plan.ignore_eos;
         };
         for (place, key, alone) in set {
             let mut settings = plain.clone();
@@ -83,6 +102,7 @@ impl Resolution<'_> {
                 self.problem(&what, place);
             }
         }
+        plain.ignore_eos
     }
 }
 
