@@ -13,11 +13,12 @@ fn read(path: &str) -> String {
 }
 
 /// What is written for people.
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 23] = [
     "README.md",
     "host/ARCHITECTURE.md",
     "host/guide/src/SUMMARY.md",
     "host/guide/src/auditing.md",
+    "host/guide/src/backends.md",
     "host/guide/src/ci.md",
     "host/guide/src/comparing.md",
     "host/guide/src/connections.md",

@@ -24,7 +24,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 18] = [
+pub const PAGES: [Page; 19] = [
     page!(
         "start",
         "start",
@@ -35,6 +35,11 @@ pub const PAGES: [Page; 18] = [
         "datasets",
         "datasets",
         "choose what to ask: lengths, conversations, agents, traces, files"
+    ),
+    page!(
+        "backends",
+        "backends",
+        "choose the engine: routes, forced lengths, usage, keys"
     ),
     page!("load", "load", "choose how many requests to send, and when"),
     page!(
