@@ -98,7 +98,12 @@ impl Arrivals {
         draft: &Draft,
         again: bool,
     ) -> Result<Option<u64>, String> {
+        let due = self.due(config, draft, again)?;
         self.rows += 1;
+        Ok(due)
+    }
+
+    fn due(&mut self, config: &Config, draft: &Draft, again: bool) -> Result<Option<u64>, String> {
         let Some(time) = draft.arrival else {
             return match self.began {
                 None => Ok(None),
@@ -111,7 +116,7 @@ impl Arrivals {
             // The order of shuffled rows is not that of their times, and a time does not come again.
             return Ok(None);
         }
-        if self.began.is_none() && self.rows > 1 {
+        if self.began.is_none() && self.rows > 0 {
             return Err("there is an arrival time, and rows before this one have none".to_owned());
         }
         let unit = time.unit.or(config.arrival_unit);

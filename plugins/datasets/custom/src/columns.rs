@@ -34,10 +34,25 @@ pub const ID: &[&str] = &["id", "question_id", "custom_id", "request_id"];
 pub const ADAPTER: &[&str] = &["adapter", "lora", "lora_name"];
 pub const IMAGES: &[&str] = &["images", "image", "image_files"];
 pub const AUDIO: &[&str] = &["audio"];
+pub const EMBEDDING: &[&str] = &["embedding"];
 pub const TOOLS: &[&str] = &["tools"];
 pub const PARAMETERS: &[&str] = &["parameters", "extra_body"];
 pub const ARRIVAL: &[&str] = &["arrival", "timestamp"];
 pub const SESSION: &[&str] = &["session", "session_id"];
+
+/// Usual names of Alpaca's columns: the instruction, and what it is about.
+pub const ALPACA: (&str, &str) = ("instruction", "input");
+
+/// What the names of a first line tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// One is in the configuration: they are columns.
+    Configured,
+    /// One is usual for a column.
+    Usual,
+    /// None is known.
+    Unknown,
+}
 
 /// Fields of a recorded request that the runner sets itself.
 pub const OWN: &[&str] = &[
@@ -73,18 +88,26 @@ pub const PASSED: &[&str] = &[
 ];
 
 /// Whether the names of a first line look like columns' names.
-pub fn is_header(config: &Config, names: &[String]) -> bool {
-    let known = |name: &String| {
-        let name = name.as_str();
-        let of = &config.columns;
-        let configured = [&of.prompt, &of.messages, &of.reference, &of.images];
-        let configured = configured.iter().any(|own| own.as_deref() == Some(name));
+pub fn header(config: &Config, names: &[String]) -> Header {
+    let of = &config.columns;
+    let configured = [&of.prompt, &of.messages, &of.reference, &of.images];
+    let configured = |name: &String| {
+        let mut configured = configured.iter().filter_map(|own| own.as_deref());
         let in_template = config.template.as_deref();
-        let in_template =
-            in_template.is_some_and(|template| template.contains(&format!("{{{name}}}")));
-        configured || in_template || PROMPT.contains(&name) || MESSAGES.contains(&name)
+        configured.any(|own| own.eq_ignore_ascii_case(name))
+            || in_template.is_some_and(|template| template.contains(&format!("{{{name}}}")))
     };
-    names.iter().any(known)
+    let usual = |name: &String| {
+        let mut usual = PROMPT.iter().chain(MESSAGES);
+        usual.any(|usual| usual.eq_ignore_ascii_case(name))
+    };
+    if names.iter().any(configured) {
+        Header::Configured
+    } else if names.iter().any(usual) {
+        Header::Usual
+    } else {
+        Header::Unknown
+    }
 }
 
 /// The class of a row; for rows that are chosen by it before they are read in full.
@@ -123,11 +146,38 @@ pub fn is_short_pair(columns: &Columns, row: &Row) -> bool {
 
 /// A column by its configured or by a usual name, unless it is empty.
 pub fn find<'r>(row: &'r Row, configured: Option<&str>, usual: &[&str]) -> Option<&'r Value> {
-    let there = |value: &&Value| !value.is_null() && value.as_str() != Some("");
     match configured {
-        Some(name) => path(row, name).filter(there),
-        None => usual.iter().filter_map(|name| row.get(*name)).find(there),
+        Some(name) => path(row, name).filter(|value| !is_empty(value)),
+        None => named(row, None, usual).map(|(_, value)| value),
     }
+}
+
+/// As [`find`], with the column's name.
+pub fn named<'r>(
+    row: &'r Row,
+    configured: Option<&'r str>,
+    usual: &[&str],
+) -> Option<(&'r str, &'r Value)> {
+    let there = |(_, value): &(&str, &Value)| !is_empty(value);
+    match configured {
+        Some(name) => path(row, name).map(|value| (name, value)).filter(there),
+        None => {
+            let mut found = usual.iter().filter_map(|name| field(row, name));
+            found.find(there)
+        }
+    }
+}
+
+/// Whether a value is none at all, or an empty text.
+pub fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_str() == Some("")
+}
+
+/// A column by a usual name, which may be written in capitals, as in `Question`.
+fn field<'r>(row: &'r Row, name: &str) -> Option<(&'r str, &'r Value)> {
+    let exact = row.get_key_value(name);
+    let found = exact.or_else(|| row.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)));
+    found.map(|(name, value)| (name.as_str(), value))
 }
 
 /// A column, or a field in one.
@@ -157,15 +207,36 @@ pub fn structured(value: &Value) -> Value {
     parsed.unwrap_or_else(|| value.clone())
 }
 
-pub fn number(name: &str, value: &Value) -> Result<f64, String> {
+/// A limit of output tokens in a column; `None` if there is none: 0, or -1 as in vLLM's files.
+///
+/// # Errors
+/// What was expected in it.
+pub fn tokens(name: &str, value: &Value) -> Result<Option<u32>, String> {
     let number = match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     };
-    number
-        .filter(|number| number.is_finite())
-        .ok_or_else(|| format!("{name}: expected a number, found `{value}`"))
+    match number {
+        Some(number) if number == -1.0 || number == 0.0 => Ok(None),
+        Some(number) if number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number) => {
+            Ok(Some(number as u32))
+        }
+        _ => Err(format!(
+            "column `{name}`: expected a whole number from 0 to {}, found {}",
+            u32::MAX,
+            shown(value)
+        )),
+    }
+}
+
+/// A value in a message: its JSON, cut to 60 characters.
+pub fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }
 
 pub fn list(row: &Row) -> String {

@@ -8,11 +8,12 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The file's format. Without it, it follows from the file's content. A file compressed by gzip or zstd is
+    /// The file's format. Without it, it follows from the file's content, and the log says which it is. A file compressed by gzip or zstd is
     /// decompressed, whatever its name.
     pub format: Option<Format>,
-    /// Which of the file's columns (of a JSON object, its fields) has what. Columns with usual names are found
-    /// without this. `a.b` names the field `b` of the column `a`.
+    /// Your file's column names (of a JSON object, its fields), e.g. `columns.prompt = "question"`. Keys: prompt, messages,
+    /// system, reference, output-tokens, class, id, adapter, images, audio, tools, parameters, arrival, session. Columns
+    /// with usual names are found without this. `a.b` names the field `b` of the column `a`.
     pub columns: Columns,
     /// The prompt as a text with columns in it, such as `"{context}\n\n{question}"`. `{{` is a brace.
     pub template: Option<String>,
@@ -87,7 +88,7 @@ pub enum Format {
     Jsonl,
     /// One JSON array of such values.
     Json,
-    /// Values separated by commas, with the columns' names in the first line.
+    /// Values separated by commas or semicolons, with the columns' names in the first line.
     Csv,
     /// Values separated by tabs, with the columns' names in the first line.
     Tsv,
@@ -149,6 +150,28 @@ impl Unit {
             Unit::Microseconds => 1e3,
             Unit::Nanoseconds => 1.0,
         }
+    }
+}
+
+impl Columns {
+    /// The columns that a row can do without, as configured, with the keys that name them.
+    pub fn optional(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [
+            ("system", &self.system),
+            ("reference", &self.reference),
+            ("output-tokens", &self.output_tokens),
+            ("class", &self.class),
+            ("id", &self.id),
+            ("adapter", &self.adapter),
+            ("images", &self.images),
+            ("audio", &self.audio),
+            ("tools", &self.tools),
+            ("parameters", &self.parameters),
+            ("arrival", &self.arrival),
+            ("session", &self.session),
+        ]
+        .into_iter()
+        .filter_map(|(key, name)| Some((key, name.as_deref()?)))
     }
 }
 

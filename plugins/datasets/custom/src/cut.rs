@@ -6,16 +6,18 @@ use std::io::Read;
 /// Bytes to read at once where a file is read from its beginning to its end.
 pub const PIECE: usize = 1 << 20;
 
-/// The longest record, in bytes: one that is longer is a mistake, such as a quotation mark that is never closed.
-const LONGEST: usize = 64 << 20;
+/// The longest record, in bytes: one that is longer is a mistake, such as a quotation mark that is never closed. Its
+/// bytes, the text that is made of them and the prompt are in memory at the same time, and a plugin has 256 MiB.
+pub const LONGEST: usize = 24 << 20;
 
 /// What separates records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Lines; those that are blank do not count.
     Lines,
-    /// Lines, except that one may end within quotation marks.
-    Quoted,
+    /// Lines of cells with this byte between them. A cell that begins with a quotation mark goes on until the mark that
+    /// closes it, also over the ends of lines.
+    Quoted(u8),
     /// Blank lines.
     Paragraphs,
     /// Commas of the one array that the file is.
@@ -27,6 +29,8 @@ pub enum Cut {
 pub struct Record {
     /// Its number in the file, from 1, if the file was read from its beginning.
     pub number: u64,
+    /// The line in which it begins, from 1, if the file was read from its beginning.
+    pub line: u64,
     /// Where it begins, in bytes.
     pub offset: u64,
     /// Its bytes, without what separates it from the next one.
@@ -43,6 +47,8 @@ pub struct Records {
     given: usize,
     /// Where the bytes not consumed begin.
     offset: u64,
+    /// The line of the first of them, from 1.
+    line: u64,
     number: u64,
     stage: Stage,
 }
@@ -63,6 +69,7 @@ enum Stage {
 /// What a search for the end of a record has seen.
 #[derive(Default)]
 struct Seen {
+    cell: Cell,
     quoted: bool,
     escaped: bool,
     depth: u32,
@@ -70,6 +77,20 @@ struct Seen {
     blank: bool,
     /// A line before it has more.
     text: bool,
+}
+
+/// Where in a cell a search is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cell {
+    /// At its beginning, where a quotation mark opens it.
+    #[default]
+    Start,
+    /// In a cell without quotation marks around it; those in it are text.
+    Bare,
+    /// Within quotation marks.
+    Quoted,
+    /// After a mark within quotation marks: it closes them, unless another one follows.
+    Mark,
 }
 
 impl Records {
@@ -82,6 +103,7 @@ impl Records {
             kept: Vec::new(),
             given: 0,
             offset: 0,
+            line: 1,
             number: 0,
             stage: Stage::Before,
         }
@@ -102,6 +124,11 @@ impl Records {
     /// How many records there were so far.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The line in which the next record begins, unless blank lines are before it.
+    pub fn line(&self) -> u64 {
+        self.line
     }
 
     /// The next record that is not blank; `None` at the end.
@@ -139,18 +166,28 @@ impl Records {
             self.expect(b'[', "the file is not an array: expected `[`")?;
             self.stage = Stage::Item;
             if self.peek()? == Some(b']') {
+                self.consume(1);
                 self.stage = Stage::Closed;
             }
         }
         if self.stage == Stage::After {
             match self.peek()? {
                 Some(b',') => self.consume(1),
-                Some(b']') => self.stage = Stage::Closed,
+                Some(b']') => {
+                    self.consume(1);
+                    self.stage = Stage::Closed;
+                }
                 _ => return Err("expected `,` or `]` after the item before".to_owned()),
             }
         }
         if self.stage == Stage::Closed {
-            return Ok(None);
+            return match self.peek()? {
+                None => Ok(None),
+                Some(_) => Err(
+                    "more follows after the end of the array; expected one array, or, with `format = \"jsonl\"`, a value a line"
+                        .to_owned(),
+                ),
+            };
         }
         self.peek()?;
         let Some((end, _)) = self.end()? else {
@@ -163,10 +200,13 @@ impl Records {
 
     /// The bytes to `end`, consumed.
     fn record(&mut self, end: usize) -> Record {
+        let bytes = self.rest()[..end].to_vec();
+        let text = bytes.len() - bytes.trim_ascii_start().len();
         let record = Record {
             number: self.number,
+            line: self.line + newlines(&bytes[..text]),
             offset: self.offset,
-            bytes: self.rest()[..end].to_vec(),
+            bytes,
         };
         self.consume(end);
         record
@@ -204,6 +244,7 @@ impl Records {
     }
 
     fn consume(&mut self, bytes: usize) {
+        self.line += newlines(&self.kept[self.given..self.given + bytes]);
         self.given += bytes;
         self.offset += bytes as u64;
     }
@@ -251,10 +292,16 @@ impl Seen {
     fn end(&mut self, cut: Cut, bytes: &[u8]) -> Option<usize> {
         match cut {
             Cut::Lines => memchr::memchr(b'\n', bytes),
-            Cut::Quoted => memchr::memchr2_iter(b'\n', b'"', bytes).find(|at| {
-                let quote = bytes[*at] == b'"';
-                self.quoted ^= quote;
-                !quote && !self.quoted
+            Cut::Quoted(separator) => bytes.iter().position(|byte| {
+                self.cell = match (self.cell, *byte) {
+                    (Cell::Quoted, b'"') => Cell::Mark,
+                    (Cell::Quoted, _) => Cell::Quoted,
+                    (Cell::Start | Cell::Mark, b'"') => Cell::Quoted,
+                    (_, b'\n') => return true,
+                    (_, byte) if byte == separator => Cell::Start,
+                    _ => Cell::Bare,
+                };
+                false
             }),
             Cut::Paragraphs => bytes.iter().position(|byte| {
                 if *byte != b'\n' {
@@ -281,6 +328,10 @@ impl Seen {
             }),
         }
     }
+}
+
+fn newlines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// The cells of a record of a CSV file, as RFC 4180 has them.

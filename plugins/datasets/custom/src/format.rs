@@ -7,13 +7,18 @@ use flate2::read::MultiGzDecoder;
 use runner_plugin::File;
 use serde_json::Value;
 
+use crate::columns::Header;
 use crate::config::Format;
-use crate::cut::{Cut, Records, cells};
+use crate::cut::{Cut, Records};
 use crate::source::Row;
+use crate::tables;
 use crate::zstd::Frames;
 
-/// Says whether a text looks like the names of columns.
-pub type IsHeader<'a> = &'a dyn Fn(&[String]) -> bool;
+/// Says what names in a first line tell.
+pub type Names<'a> = &'a dyn Fn(&[String]) -> Header;
+
+/// How many bytes of a file tell whether it is a table.
+const HEAD: u64 = 64 << 10;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,17 +75,20 @@ impl Packed {
     }
 }
 
-/// The format that follows from how a file begins.
+/// The format that follows from how a file begins, and what it was guessed from if it is a guess.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn told(stream: Box<dyn Read>, is_header: IsHeader<'_>) -> Result<Format, String> {
-    let mut records = Records::new(stream, Cut::Lines);
+pub fn told(
+    stream: &dyn Fn() -> Box<dyn Read>,
+    header: Names<'_>,
+) -> Result<(Format, Option<String>), String> {
+    let mut records = Records::new(stream(), Cut::Lines);
     let Some(first) = records.next()? else {
         return Err("it is empty".to_owned());
     };
     let line = first.bytes.trim_ascii();
-    Ok(match line.first() {
+    let format = match line.first() {
         Some(b'{') if object(line).is_ok() => Format::Jsonl,
         Some(b'{') => {
             return Err(
@@ -91,8 +99,9 @@ pub fn told(stream: Box<dyn Read>, is_header: IsHeader<'_>) -> Result<Format, St
         }
         // A list of messages a line, or an array over many lines.
         Some(b'[') if object(line).is_ok() => match records.next()? {
-            None if serde_json::from_slice::<Vec<Value>>(line)
-                .is_ok_and(|items| !items.iter().all(|item| item.get("role").is_some())) =>
+            None if serde_json::from_slice::<Vec<Value>>(line).is_ok_and(|items| {
+                items.is_empty() || !items.iter().all(|item| item.get("role").is_some())
+            }) =>
             {
                 Format::Json
             }
@@ -100,16 +109,26 @@ pub fn told(stream: Box<dyn Read>, is_header: IsHeader<'_>) -> Result<Format, St
         },
         Some(b'[') => Format::Json,
         Some(b'"') if serde_json::from_slice::<String>(line).is_ok() => Format::Jsonl,
-        _ => [(b',', Format::Csv), (b'\t', Format::Tsv)]
-            .into_iter()
-            .find(|(separator, _)| {
-                cells(line, *separator).is_ok_and(|names| {
-                    let names: Vec<_> = names.iter().map(|name| name.trim().to_owned()).collect();
-                    is_header(&names)
-                })
-            })
-            .map_or(Format::Text, |(_, format)| format),
-    })
+        _ => {
+            drop(records);
+            let (head, whole) = head(&mut *stream())?;
+            return tables::told(&head, whole, header).map(|(format, guess)| (format, Some(guess)));
+        }
+    };
+    Ok((format, None))
+}
+
+/// The beginning of a stream, and whether it is all of it.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn head(stream: &mut dyn Read) -> Result<(Vec<u8>, bool), String> {
+    let mut head = Vec::new();
+    let read = stream.take(HEAD + 1).read_to_end(&mut head);
+    read.map_err(|error| error.to_string())?;
+    let whole = head.len() as u64 <= HEAD;
+    head.truncate(HEAD as usize);
+    Ok((head, whole))
 }
 
 /// A row of JSON: an object, a text as a prompt, or a list as a conversation.

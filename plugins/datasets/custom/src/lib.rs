@@ -2,8 +2,8 @@
 //! names. The custom formats of vLLM, SGLang, evalscope and guidellm, OpenAI's batch files and fine-tuning files,
 //! Spec-Bench and SPEED-Bench are recognised without configuration.
 //!
-//! This module orders and numbers samples; `source` reads rows, `row` makes of each what it asks, `count` counts its
-//! tokens.
+//! This module orders samples; `source` reads rows, `row` makes of each what it asks, `count` counts its tokens, `names`
+//! names it. `spare` chooses what is not measured.
 #![deny(unsafe_code)]
 
 mod arrivals;
@@ -14,8 +14,11 @@ mod count;
 mod cut;
 mod format;
 mod media;
+mod names;
 mod row;
 mod source;
+mod spare;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod zstd;
@@ -35,6 +38,7 @@ use arrivals::Arrivals;
 pub use config::Config;
 use count::{Counted, count};
 use media::Finder;
+use names::Names;
 use row::{Draft, Reader};
 use source::{Found, Place, Source};
 
@@ -58,9 +62,12 @@ pub struct Custom {
     fruitful: bool,
     /// How many rows became samples, for names.
     drawn: u64,
-    /// Fingerprints of the names so far, and of prompts that are not measured.
-    names: HashSet<u64>,
+    names: Names,
+    /// Rows that were read and come next.
+    ahead: VecDeque<Found>,
+    /// Fingerprints of prompts that are not measured, and of the sessions that begin with one.
     spares: HashSet<u64>,
+    spare_sessions: HashSet<u64>,
     spared: u64,
     arrivals: Arrivals,
     /// The session of the row before, its last sample, and how many it has.
@@ -76,13 +83,16 @@ impl Dataset for Custom {
     fn open(config: Config, seed: u64, amount: Amount, inputs: Inputs) -> Result<Self, Error> {
         config.check()?;
         let files = Rc::from(inputs.files);
-        let is_header = |names: &[String]| columns::is_header(&config, names);
-        let opened = Source::open(&*files, FILE, config.format, &is_header)?;
+        let header = |names: &[String]| columns::header(&config, names);
+        let opened = Source::open(&*files, FILE, config.format, &header)?;
         let Some(mut source) = opened else {
             return Err(Error::InvalidConfig(format!(
                 "no file of prompts: pass --dataset-path FILE, or set `{FILE} = \"FILE\"` under [dataset.files]"
             )));
         };
+        if !source.is_table() {
+            in_some_row(&config, &mut source)?;
+        }
         let mut remarks = Remarks::default();
         if config.shuffle {
             // What decides about rows before they are shuffled decides about the order.
@@ -119,8 +129,10 @@ impl Dataset for Custom {
             passes: 0,
             fruitful: false,
             drawn: 0,
-            names: HashSet::new(),
+            names: Names::default(),
+            ahead: VecDeque::new(),
             spares: HashSet::new(),
+            spare_sessions: HashSet::new(),
             spared: 0,
             arrivals: Arrivals::default(),
             session: None,
@@ -135,7 +147,10 @@ impl Dataset for Custom {
             let wanted = (limit - self.ready.len()).min(BATCH);
             let mut rows = Vec::new();
             while rows.len() < wanted
-                && let Some(found) = self.source.next()?
+                && let Some(found) = match self.ahead.pop_front() {
+                    None => self.source.next()?,
+                    found => found,
+                }
             {
                 rows.extend(self.draft(found)?);
             }
@@ -152,32 +167,13 @@ impl Dataset for Custom {
     /// From the end of shuffled rows, as long as enough are left to measure; otherwise from the beginning of the file.
     /// Only the first request of a session.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let measured = self.amount.samples().or(self.amount.sessions());
-        let rows = self.source.rows();
-        let least = rows.map(|rows| {
-            let half = rows.div_ceil(2);
-            measured.map_or(half, |count| usize::try_from(count).unwrap_or(usize::MAX))
-        });
         let mut samples = Vec::new();
-        while samples.len() < limit as usize {
-            let found = match least {
-                Some(least) => self.source.last(least)?,
-                None => self.source.next()?,
-            };
-            let Some(found) = found else { break };
-            let Some(row) = self.draft(found)? else {
-                continue;
-            };
-            for counted in count(&self.reader.config, &*self.tokenizer, vec![row]) {
-                if counted.refused(&self.reader.config).is_none()
-                    && self.spares.insert(fingerprint(&counted.draft.prompt))
-                {
-                    self.spared += 1;
-                    let id = format!("custom-spare-{:06}", self.spared);
-                    let output = counted.outputs.first().copied().flatten();
-                    samples.push(sample(&counted, id, counted.draft.prompt.clone(), output));
-                }
-            }
+        for counted in self.take_spares(limit as usize)? {
+            self.spared += 1;
+            let id = format!("custom-spare-{:06}", self.spared);
+            self.names.reserve(&id);
+            let output = counted.outputs.first().copied().flatten();
+            samples.push(sample(&counted, id, counted.draft.prompt.clone(), output));
         }
         Ok(samples)
     }
@@ -199,7 +195,7 @@ impl Custom {
                 0_u64 if self.spared > 0 => {
                     "those that there are were used for requests that are not measured".to_owned()
                 }
-                0 if self.reader.config.classes.is_empty() => "it has none".to_owned(),
+                0 if self.reader.config.classes.is_empty() => "the file has none".to_owned(),
                 0 => "none is of these `classes`".to_owned(),
                 dropped => format!("{dropped} were left out"),
             };
@@ -237,18 +233,21 @@ impl Custom {
                 self.remarks.dropped(SHORT, || self.source.describe(place));
                 Ok(None)
             }
-            Err(what) if self.reader.config.skip_invalid => {
-                let example = || format!("{}: {what}", self.source.describe(place));
-                self.remarks.dropped("row that cannot be read", example);
-                Ok(None)
-            }
-            Err(what) => Err(self.wrong(place, &what)),
+            Err(what) => self.invalid(place, &what).map(|()| None),
         }
     }
 
-    fn wrong(&self, place: Place, what: &str) -> Error {
+    /// A row that cannot be sent: it is left out if the user says so.
+    fn invalid(&mut self, place: Place, what: &str) -> Result<(), Error> {
+        if self.reader.config.skip_invalid {
+            let example = || format!("{}: {what}", self.source.describe(place));
+            self.remarks.dropped("row that cannot be read", example);
+            return Ok(());
+        }
         let place = self.source.describe(place);
-        Error::InvalidInput(format!("file `{FILE}`, {place}: {what}"))
+        Err(Error::InvalidInput(format!(
+            "file `{FILE}`, {place}: {what}"
+        )))
     }
 
     /// Makes a row's samples.
@@ -258,9 +257,26 @@ impl Custom {
                 .dropped(&reason, || self.source.describe(row.place));
             return Ok(());
         }
-        if !self.spares.is_empty() && self.spares.contains(&fingerprint(&row.draft.prompt)) {
+        if let Some(reason) = self.is_spare(&row.draft) {
+            // Where the file is read again, it was counted before.
+            if self.passes == 0 {
+                self.remarks
+                    .dropped(reason, || self.source.describe(row.place));
+            }
             return Ok(());
         }
+        // Shuffled rows of a session do not follow one another.
+        let shuffled = self.reader.config.shuffle;
+        let session = row.draft.of_session.clone();
+        let session = session.filter(|_| !shuffled && !row.draft.session);
+        let timed = self.in_order(session.as_deref()).and_then(|()| {
+            let config = &self.reader.config;
+            self.arrivals.arrival(config, &row.draft, self.passes > 0)
+        });
+        let arrival = match timed {
+            Ok(arrival) => arrival,
+            Err(what) => return self.invalid(row.place, &what),
+        };
         if self.passes > 0 {
             self.remarks
                 .repeated("row of a file that is shorter than the run", || {
@@ -269,46 +285,52 @@ impl Custom {
         }
         self.drawn += 1;
         self.fruitful = true;
-        let config = &self.reader.config;
-        let arrival = self
-            .arrivals
-            .arrival(config, &row.draft, self.passes > 0)
-            .map_err(|what| self.wrong(row.place, &what))?;
         let name = self.name(&row);
         if row.draft.session {
+            self.session = None;
             self.turns(&row, &name, arrival);
             return Ok(());
         }
         let output = row.outputs.first().copied().flatten();
         let mut sample = sample(&row, name, row.draft.prompt.clone(), output);
         sample.arrival = arrival;
-        // Shuffled rows of a session do not follow one another.
-        let shuffled = self.reader.config.shuffle;
-        if let Some(session) = row.draft.of_session.as_ref().filter(|_| !shuffled) {
-            self.chain(&mut sample, session)
-                .map_err(|what| self.wrong(row.place, &what))?;
-        } else {
-            self.session = None;
+        match session {
+            Some(session) => self.chain(&mut sample, &session),
+            None => self.session = None,
         }
         self.ready.push_back(sample);
         Ok(())
     }
 
+    /// Why a row is not measured although nothing is wrong with it, if it is not.
+    fn is_spare(&self, draft: &Draft) -> Option<&'static str> {
+        if self.spares.is_empty() {
+            return None;
+        }
+        if self.spares.contains(&fingerprint(&draft.prompt)) {
+            return Some(
+                "row with the prompt of a request that is not measured, such as the warm-up's",
+            );
+        }
+        let session = draft.of_session.as_ref();
+        let session = session.filter(|_| !self.reader.config.shuffle);
+        session
+            .filter(|session| self.spare_sessions.contains(&fingerprint(session)))
+            .map(|_| "row of a session whose first request is not measured, such as the warm-up's")
+    }
+
     /// A name that no other sample has.
     fn name(&mut self, row: &Counted) -> String {
-        let Some(id) = &row.draft.id else {
-            return format!("custom-{:06}", self.drawn);
-        };
-        if self.passes > 0 {
-            return format!("{id}#{}", self.drawn);
+        let own = row.draft.id.as_deref();
+        let turns = row.draft.session.then(|| row.draft.following.len() + 1);
+        let (name, changed) = self.names.name(own, self.drawn, turns, self.passes > 0);
+        if changed {
+            self.remarks.repaired("name that a row before has", || {
+                let own = own.unwrap_or_default();
+                format!("{}: `{own}`", self.source.describe(row.place))
+            });
         }
-        if self.names.insert(fingerprint(id)) {
-            return id.clone();
-        }
-        self.remarks.repaired("name that a row before has", || {
-            format!("{}: `{id}`", self.source.describe(row.place))
-        });
-        format!("{id}#{}", self.drawn)
+        name
     }
 
     /// The samples of a session of turns.
@@ -346,22 +368,33 @@ impl Custom {
         }
     }
 
+    /// Whether a row of this session follows the one before it, or begins it.
+    fn in_order(&self, session: Option<&str>) -> Result<(), String> {
+        let before = self.session.as_ref().map(|(name, ..)| name.as_str());
+        match session {
+            Some(session)
+                if before != Some(session) && self.sessions.contains(&fingerprint(session)) =>
+            {
+                Err(format!(
+                    "the session `{session}` was before, with other rows in between; expected the rows of a session to \
+                     follow one another"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Puts a sample behind the one before it in its session.
-    fn chain(&mut self, sample: &mut Sample, session: &str) -> Result<(), String> {
+    fn chain(&mut self, sample: &mut Sample, session: &str) {
         let index = match self.session.take() {
             Some((name, before, index)) if name == session => {
                 sample.after = vec![Dependency::end(before, 0)];
                 sample.arrival = None;
                 index + 1
             }
-            _ if self.sessions.insert(fingerprint(session)) => 0,
-            _ => {
-                return Err(format!(
-                    "the session `{session}` was before, with other rows in between; expected the rows of a session to \
-                     follow one another"
-                ));
-            }
+            _ => 0,
         };
+        self.sessions.insert(fingerprint(session));
         self.session = Some((session.to_owned(), sample.id.clone(), index));
         let again = self.passes + 1;
         sample.turn = Some(Turn {
@@ -371,8 +404,47 @@ impl Custom {
             },
             index,
         });
-        Ok(())
     }
+}
+
+/// The most rows and bytes in which configured columns are looked for.
+const LOOKED_AT: (u64, u64) = (100_000, 64 << 20);
+
+/// Fails if a configured column that a row can do without is in no row.
+fn in_some_row(config: &Config, source: &mut Source) -> Result<(), Error> {
+    let mut missing: Vec<_> = config.columns.optional().collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let (mut rows, mut bytes, mut example) = (0, 0, None);
+    let scanned = source.scan(|row, length| {
+        let body = row.get("body").map(columns::structured);
+        let body = body.as_ref().and_then(Value::as_object);
+        missing.retain(|(_, name)| {
+            let is_in = |row| columns::path(row, name).is_some();
+            !is_in(row) && !body.is_some_and(is_in)
+        });
+        example.get_or_insert_with(|| columns::list(row));
+        (rows, bytes) = (rows + 1, bytes + length);
+        missing.is_empty() || rows >= LOOKED_AT.0 || bytes >= LOOKED_AT.1
+    });
+    let (false, Ok(enough), Some(example)) = (missing.is_empty(), scanned, example) else {
+        // What is wrong with the file is said where the row is to be sent.
+        return Ok(());
+    };
+    let missing: Vec<_> = missing
+        .iter()
+        .map(|(key, name)| format!("`{name}` (`columns.{key}`)"))
+        .collect();
+    let no_row = match enough {
+        true => format!("none of the first {rows} rows has"),
+        false => "no row has".to_owned(),
+    };
+    Err(Error::InvalidInput(format!(
+        "file `{FILE}`: {no_row} the column {}; {}",
+        missing.join(", "),
+        example.replacen("it has", "the first row has", 1)
+    )))
 }
 
 /// What a scorer compares an answer with: the row's reference for the last one, otherwise the text on record.

@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::arrivals::Time;
 use crate::columns::{
-    ADAPTER, ARRIVAL, AUDIO, ID, IMAGES, MESSAGES, OUTPUT_TOKENS, OWN, PARAMETERS, PASSED, PROMPT,
-    REFERENCE, SESSION, SYSTEM, TOOLS, class, filled, find, list, number, path, structured, text,
+    ADAPTER, ALPACA, ARRIVAL, AUDIO, EMBEDDING, ID, IMAGES, MESSAGES, OUTPUT_TOKENS, OWN,
+    PARAMETERS, PASSED, PROMPT, REFERENCE, SESSION, SYSTEM, TOOLS, class, filled, find, is_empty,
+    list, named, path, shown, structured, text, tokens,
 };
 use crate::config::{Config, Form, Turns};
 use crate::conversation::{self, Origin, Turn};
@@ -72,24 +73,17 @@ impl Reader {
         };
         let request = body.as_ref().unwrap_or(row);
         let asked = self.asked(request, body.is_some().then_some(row))?;
-        let whole = |name: &str, value: &Value| {
-            let number = number(name, value)?;
-            if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
-                Ok(number as u32)
-            } else {
-                Err(format!("{name}: expected a whole number, found `{value}`"))
-            }
-        };
-        let output_tokens = find(row, of.output_tokens.as_deref(), OUTPUT_TOKENS)
-            .or_else(|| find(request, None, OUTPUT_TOKENS))
-            .map(|value| whole("the output tokens", value));
-        // vLLM's files have -1 where there is no limit.
-        let output_tokens = match find(row, of.output_tokens.as_deref(), OUTPUT_TOKENS) {
-            Some(value) if value.as_f64() == Some(-1.0) => None,
-            _ => output_tokens.transpose()?.filter(|tokens| *tokens > 0),
+        let output_tokens = named(row, of.output_tokens.as_deref(), OUTPUT_TOKENS)
+            .or_else(|| named(request, None, OUTPUT_TOKENS));
+        let output_tokens = match output_tokens {
+            Some((name, value)) => tokens(name, value)?,
+            None => None,
         };
         let reference = find(row, of.reference.as_deref(), REFERENCE);
         let tools = find(request, of.tools.as_deref(), TOOLS).map(structured);
+        let parameters = self.parameters(row, request, body.is_some(), tools.as_ref())?;
+        // Tools beside the prompt make it a conversation; those among the parameters only count as tokens.
+        let has_tools = tools.is_some();
         let arrival = find(row, of.arrival.as_deref(), ARRIVAL);
         let mut draft = Draft {
             id: find(row, of.id.as_deref(), ID).map(text),
@@ -103,15 +97,16 @@ impl Reader {
             output_tokens,
             class: class(of, row),
             adapter: find(row, of.adapter.as_deref(), ADAPTER).map(text),
-            parameters: self.parameters(row, request, body.is_some(), tools.as_ref())?,
-            tools,
+            tools: tools.or_else(|| parameters.get("tools").cloned()),
+            parameters,
             arrival: arrival.map(Time::read).transpose()?,
             recorded: body.is_some(),
         };
         let system = find(row, of.system.as_deref(), SYSTEM).map(text);
         let system = system.or_else(|| self.config.system.clone());
         let media = self.media(request)?;
-        self.shape(&mut draft, asked, system, media)?;
+        let wants_chat = system.is_some() || !media.is_empty() || has_tools;
+        self.shape(&mut draft, asked, system, media, wants_chat)?;
         if draft.answer.is_none()
             && draft.following.is_empty()
             && let Some(Value::String(answer)) = reference
@@ -124,23 +119,10 @@ impl Reader {
     /// Configured columns must be in rows that have all columns.
     fn check(&self, row: &Row) -> Result<(), String> {
         let of = &self.config.columns;
-        let optional = [
-            &of.system,
-            &of.reference,
-            &of.output_tokens,
-            &of.class,
-            &of.id,
-            &of.adapter,
-            &of.images,
-            &of.audio,
-            &of.tools,
-            &of.parameters,
-            &of.arrival,
-            &of.session,
-        ];
-        let needed = [&of.prompt, &of.messages].into_iter().flatten();
-        let optional = optional.into_iter().flatten().filter(|_| self.strict);
-        for name in needed.chain(optional) {
+        let needed = [&of.prompt, &of.messages];
+        let needed = needed.into_iter().filter_map(|name| name.as_deref());
+        let optional = of.optional().map(|(_, name)| name);
+        for name in needed.chain(optional.filter(|_| self.strict)) {
             if path(row, name).is_none() {
                 return Err(format!("there is no column `{name}`; {}", list(row)));
             }
@@ -152,20 +134,30 @@ impl Reader {
         let of = &self.config.columns;
         let prompt = |text: String| Asked::Prompt(Prompt::Text(text));
         if let Some(template) = &self.config.template {
-            return filled(template, request).map(prompt);
+            return match filled(template, request)? {
+                empty if empty.is_empty() => Err(
+                    "`template` gives an empty prompt; fill in its columns, or leave such rows out with \
+                     `skip-invalid = true`"
+                        .to_owned(),
+                ),
+                text => Ok(prompt(text)),
+            };
         }
         if let Some(name) = &of.prompt {
-            return path(request, name).map_or_else(
-                || Ok(prompt(String::new())),
-                |value| self.prompt(name, value),
-            );
+            return match path(request, name).filter(|value| !is_empty(value)) {
+                Some(value) => self.prompt(name, value),
+                None => Err(format!(
+                    "the prompt's column `{name}` is empty; fill it in, or leave such rows out with \
+                     `skip-invalid = true`"
+                )),
+            };
         }
         if let Some(name) = &of.messages {
             let value = structured(path(request, name).unwrap_or(&Value::Null));
             return self.conversation(name, &value);
         }
         for name in MESSAGES {
-            if let Some(value) = find(request, Some(name), &[]) {
+            if let Some(value) = find(request, None, &[name]) {
                 return self.conversation(name, &structured(value));
             }
         }
@@ -203,22 +195,20 @@ impl Reader {
             .and_then(|row| row.get("url")?.as_str())
             .is_some_and(|url| url.ends_with("/embeddings"));
         if embeds && let Some(input) = request.get("input") {
-            let texts = match input {
-                Value::String(text) => Some(vec![text.clone()]),
-                Value::Array(texts) => {
-                    let texts = texts.iter().map(|text| text.as_str().map(str::to_owned));
-                    texts.collect()
-                }
-                _ => None,
-            };
-            let texts = texts.ok_or("`input`: expected a text or a list of texts")?;
+            let texts = texts(input).ok_or("`input`: expected a text or a list of texts")?;
             return Ok(Asked::Prompt(Prompt::Embedding(texts)));
         }
-        let mut usual = PROMPT
-            .iter()
-            .filter(|name| find(request, Some(name), &[]).is_some());
-        if let Some(name) = usual.next() {
-            return self.prompt(name, &request[*name]);
+        let one = |name| find(request, None, &[name]).and_then(Value::as_str);
+        if let (Some(instruction), Some(input)) = (one(ALPACA.0), one(ALPACA.1)) {
+            // As LLaMA-Factory joins them.
+            return Ok(prompt(format!("{instruction}\n{input}")));
+        }
+        if let Some((name, value)) = named(request, None, PROMPT) {
+            return self.prompt(name, value);
+        }
+        // Not a vector, as data sets have it under this name.
+        if let Some(texts) = find(request, None, EMBEDDING).and_then(texts) {
+            return Ok(Asked::Prompt(Prompt::Embedding(texts)));
         }
         if let Some(Value::String(text)) = content {
             return Ok(prompt(text));
@@ -240,7 +230,14 @@ impl Reader {
                 _ => self.conversation(name, value),
             };
         }
-        Ok(Asked::Prompt(Prompt::Text(text(value))))
+        match value {
+            Value::String(text) => Ok(Asked::Prompt(Prompt::Text(text.clone()))),
+            other => Err(format!(
+                "`{name}`: expected a text, token ids or a list of messages as the prompt, found {}; name the prompt's \
+                 column with `columns.prompt`, or make a text of columns with `template`",
+                shown(other)
+            )),
+        }
     }
 
     fn conversation(&self, name: &str, value: &Value) -> Result<Asked, String> {
@@ -314,11 +311,10 @@ impl Reader {
         asked: Asked,
         system: Option<String>,
         media: Vec<Part>,
+        wants_chat: bool,
     ) -> Result<(), String> {
         let form = self.config.form;
-        let wants_chat = form == Form::Chat
-            || (form == Form::Auto
-                && (system.is_some() || !media.is_empty() || draft.tools.is_some()));
+        let wants_chat = form == Form::Chat || (form == Form::Auto && wants_chat);
         let mut only_user = false;
         let mut turns = match asked {
             Asked::Prompt(Prompt::Text(text)) if form == Form::Embedding => {
@@ -338,6 +334,16 @@ impl Reader {
                 return Ok(());
             }
             Asked::Turns(origin, turns) => {
+                let first = turns.first().and_then(|turn| turn.messages.first());
+                if draft.of_session.is_some()
+                    && first.is_some_and(|message| message.role == Role::Assistant)
+                {
+                    return Err(
+                        "its first message is an answer, so it continues a conversation, and this dataset sends each row \
+                         as a whole prompt; read the file with --dataset-name conversation"
+                            .to_owned(),
+                    );
+                }
                 only_user = origin == Origin::User;
                 let which = self.config.turns.unwrap_or(match origin {
                     Origin::Messages => Turns::Last,
@@ -391,6 +397,18 @@ impl Reader {
             _ => Prompt::Messages(first.messages),
         };
         Ok(())
+    }
+}
+
+/// One text, or a list of texts.
+fn texts(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Array(texts) => {
+            let texts = texts.iter().map(|text| text.as_str().map(str::to_owned));
+            texts.collect()
+        }
+        _ => None,
     }
 }
 

@@ -6,26 +6,31 @@ use std::rc::Rc;
 
 use parquet_file::Parquet;
 use runner_plugin::random::Python;
-use runner_plugin::{Error, File, Files};
+use runner_plugin::{Error, File, Files, log};
 use serde_json::{Map, Value};
 
 use crate::config::Format;
 use crate::cut::{Cut, Record, Records, cells};
-use crate::format::{Bytes, IsHeader, Packed, object, stream, told};
+use crate::format::{Bytes, Names, Packed, head, object, stream, told};
+use crate::tables;
 
 /// A row: its columns.
 pub type Row = Map<String, Value>;
 
 /// The most rows of a file that is shuffled: their places take this many times 8 bytes.
-const MOST_ROWS: usize = 32 << 20;
+const MOST_ROWS: usize = 8 << 20;
 
 /// The most bytes of rows that are held to be shuffled.
-const MOST_HELD: usize = 256 << 20;
+const MOST_HELD: usize = 96 << 20;
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It is the row of this number, from 1.
+    /// It begins in the line of this number, from 1.
+    Line(u64),
+    /// It is the item of an array of this number, from 1, and begins in this line.
+    Item(u64, u64),
+    /// It is the row of a Parquet file of this number, from 1.
     Row(u64),
     /// It begins at this byte.
     Byte(u64),
@@ -46,7 +51,9 @@ pub struct Source {
     file: Rc<dyn File>,
     packed: Packed,
     format: Format,
-    /// The names of a CSV file's columns.
+    /// What is between the cells of a CSV or TSV file.
+    separator: Option<u8>,
+    /// The names of their columns.
     header: Vec<String>,
     order: Order,
 }
@@ -56,8 +63,8 @@ enum Order {
     File(Stream),
     /// The places of shuffled rows, and which comes next.
     Places(Vec<u64>, usize),
-    /// Shuffled rows with their numbers, and which comes next.
-    Held(Vec<(u64, Box<str>)>, usize),
+    /// Shuffled rows with their places, and which comes next.
+    Held(Vec<(Place, Box<str>)>, usize),
 }
 
 /// The rows from the file's beginning.
@@ -75,7 +82,7 @@ impl Source {
         files: &dyn Files,
         name: &str,
         format: Option<Format>,
-        is_header: IsHeader<'_>,
+        names: Names<'_>,
     ) -> Result<Option<Self>, Error> {
         let Some(file) = files.open(name) else {
             return Ok(None);
@@ -87,15 +94,32 @@ impl Source {
         let format = match format {
             Some(format) => format,
             None if start == b"PAR1" => Format::Parquet,
-            None => told(stream(&file, packed), is_header).map_err(wrong)?,
+            None => {
+                let (format, guess) = told(&|| stream(&file, packed), names).map_err(wrong)?;
+                if let Some(guess) = guess {
+                    log::info(&format!(
+                        "file `{name}`: read as {guess}; if that is wrong, set `format`"
+                    ));
+                }
+                format
+            }
         };
         if packed != Packed::Not && format == Format::Parquet {
             return Err(wrong(
                 "a Parquet file is compressed within; decompress this one first".to_owned(),
             ));
         }
+        let separator = match format {
+            Format::Csv => {
+                let (head, whole) = head(&mut *stream(&file, packed)).map_err(wrong)?;
+                Some(tables::separator(&head, whole, names))
+            }
+            Format::Tsv => Some(b'\t'),
+            _ => None,
+        };
         let mut source = Self {
             name: name.to_owned(),
+            separator,
             order: Order::Places(Vec::new(), 0),
             file,
             packed,
@@ -137,8 +161,8 @@ impl Source {
                         Ok(row) => Value::Object(row).to_string(),
                         Err(what) => Value::from(what).to_string(),
                     };
-                    bytes += row.len() + size_of::<(u64, Box<str>)>();
-                    held.push((read.number(), row.into_boxed_str()));
+                    bytes += row.len() + size_of::<(Place, Box<str>)>();
+                    held.push((found.place, row.into_boxed_str()));
                 }
             }
             if random_access && let Raw::Text(record) = read {
@@ -193,47 +217,91 @@ impl Source {
             Order::Held(rows, at) => {
                 let row = rows.get(*at);
                 *at += usize::from(row.is_some());
-                Ok(row.map(|(number, row)| held(*number, row)))
+                Ok(row.map(|(place, row)| held(*place, row)))
             }
         };
         self.order = order;
         found
     }
 
-    /// Takes the last of shuffled rows away; `None` if `least` or fewer are left, or the order is the file's.
+    /// Calls `see` with the rows from the file's beginning that can be read, until it has seen enough; `true` if it has,
+    /// and `false` at the end of the file.
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn last(&mut self, least: usize) -> Result<Option<Found>, Error> {
-        match &mut self.order {
-            Order::Places(places, at) if places.len() > least.max(*at) => {
-                let place = places.pop();
-                place.map(|place| self.at(place)).transpose()
+    pub fn scan(&mut self, mut see: impl FnMut(&Row, u64) -> bool) -> Result<bool, Error> {
+        let mut stream = self.begin()?;
+        while let Some(raw) = self.read(&mut stream)? {
+            let bytes = match &raw {
+                Raw::Text(record) => record.bytes.len() as u64,
+                Raw::Parsed(..) => 0,
+            };
+            if self.found(&raw).row.is_ok_and(|row| see(&row, bytes)) {
+                return Ok(true);
             }
-            Order::Held(rows, at) if rows.len() > least.max(*at) => {
-                Ok(rows.pop().map(|(number, row)| held(number, &row)))
+        }
+        Ok(false)
+    }
+
+    /// One of shuffled rows by its number in their order, from 0; `None` if it was returned before, there is none, or
+    /// the order is the file's.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn look(&self, number: usize) -> Result<Option<Found>, Error> {
+        match &self.order {
+            Order::Places(places, at) if number >= *at => {
+                let place = places.get(number);
+                place.map(|place| self.at(*place)).transpose()
+            }
+            Order::Held(rows, at) if number >= *at => {
+                let row = rows.get(number);
+                Ok(row.map(|(place, row)| held(*place, row)))
             }
             _ => Ok(None),
         }
     }
 
-    /// What to call a place in messages, such as `row 17`. To number a row that was found by its byte, the file is
-    /// read up to there, so this is for errors and examples.
+    /// Takes shuffled rows away, by their numbers in their order from the last to the first.
+    pub fn take(&mut self, numbers: &[usize]) {
+        for number in numbers {
+            match &mut self.order {
+                Order::Places(places, _) => {
+                    places.remove(*number);
+                }
+                Order::Held(rows, _) => {
+                    rows.remove(*number);
+                }
+                Order::File(_) => {}
+            }
+        }
+    }
+
+    /// What to call a place in messages, such as `line 17`, as an editor numbers it. To number a row that was found by
+    /// its byte, the file is read up to there, so this is for errors and examples.
     pub fn describe(&self, place: Place) -> String {
-        let number = match place {
-            Place::Row(number) => number,
+        match place {
+            Place::Line(line) => format!("line {line}"),
+            Place::Item(number, line) => format!("item {number} (line {line})"),
+            Place::Row(number) => format!("row {number}"),
             Place::Byte(byte) => {
                 let mut records = Records::new(stream(&self.file, self.packed), self.cut());
                 loop {
                     match records.next() {
                         Ok(Some(record)) if record.offset < byte => {}
-                        Ok(Some(record)) => break self.shown(record.number),
-                        _ => return format!("the row at byte {byte}"),
+                        Ok(Some(record)) => break self.describe(self.place(&record)),
+                        _ => break format!("the row at byte {byte}"),
                     }
                 }
             }
-        };
-        format!("row {number}")
+        }
+    }
+
+    fn place(&self, record: &Record) -> Place {
+        match self.format {
+            Format::Json => Place::Item(record.number, record.line),
+            _ => Place::Line(record.line),
+        }
     }
 
     /// Whether every row has every column.
@@ -267,7 +335,7 @@ impl Source {
             )));
         }
         let mut records = Records::new(stream(&self.file, self.packed), self.cut());
-        if let Some(separator) = self.separator() {
+        if let Some(separator) = self.separator {
             let first = records.next().map_err(|what| self.wrong(what))?;
             let first = first.ok_or_else(|| self.wrong("expected the names of columns"))?;
             self.header = cells(&first.bytes, separator)
@@ -280,19 +348,11 @@ impl Source {
     }
 
     fn cut(&self) -> Cut {
-        match self.format {
-            Format::Json => Cut::Items,
-            Format::Csv | Format::Tsv => Cut::Quoted,
-            Format::Paragraphs => Cut::Paragraphs,
-            Format::Jsonl | Format::Text | Format::Parquet => Cut::Lines,
-        }
-    }
-
-    fn separator(&self) -> Option<u8> {
-        match self.format {
-            Format::Csv => Some(b','),
-            Format::Tsv => Some(b'\t'),
-            _ => None,
+        match (self.format, self.separator) {
+            (Format::Json, _) => Cut::Items,
+            (_, Some(separator)) => Cut::Quoted(separator),
+            (Format::Paragraphs, None) => Cut::Paragraphs,
+            _ => Cut::Lines,
         }
     }
 
@@ -300,10 +360,17 @@ impl Source {
     fn read(&self, stream: &mut Stream) -> Result<Option<Raw>, Error> {
         match stream {
             Stream::Text(records) => {
-                let number = records.number() + 1;
-                let record = records.next();
-                let record = record
-                    .map_err(|what| self.wrong(format!("row {}: {what}", self.shown(number))))?;
+                let record = records.next().map_err(|what| {
+                    let place = match self.format {
+                        Format::Json => Place::Item(records.number() + 1, records.line()),
+                        _ => Place::Line(records.line()),
+                    };
+                    Error::InvalidInput(format!(
+                        "file `{}`, {}: {what}",
+                        self.name,
+                        self.describe(place)
+                    ))
+                })?;
                 Ok(record.map(Raw::Text))
             }
             Stream::Parquet(parquet) => {
@@ -313,15 +380,10 @@ impl Source {
         }
     }
 
-    /// The number of a row for people: the line with the names of columns is not one.
-    fn shown(&self, number: u64) -> u64 {
-        number - u64::from(self.separator().is_some() && number > 0)
-    }
-
     fn found(&self, raw: &Raw) -> Found {
         match raw {
             Raw::Text(record) => Found {
-                place: Place::Row(self.shown(record.number)),
+                place: self.place(record),
                 row: self.parsed(&record.bytes),
             },
             Raw::Parsed(number, row) => Found {
@@ -361,7 +423,7 @@ impl Source {
                 Ok(Row::from_iter([("prompt".to_owned(), text.into())]))
             }
             Format::Csv | Format::Tsv => {
-                let cells = cells(record, self.separator().unwrap_or(b','))?;
+                let cells = cells(record, self.separator.unwrap_or(b','))?;
                 if cells.len() > self.header.len() {
                     return Err(format!(
                         "it has {} values, and there are {} columns",
@@ -383,23 +445,11 @@ enum Raw {
     Parsed(u64, Row),
 }
 
-impl Raw {
-    fn number(&self) -> u64 {
-        match self {
-            Raw::Text(record) => record.number,
-            Raw::Parsed(number, _) => *number,
-        }
-    }
-}
-
-fn held(number: u64, row: &str) -> Found {
+fn held(place: Place, row: &str) -> Found {
     let row = match serde_json::from_str(row) {
         Ok(Value::Object(row)) => Ok(row),
         Ok(Value::String(what)) => Err(what),
         _ => Err("it does not read back".to_owned()),
     };
-    Found {
-        place: Place::Row(number),
-        row,
-    }
+    Found { place, row }
 }

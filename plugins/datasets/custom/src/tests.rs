@@ -1,7 +1,10 @@
 //! What is read from each format, and what must not change what is measured.
 
 mod mistakes;
+mod rows;
+mod spares;
 mod streams;
+mod tables;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -174,7 +177,7 @@ fn shared_conversations_are_pairs_within_sglangs_bounds() {
     assert_eq!(remarks.len(), 1);
     assert_eq!(
         (remarks[0].reason.as_str(), remarks[0].first.as_deref()),
-        (super::SHORT, Some("row 3"))
+        (super::SHORT, Some("line 3"))
     );
 }
 
@@ -391,7 +394,7 @@ fn a_short_file_is_repeated_only_if_that_is_asked_for() {
             (remarks[0].what, remarks[0].count),
             (Treatment::Repeated, 4)
         );
-        assert!(remarks[0].first.as_ref().unwrap().starts_with("row "));
+        assert!(remarks[0].first.as_ref().unwrap().starts_with("line "));
     }
 }
 
@@ -440,9 +443,9 @@ fn bounds_leave_rows_out_and_say_so() {
     assert_eq!(
         shown,
         [
-            ("fewer than 3 tokens in the prompt", "row 1"),
-            ("more than 5 tokens in the prompt", "row 3"),
-            ("more than 9 tokens in the prompt and its answer", "row 4"),
+            ("fewer than 3 tokens in the prompt", "line 1"),
+            ("more than 5 tokens in the prompt", "line 3"),
+            ("more than 9 tokens in the prompt and its answer", "line 4"),
         ]
     );
     let none = mistake(r#"{"min-input-tokens": 100}"#, lines(&rows));
@@ -470,7 +473,7 @@ fn rows_of_a_session_wait_for_one_another() {
         r#"{"session":"b","prompt":"2"}"#,
         r#"{"session":"a","prompt":"3"}"#,
     ]);
-    assert!(mistake("{}", apart).contains("row 3: the session `a` was before"));
+    assert!(mistake("{}", apart).contains("line 3: the session `a` was before"));
 }
 
 #[test]

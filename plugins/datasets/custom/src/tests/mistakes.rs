@@ -9,20 +9,24 @@ use super::{all, folder, lines, mistake, open};
 fn a_mistake_names_the_row_and_what_was_expected() {
     let good = r#"{"prompt":"a"}"#;
     for (config, rows, expected) in [
-        ("{}", vec![good, "", "{"], "row 2: EOF while parsing"),
-        ("{}", vec![good, "[1]"], "row 2: expected an object"),
+        ("{}", vec![good, "", "{"], "line 3: EOF while parsing"),
+        ("{}", vec![good, "[1]"], "line 2: expected an object"),
         ("{}", vec![""], "it is empty"),
-        ("{}", vec!["[\"a\","], "row 2: the array has no end"),
+        (
+            "{}",
+            vec!["[\"a\","],
+            "item 2 (line 1): the array has no end",
+        ),
         ("{}", vec!["{", "}"], "expected an object a line"),
         (
             "{}",
             vec![r#"{"prompt":"a","output_tokens":"x"}"#],
-            "row 1: the output tokens: expected a number, found `\"x\"`",
+            "line 1: column `output_tokens`: expected a whole number from 0 to 4294967295, found \"x\"",
         ),
         (
             "{}",
             vec![r#"{"messages":[]}"#],
-            "row 1: `messages`: nothing to ask",
+            "line 1: `messages`: nothing to ask",
         ),
         (
             "{}",
@@ -57,17 +61,17 @@ fn a_mistake_names_the_row_and_what_was_expected() {
         (
             r#"{"columns":{"class":"kind"}}"#,
             vec!["prompt,x", "a,b"],
-            "row 1: there is no column `kind`; it has `prompt`, `x`",
+            "line 2: there is no column `kind`; it has `prompt`, `x`",
         ),
         (
             "{}",
             vec!["prompt,x", "a,\"b", "c"],
-            "row 1: column 2: a quotation mark is not closed",
+            "line 2: column 2: a quotation mark is not closed",
         ),
         (
             "{}",
             vec!["prompt,x", "a,b,c"],
-            "row 1: it has 3 values, and there are 2 columns",
+            "line 2: it has 3 values, and there are 2 columns",
         ),
         (
             r#"{"form":"text"}"#,
@@ -82,7 +86,7 @@ fn a_mistake_names_the_row_and_what_was_expected() {
     // Shuffled, a row is found by its place in the file, and named by its number.
     let rows = [good, good, "", "{", good];
     let what = mistake(r#"{"shuffle":true}"#, lines(&rows));
-    assert!(what.contains("row 3: EOF"), "{what}");
+    assert!(what.contains("line 4: EOF"), "{what}");
     let mut dataset = open(r#"{"skip-invalid":true}"#, lines(&rows));
     assert_eq!(all(&mut dataset, 5).len(), 3);
     assert!(
@@ -90,7 +94,7 @@ fn a_mistake_names_the_row_and_what_was_expected() {
             .first
             .as_ref()
             .unwrap()
-            .starts_with("row 3: EOF")
+            .starts_with("line 4: EOF")
     );
 }
 
@@ -108,6 +112,7 @@ fn cases_that_must_fail_say_what_their_files_say() {
                 r#"{"shuffle":true,"template":"{a}","columns":{"prompt":"a","arrival":"t"}}"#
             }
             Some("missing-column") => r#"{"columns":{"prompt":"question"}}"#,
+            Some("absent-column") => r#"{"columns":{"output-tokens":"leng"}}"#,
             _ => {
                 assert_eq!(config, "");
                 "{}"
@@ -115,6 +120,8 @@ fn cases_that_must_fail_say_what_their_files_say() {
         };
         let files = [
             "rows.jsonl",
+            "rows.json",
+            "rows.txt",
             "conversations.jsonl",
             "../no-prompt/rows.jsonl",
         ];
@@ -130,7 +137,7 @@ fn cases_that_must_fail_say_what_their_files_say() {
         assert_eq!(mistake(config, files), expected);
         tested += 1;
     }
-    assert_eq!(tested, 7);
+    assert_eq!(tested, 12);
 }
 
 /// A damaged file gives an error or other samples, and never a panic.

@@ -89,5 +89,5 @@ fn a_row_without_an_end_is_a_mistake() {
     else {
         panic!("expected an error")
     };
-    assert!(what.contains("row 1: it is longer than 64 MiB"), "{what}");
+    assert!(what.contains("line 1: it is longer than 24 MiB"), "{what}");
 }

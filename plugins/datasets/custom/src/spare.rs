@@ -1,0 +1,168 @@
+//! Which rows are for requests that are not measured. Their prompts must not be measured, so rows with the same prompt,
+//! and the other rows of a session that begins with one, are lost: prompts that come once are preferred, and rows of no
+//! session.
+
+use std::collections::HashMap;
+
+use runner_plugin::Error;
+
+use crate::count::{Counted, count};
+use crate::row::Draft;
+use crate::source::{Found, Place};
+use crate::{Custom, columns, fingerprint};
+
+/// How many rows beyond those that are asked for are compared.
+const AHEAD: usize = 256;
+
+/// The most bytes of prompts that are held to be compared.
+const MOST_HELD: usize = 16 << 20;
+
+/// A row that can be taken.
+struct Candidate {
+    /// Its number among those that are held or shuffled.
+    number: usize,
+    place: Place,
+    draft: Draft,
+    prompt: u64,
+    session: Option<u64>,
+}
+
+/// Where a prompt was seen.
+struct Seen {
+    count: u32,
+    session: Option<u64>,
+    /// Also in a row of no session, or of another one.
+    elsewhere: bool,
+}
+
+impl Custom {
+    /// At most `limit` rows, taken away.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn take_spares(&mut self, limit: usize) -> Result<Vec<Counted>, Error> {
+        let (candidates, more) = self.candidates(limit)?;
+        let mut seen = HashMap::<u64, Seen>::new();
+        for candidate in &candidates {
+            let at = seen.entry(candidate.prompt).or_insert(Seen {
+                count: 0,
+                session: candidate.session,
+                elsewhere: candidate.session.is_none(),
+            });
+            at.count += 1;
+            at.elsewhere |= at.session != candidate.session;
+        }
+        let once = |candidate: &Candidate| match candidate.session {
+            None => seen[&candidate.prompt].count == 1,
+            Some(_) => !seen[&candidate.prompt].elsewhere,
+        };
+        // One row at least is left to measure.
+        let mut left = candidates.len() + usize::from(more);
+        let mut of_session = HashMap::<u64, usize>::new();
+        for session in candidates.iter().filter_map(|candidate| candidate.session) {
+            *of_session.entry(session).or_default() += 1;
+        }
+        let (alone, first): (Vec<_>, Vec<_>) = candidates
+            .iter()
+            .partition(|candidate| candidate.session.is_none());
+        let mut taken = Vec::new();
+        let mut spares = Vec::new();
+        for candidate in alone.into_iter().chain(first) {
+            if spares.len() == limit {
+                break;
+            }
+            // A session is taken by its first row, and whole.
+            let rows = match candidate.session {
+                None => 1,
+                Some(session) => of_session.remove(&session).unwrap_or(0),
+            };
+            if rows == 0 || rows >= left || !once(candidate) {
+                continue;
+            }
+            let row = vec![(candidate.place, candidate.draft.clone())];
+            let counted = count(&self.reader.config, &*self.tokenizer, row);
+            let counted = counted.into_iter().next();
+            let Some(counted) = counted.filter(|row| row.refused(&self.reader.config).is_none())
+            else {
+                continue;
+            };
+            left -= rows;
+            self.spares.insert(candidate.prompt);
+            self.spare_sessions.extend(candidate.session);
+            taken.push(candidate.number);
+            spares.push(counted);
+        }
+        taken.sort_unstable_by(|one, other| other.cmp(one));
+        if self.source.rows().is_some() {
+            self.source.take(&taken);
+        } else {
+            for number in taken {
+                self.ahead.remove(number);
+            }
+        }
+        Ok(spares)
+    }
+
+    /// Rows to choose from, in the order in which they are preferred, and whether there are more: those at the beginning
+    /// of the file, which are held from then on, or those at the end of shuffled ones, as long as enough are left to
+    /// measure.
+    fn candidates(&mut self, limit: usize) -> Result<(Vec<Candidate>, bool), Error> {
+        let most = limit.saturating_add(AHEAD);
+        let mut candidates = Vec::new();
+        let mut bytes = 0;
+        if let Some(rows) = self.source.rows() {
+            let measured = self.amount.samples().or(self.amount.sessions());
+            let half = rows.div_ceil(2);
+            let least = measured.map_or(half, |count| usize::try_from(count).unwrap_or(usize::MAX));
+            for number in (least..rows).rev().take(most) {
+                if let Some(found) = self.source.look(number)? {
+                    bytes += self.candidate(&mut candidates, number, &found);
+                }
+                if bytes > MOST_HELD {
+                    break;
+                }
+            }
+            // Those before them are enough.
+            return Ok((candidates, least > 0));
+        }
+        let mut number = 0;
+        while number < most && bytes <= MOST_HELD {
+            if number == self.ahead.len() {
+                let Some(found) = self.source.next()? else {
+                    return Ok((candidates, false));
+                };
+                self.ahead.push_back(found);
+            }
+            bytes += self.candidate(&mut candidates, number, &self.ahead[number]);
+            number += 1;
+        }
+        Ok((candidates, true))
+    }
+
+    /// Adds a row that can be taken, and says how long its prompt is. What is wrong with one that cannot is said where
+    /// it is to be measured.
+    fn candidate(&self, candidates: &mut Vec<Candidate>, number: usize, found: &Found) -> usize {
+        let config = &self.reader.config;
+        let Ok(row) = &found.row else { return 0 };
+        if !columns::is_of(config, row) || columns::is_short_pair(&config.columns, row) {
+            return 0;
+        }
+        let Ok(draft) = self.reader.draft(row) else {
+            return 0;
+        };
+        // What an earlier call took is not measured either way.
+        if self.is_spare(&draft).is_some() {
+            return 0;
+        }
+        let prompt = format!("{:?}", draft.prompt);
+        let session = draft.of_session.as_ref().filter(|_| !config.shuffle);
+        candidates.push(Candidate {
+            number,
+            place: found.place,
+            prompt: fingerprint(&draft.prompt),
+            session: session.map(fingerprint),
+            draft,
+        });
+        prompt.len()
+    }
+}
