@@ -65,7 +65,9 @@ fn load(page: &mut Page, outlook: &Outlook) {
     let many = count(outlook.requests);
     let requests = match outlook.end {
         End::Whole => many,
-        End::Dataset => format!("{many}: the dataset has no more, although the plan asks for more"),
+        End::Dataset => {
+            format!("{many}: all of the dataset; the run would take more (see --num-prompts)")
+        }
         End::Limit => format!("{many}: the limit of this outlook (--at-most); a run goes on"),
         End::Interrupted => format!("{many}: interrupted here; a run goes on"),
     };
@@ -139,19 +141,24 @@ fn sessions(page: &mut Page, outlook: &Outlook) {
     if let Some(stand) = &sessions.stand_ins {
         let mut parts = Vec::new();
         let kinds = [
-            (stand.recorded, "on record"),
-            (stand.made_up, "made up, of about the requested length"),
-            (stand.empty, "empty, because no length is requested"),
+            (stand.recorded, "recorded ones"),
+            (stand.made_up, "made-up ones of about the requested length"),
+            (stand.empty, "empty ones, where no length is requested"),
         ];
         for (number, what) in kinds {
             if number > 0 {
-                parts.push(format!("{} {what}", count(number)));
+                parts.push(format!("{what} ({})", count(number)));
             }
         }
         let words = format!(
-            "{} follow answers that only a run gives; others stand in here: {}. Their lengths, cache and digest are estimates",
+            "{} {} earlier answers, unknown before the run; this plan uses {}, so lengths, cache and digest are estimates",
             plural(stand.requests, "request"),
-            parts.join(", ")
+            if stand.requests == 1 {
+                "contains"
+            } else {
+                "contain"
+            },
+            parts.join(" or ")
         );
         page.line("live answers", &words);
     }
@@ -189,10 +196,11 @@ fn lengths(page: &mut Page, outlook: &Outlook) {
     }
     if output.unlimited > 0 {
         let words = format!(
-            "{}: the server decides",
-            plural(output.unlimited, "request")
+            "{} {} no output limit (set --output-tokens)",
+            plural(output.unlimited, "request"),
+            if output.unlimited == 1 { "sets" } else { "set" }
         );
-        page.line("  without a limit", &words);
+        page.line("  unlimited", &words);
     }
     page.line("bodies", &bytes(outlook.request_bytes));
     if !outlook.classes.is_empty() {
