@@ -195,6 +195,69 @@ fn an_export_that_is_replayed_sends_the_same() {
     assert_eq!(first["due"], second["due"]);
 }
 
+/// With the flags that the export names, and nothing but the model and the backend beside them.
+#[test]
+fn the_flags_that_an_export_names_send_the_same() {
+    let needed = ["datasets/custom.wasm", "datasets/conversation.wasm"];
+    let is_built_in = |name: &&str| shipped::PLUGINS.iter().any(|(own, _)| own == name);
+    if !needed.iter().all(is_built_in) {
+        eprintln!("skipped: custom and conversation are not built in");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("given.jsonl");
+    let tool = r#"{"type": "function", "function": {"name": "f"}}"#;
+    let rows = [
+        // Parts, and tools after another parameter.
+        format!(
+            r#"{{"messages": [{{"role": "user", "content": [{{"type": "text", "text": "a"}}, {{"type": "text", "text": "b"}}]}}],
+            "parameters": {{"temperature": 0.5, "tools": [{tool}]}}, "max_tokens": 5}}"#
+        ),
+        r#"{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], "max_tokens": 6}"#
+            .to_owned(),
+        r#"{"prompt": "p", "max_tokens": 7}"#.to_owned(),
+    ];
+    let talks = [
+        r#"{"id": "one", "messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}]}"#,
+        r#"{"id": "two", "messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"},
+            {"role": "user", "content": "v"}, {"role": "assistant", "content": "b"}]}"#,
+    ];
+    for (dataset, rows) in [
+        ("custom", rows.to_vec()),
+        ("conversation", talks.map(str::to_owned).to_vec()),
+    ] {
+        let rows: Vec<_> = rows.iter().map(|row| row.replace('\n', " ")).collect();
+        std::fs::write(&file, rows.join("\n")).unwrap();
+        let run_of =
+            "--backend openai --model mock --num-prompts 10 --set backend.config.route=chat";
+        let flags = format!(
+            "{run_of} --dataset-name {dataset} --dataset-path {} --warmup-requests 0",
+            file.display()
+        );
+        let mut command = runner();
+        command
+            .arg("plan")
+            .args(words(&flags))
+            .args(["--format", "json", "--export", "rows.jsonl"])
+            .current_dir(folder.path());
+        let ended = run(&mut command).with_code(0);
+        let first: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let (_, again) = ended
+            .stderr
+            .split_once("replace the flags of the dataset with: ")
+            .unwrap();
+        let mut command = runner();
+        command
+            .arg("plan")
+            .args(words(&format!("{run_of} {again} --format json")))
+            .current_dir(folder.path());
+        let ended = run(&mut command).with_code(0);
+        let second: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(first["digest"], second["digest"], "{dataset}: {again}");
+        assert!(first["requests"].as_u64() >= Some(3), "{dataset}");
+    }
+}
+
 #[test]
 fn charts_are_files_and_json_follows_its_schema() {
     let folder = tempfile::tempdir().unwrap();

@@ -40,9 +40,10 @@ const CUT: usize = 400;
         runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
         runner plan chat.toml --format json | jq .digest   the same on two machines?\n  \
         runner plan chat.toml --format svg --output plots  histograms, a file each\n  \
-        runner plan chat.toml --export chat.jsonl          then: --dataset-name custom --dataset-path chat.jsonl\n\n\
+        runner plan chat.toml --export chat.jsonl          the requests as rows, and the flags that send them again\n\n\
         Exports: `runner` writes prompts as the dataset gives them: rows for the dataset `custom`, or, where turns follow \
-        one another, for `conversation` (format \"aiperf\"). `vllm` and `aiperf` write prompts as they are sent. For vLLM, \
+        one another, for `conversation` (format \"aiperf\"). The flags that replay them are printed; they turn the warm-up \
+        off, because it would take the first rows. `vllm` and `aiperf` write prompts as they are sent. For vLLM, \
         conversations become the text that the model's chat template makes of them (then pass vLLM \
         --skip-chat-template); without a template they are refused.\n\n\
         Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (what \
@@ -215,7 +216,11 @@ impl Args {
             // A part of the requests is no export.
             match outlook.end {
                 End::Interrupted => tell("note: interrupted, so nothing was exported"),
-                _ => export.finish()?,
+                _ => {
+                    let replay = export.replay();
+                    export.finish()?;
+                    replay.iter().for_each(tell);
+                }
             }
         }
         Ok(outlook)
@@ -224,14 +229,20 @@ impl Args {
 
 /// Requests on their way into a file.
 struct Export<'r> {
+    path: &'r Path,
     out: Output,
     exporter: Exporter<'r>,
 }
 
 impl<'r> Export<'r> {
-    fn open(path: &Path, format: ExportFormat, run: &'r session::Checked) -> Result<Self, Failure> {
+    fn open(
+        path: &'r Path,
+        format: ExportFormat,
+        run: &'r session::Checked,
+    ) -> Result<Self, Failure> {
         let is_timed = !matches!(run.plan.load.arrival, Arrival::Inf | Arrival::Closed { .. });
         Ok(Export {
+            path,
             out: Output::open(path)?,
             exporter: Exporter::new(format, &run.tokenizer, is_timed),
         })
@@ -245,6 +256,14 @@ impl<'r> Export<'r> {
             self.out.json(&format!("{row}\n"))?;
         }
         Ok(())
+    }
+
+    /// How to send the same again, in words, if the runner reads the file.
+    fn replay(&self) -> Option<String> {
+        let flags = self.exporter.replay(&self.path.to_string_lossy())?;
+        Some(format!(
+            "note: to send the same again, replace the flags of the dataset with: {flags}"
+        ))
     }
 
     fn finish(self) -> Result<(), Failure> {

@@ -1,18 +1,20 @@
 //! Sessions as lines of JSON that this and other tools read as their input.
 //!
-//! - `runner`: rows of the datasets `custom` (requests that stand alone, and sessions of whole prompts) and
+//! - `runner`: rows of the datasets `custom` (requests that stand alone, and sessions of whole prompts) or
 //!   `conversation` (sessions whose prompts continue). Prompts are as the dataset gave them, because the run puts its
-//!   system prompt before them again.
+//!   system prompt before them again. A file is for one of the two, and [`Exporter::replay`] says for which.
 //! - `vllm`: `{"prompt", "output_tokens"}`, the custom dataset of `vllm bench serve`. Prompts are as they are sent;
 //!   conversations become the text that the model's chat template makes of them.
 //! - `aiperf`: `{"text" | "messages", "timestamp", "output_length"}` a request, or `{"session_id", "turns": [...]}` a
 //!   conversation, with delays and timestamps in milliseconds. Prompts are as they are sent.
+//!
+//! What a format has no place for and a server would see is refused, not left out.
 
 use serde_json::{Map, Value, json};
 
 use super::{Drawn, Request, quotes};
 use model::units::Nanos;
-use plugins::backend::{Message, Point, Prompt, Sample};
+use plugins::backend::{Message, Part, Point, Prompt, Role, Sample};
 use plugins::chat;
 pub use report::outlook::ExportFormat as Format;
 use tokenizer::Tokenizer;
@@ -23,7 +25,30 @@ pub struct Exporter<'t> {
     tokenizer: &'t Tokenizer,
     /// Whether due times are worth writing: not if all are due at once.
     is_timed: bool,
+    /// The dataset of the runner that reads the rows so far, once they are not for either.
+    reader: Option<Reader>,
+    /// Whether a conversation is only of a user's messages, of which `custom` would send the first.
+    only_user: bool,
 }
+
+/// A dataset of the runner that reads rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    Custom,
+    Conversation,
+}
+
+impl Reader {
+    fn name(self) -> &'static str {
+        match self {
+            Reader::Custom => "custom",
+            Reader::Conversation => "conversation",
+        }
+    }
+}
+
+/// Parameters that `conversation` reads, each beside the messages.
+const OF_CONVERSATIONS: [&str; 3] = ["tools", "tool_choice", "parallel_tool_calls"];
 
 type Fields = Map<String, Value>;
 
@@ -34,20 +59,76 @@ impl<'t> Exporter<'t> {
             format,
             tokenizer,
             is_timed,
+            reader: None,
+            only_user: false,
         }
+    }
+
+    /// The flags with which the runner sends the rows so far again, if they are for it. `file` is where they are.
+    pub fn replay(&self, file: &str) -> Option<String> {
+        if self.format != Format::Runner {
+            return None;
+        }
+        let reader = self.reader.unwrap_or(Reader::Custom);
+        // A warm-up would take the first rows away.
+        let mut flags = format!(
+            "--dataset-name {} --dataset-path {file} --warmup-requests 0",
+            reader.name()
+        );
+        if reader == Reader::Conversation {
+            flags += " --set dataset.config.format=aiperf";
+        } else if self.only_user {
+            flags += " --set dataset.config.turns=last";
+        }
+        if self.is_timed {
+            flags += " --arrival dataset";
+        }
+        Some(flags)
     }
 
     /// The rows of a session.
     ///
     /// # Errors
     /// What the format cannot express, with the sample that has it.
-    pub fn rows(&self, drawn: &Drawn) -> Result<Vec<Value>, String> {
+    pub fn rows(&mut self, drawn: &Drawn) -> Result<Vec<Value>, String> {
         let due = drawn.due.filter(|_| self.is_timed);
+        if self.format != Format::Runner {
+            for request in &drawn.requests {
+                only_tools(request, self.format.name())?;
+            }
+        }
         match (self.format, drawn.requests.as_slice()) {
             (Format::Vllm, requests) => requests.iter().map(|one| self.vllm(one)).collect(),
-            (Format::Runner, [one]) => Ok(vec![alone(one, due)?]),
             (Format::Aiperf, [one]) => Ok(vec![Value::Object(turn(one, due, "text", true)?)]),
-            (Format::Runner, requests) => session(requests, due),
+            (Format::Runner, requests) => {
+                for request in requests {
+                    self.only_user |= is_only_user(&request.given);
+                }
+                let continues =
+                    |request: &Request| matches!(request.given.prompt, Prompt::Continuation(_));
+                let is_continued = requests.iter().any(continues);
+                let reader = match requests {
+                    [one] if is_for_either(one) => None,
+                    _ if is_continued => Some(Reader::Conversation),
+                    _ => Some(Reader::Custom),
+                };
+                if let (Some(reader), Some(first)) = (reader, requests.first()) {
+                    let before = *self.reader.get_or_insert(reader);
+                    if before != reader {
+                        let what = format!(
+                            "its row is for the dataset `{}`, and rows before it are for `{}`; a file is for one of them",
+                            reader.name(),
+                            before.name()
+                        );
+                        return Err(of(&first.given, &what));
+                    }
+                }
+                match requests {
+                    [one] if !is_continued => Ok(vec![alone(one, due)?]),
+                    _ if is_continued => continued(requests, due),
+                    _ => session(requests, due),
+                }
+            }
             (Format::Aiperf, requests) => {
                 let mut turns = Vec::new();
                 for (request, before) in conversation(requests)? {
@@ -70,9 +151,13 @@ impl<'t> Exporter<'t> {
             ))
         };
         let prompt = match &sample.prompt {
+            Prompt::Text(_) if parameters(sample).contains_key("tools") => {
+                return refused("tools of a text");
+            }
             Prompt::Text(text) => text.clone(),
             Prompt::Messages(said) => {
-                let said = messages(sample, said)?;
+                let said: Option<Vec<Value>> = said.iter().map(chat::message).collect();
+                let said = said.ok_or_else(|| of(sample, ONLY_TEXT))?;
                 let tools = parameters(sample);
                 let rendered = self
                     .tokenizer
@@ -99,37 +184,64 @@ impl<'t> Exporter<'t> {
 /// A row of the dataset `custom`.
 fn alone(request: &Request, due: Option<Nanos>) -> Result<Value, String> {
     let mut row = asked(&request.given)?;
-    beside(&mut row, request, "output_tokens");
+    // Where `conversation` reads it too, by the name that both know.
+    let output = match is_for_either(request) {
+        true => "output_length",
+        false => "output_tokens",
+    };
+    beside(&mut row, request, output);
     put(&mut row, "timestamp", due.map(milliseconds));
     Ok(Value::Object(row))
 }
 
-/// The rows of a session: for `conversation` if its prompts continue, else for `custom`.
+/// The rows of a session of whole prompts, for `custom`.
 fn session(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, String> {
-    let continues = |request: &Request| matches!(request.given.prompt, Prompt::Continuation(_));
     let session = name(requests);
     let mut rows = Vec::new();
-    if !requests.iter().any(continues) {
-        for (position, request) in requests.iter().enumerate() {
-            let sample = &request.given;
-            let follows = position == 0 || is_after(sample, &requests[position - 1].given);
-            if !follows || sample.after.iter().any(|dependency| dependency.delay > 0) {
-                let what = "whole prompts of a session can only follow one another without delay in this format";
-                return Err(of(sample, what));
-            }
-            let mut row = asked(sample)?;
-            row.insert("session".into(), json!(session));
-            beside(&mut row, request, "output_tokens");
-            put(
-                &mut row,
-                "timestamp",
-                due.filter(|_| position == 0).map(milliseconds),
-            );
-            rows.push(Value::Object(row));
+    for (position, request) in requests.iter().enumerate() {
+        let sample = &request.given;
+        let follows = position == 0 || is_after(sample, &requests[position - 1].given);
+        if !follows || sample.after.iter().any(|dependency| dependency.delay > 0) {
+            let what = "whole prompts of a session can only follow one another without delay in this format";
+            return Err(of(sample, what));
         }
-        return Ok(rows);
+        let mut row = asked(sample)?;
+        row.insert("session".into(), json!(session));
+        beside(&mut row, request, "output_tokens");
+        put(
+            &mut row,
+            "timestamp",
+            due.filter(|_| position == 0).map(milliseconds),
+        );
+        rows.push(Value::Object(row));
     }
+    Ok(rows)
+}
+
+/// The rows of a session whose prompts continue, for `conversation`.
+fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, String> {
+    let session = name(requests);
+    let mut rows = Vec::new();
+    let shared = requests.first().map(|first| parameters(&first.given));
     for (request, before) in conversation(requests)? {
+        let own = parameters(&request.given);
+        if request.given.adapter.is_some() {
+            return Err(of(
+                &request.given,
+                "rows of conversations have no place for an adapter",
+            ));
+        }
+        if let Some(other) = own
+            .keys()
+            .find(|key| !OF_CONVERSATIONS.contains(&key.as_str()))
+        {
+            let what = format!("rows of conversations have no place for the parameter `{other}`");
+            return Err(of(&request.given, &what));
+        }
+        if shared.as_ref() != Some(&own) {
+            let what = "its parameters differ from those of the turns before it, and a conversation has the same for all";
+            return Err(of(&request.given, what));
+        }
         let mut row = turn(request, due.filter(|_| before.is_none()), "messages", false)?;
         // The answer on record to the turn before comes first.
         let recorded = before.and_then(|before| before.given.recorded_answer.as_ref());
@@ -142,12 +254,56 @@ fn session(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Strin
             );
         }
         row.insert("session_id".into(), json!(session));
-        beside(&mut row, request, "output_length");
-        // Names are made of the session's.
-        row.remove("id");
+        put(&mut row, "class", request.given.class.as_ref());
+        for (key, value) in own {
+            row.insert(key, value);
+        }
         rows.push(Value::Object(row));
     }
+    // The answer on record to the last turn; a limit says that it does not count as one.
+    if let (Some(Value::Object(row)), Some(last)) = (rows.last_mut(), requests.last())
+        && let Some(recorded) = &last.given.recorded_answer
+        && last.output_tokens.is_some()
+        && let Some(Value::Array(said)) = row.get_mut("messages")
+    {
+        said.extend(messages(&last.given, std::slice::from_ref(recorded))?);
+    }
     Ok(rows)
+}
+
+/// Whether a row that stands alone is read alike by `custom` and `conversation`: messages with nothing but tools.
+fn is_for_either(request: &Request) -> bool {
+    let sample = &request.given;
+    matches!(sample.prompt, Prompt::Messages(_))
+        && !is_only_user(sample)
+        && sample.adapter.is_none()
+        && parameters(sample).keys().all(|key| key == "tools")
+}
+
+/// Whether a prompt is several messages, all of a user.
+fn is_only_user(sample: &Sample) -> bool {
+    match &sample.prompt {
+        Prompt::Messages(said) => {
+            said.len() > 1 && said.iter().all(|message| message.role == Role::User)
+        }
+        _ => false,
+    }
+}
+
+/// Refuses what the formats of other tools have no place for.
+fn only_tools(request: &Request, format: &str) -> Result<(), String> {
+    let sample = &request.given;
+    let refused = |what: &str| {
+        let what = format!("the format `{format}` has no place for {what}");
+        Err(of(sample, &what))
+    };
+    if sample.adapter.is_some() {
+        return refused("an adapter");
+    }
+    match parameters(sample).keys().find(|key| *key != "tools") {
+        Some(other) => refused(&format!("the parameter `{other}`")),
+        None => Ok(()),
+    }
 }
 
 /// A turn of AIPerf's: what is new in it. `as_sent` with what the plan puts before it.
@@ -233,10 +389,7 @@ fn asked(sample: &Sample) -> Result<Fields, String> {
             put(&mut row, "query", Some(&texts.query));
             put(&mut row, "documents", Some(&texts.documents));
         }
-        Prompt::Embedding(texts) => match texts.as_slice() {
-            [text] => put(&mut row, "prompt", Some(text)),
-            _ => return Err(of(sample, "several texts to embed have no place in a row")),
-        },
+        Prompt::Embedding(texts) => put(&mut row, "embedding", Some(texts)),
         Prompt::Continuation(_) => return Err(of(sample, "a continuation has no place in a row")),
     }
     Ok(row)
@@ -253,8 +406,8 @@ fn beside(row: &mut Fields, request: &Request, output: &str) {
     let reference = reference.and_then(|json| serde_json::from_str::<Value>(json).ok());
     put(row, "reference", reference);
     let mut parameters = parameters(sample);
-    // Where messages are, `tools` stands beside them.
-    if row.contains_key("messages") {
+    // Alone, `tools` stands beside messages; otherwise in the order in which the parameters are sent.
+    if row.contains_key("messages") && parameters.len() == 1 {
         put(row, "tools", parameters.remove("tools"));
     }
     if !parameters.is_empty() {
@@ -269,14 +422,26 @@ fn parameters(sample: &Sample) -> Fields {
 }
 
 fn messages(sample: &Sample, said: &[Message]) -> Result<Vec<Value>, String> {
-    let said: Option<Vec<Value>> = said.iter().map(chat::message).collect();
-    said.ok_or_else(|| {
-        of(
-            sample,
-            "pictures, audio and answers of other samples are not exported",
-        )
-    })
+    let said: Option<Vec<Value>> = said.iter().map(message).collect();
+    said.ok_or_else(|| of(sample, ONLY_TEXT))
 }
+
+/// A message with its parts as they are: one text, or a list.
+fn message(message: &Message) -> Option<Value> {
+    let mut written = chat::message(message)?;
+    if let [Part::Text(_)] = message.parts.as_slice() {
+        return Some(written);
+    }
+    let parts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(json!({ "type": "text", "text": text })),
+        _ => None,
+    });
+    written["content"] = parts.collect();
+    Some(written)
+}
+
+/// Why a message has no row.
+const ONLY_TEXT: &str = "pictures, audio and answers of other samples are not exported";
 
 fn name(requests: &[Request]) -> String {
     let first = requests.first().map(|request| &request.given);

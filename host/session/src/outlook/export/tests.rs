@@ -76,6 +76,13 @@ fn a_request_that_stands_alone() {
     alone.parameters = Some(r#"{"top_k":3}"#.into());
     let mut one = drawn(vec![alone]);
     one.requests[0].sent.prompt = Prompt::Text("Run 1. Hi".into());
+    for format in [Format::Vllm, Format::Aiperf] {
+        let refused = rows(format, &one).unwrap_err();
+        assert!(
+            refused.ends_with("has no place for the parameter `top_k`"),
+            "{refused}"
+        );
+    }
     assert_eq!(
         rows(Format::Runner, &one).unwrap(),
         [
@@ -83,6 +90,8 @@ fn a_request_that_stands_alone() {
             "parameters": {"top_k": 3}, "timestamp": 1.5})
         ]
     );
+    one.requests[0].given.parameters = None;
+    one.requests[0].sent.parameters = None;
     assert_eq!(
         rows(Format::Vllm, &one).unwrap(),
         [json!({"prompt": "Run 1. Hi", "output_tokens": 8})]
@@ -94,6 +103,86 @@ fn a_request_that_stands_alone() {
     let tokenizer = Tokenizer::bytes();
     let untimed = Exporter::new(Format::Aiperf, &tokenizer, false).rows(&one);
     assert!(untimed.unwrap()[0].get("timestamp").is_none());
+    one.requests[0].given.adapter = Some("lora".into());
+    one.requests[0].sent.adapter = Some("lora".into());
+    for format in [Format::Vllm, Format::Aiperf] {
+        assert!(rows(format, &one).unwrap_err().contains("an adapter"));
+    }
+}
+
+/// What a row must keep, so that the bytes are the same when it is read again.
+#[test]
+fn parts_the_order_of_parameters_and_texts_to_embed_are_kept() {
+    let text = |text: &str| Part::Text(text.to_owned());
+    let mut talk = sample(
+        "a",
+        Prompt::Messages(vec![Message {
+            parts: vec![text("a"), text("b")],
+            ..said(Role::User, "")
+        }]),
+    );
+    talk.parameters = Some(r#"{"temperature":0.5,"tools":[{"type":"function"}]}"#.into());
+    let [row] = &rows(Format::Runner, &drawn(vec![talk])).unwrap()[..] else {
+        panic!("expected one row")
+    };
+    assert_eq!(
+        row["messages"][0]["content"],
+        json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
+    );
+    assert_eq!(
+        row["parameters"].to_string(),
+        r#"{"temperature":0.5,"tools":[{"type":"function"}]}"#
+    );
+    let texts = Prompt::Embedding(vec!["a".into(), "b".into()]);
+    let row = &rows(Format::Runner, &drawn(vec![sample("e", texts)])).unwrap()[0];
+    assert_eq!(row["embedding"], json!(["a", "b"]));
+}
+
+#[test]
+fn the_flags_of_a_replay_are_those_of_its_dataset() {
+    let tokenizer = Tokenizer::bytes();
+    let one = |id: &str| {
+        drawn(vec![sample(
+            id,
+            Prompt::Messages(vec![said(Role::System, "s"), said(Role::User, "u")]),
+        )])
+    };
+    let text = drawn(vec![sample("t", Prompt::Text("Hi".into()))]);
+    let talk = drawn(vec![
+        sample("s/0", Prompt::Messages(vec![said(Role::User, "One?")])),
+        next("s/1", "s/0", "Two?", 0),
+    ]);
+    let mut custom = Exporter::new(Format::Runner, &tokenizer, false);
+    custom.rows(&one("a")).unwrap();
+    custom.rows(&text).unwrap();
+    assert_eq!(
+        custom.replay("f").as_deref(),
+        Some("--dataset-name custom --dataset-path f --warmup-requests 0")
+    );
+    let refused = custom.rows(&talk).unwrap_err();
+    assert!(
+        refused.contains("is for the dataset `conversation`, and rows before it are for `custom`"),
+        "{refused}"
+    );
+    let said_twice = Prompt::Messages(vec![said(Role::User, "One?"), said(Role::User, "Two?")]);
+    custom.rows(&drawn(vec![sample("b", said_twice)])).unwrap();
+    assert!(custom.replay("f").unwrap().contains("turns=last"));
+    // A conversation of one turn is read by both.
+    let mut conversation = Exporter::new(Format::Runner, &tokenizer, true);
+    let rows = conversation.rows(&one("a")).unwrap();
+    assert_eq!(rows[0]["output_length"], 8);
+    conversation.rows(&talk).unwrap();
+    assert_eq!(
+        conversation.replay("f").as_deref(),
+        Some(
+            "--dataset-name conversation --dataset-path f --warmup-requests 0 --set dataset.config.format=aiperf \
+             --arrival dataset"
+        )
+    );
+    assert_eq!(
+        Exporter::new(Format::Vllm, &tokenizer, true).replay("f"),
+        None
+    );
 }
 
 #[test]
@@ -104,14 +193,16 @@ fn a_conversation_has_delays_and_answers_on_record() {
         session: "s".into(),
         index: 0,
     });
-    let talk = drawn(vec![first, next("s/1", "s/0", "Two?", 250_000_000)]);
+    let mut second = next("s/1", "s/0", "Two?", 250_000_000);
+    second.recorded_answer = Some(said(Role::Assistant, "2"));
+    let talk = drawn(vec![first, second]);
     let user = |text: &str| json!({"role": "user", "content": text});
     assert_eq!(
         rows(Format::Runner, &talk).unwrap(),
         [
             json!({"session_id": "s", "messages": [user("One?")], "output_length": 8, "timestamp": 1.5}),
-            json!({"session_id": "s", "messages": [{"role": "assistant", "content": "1"}, user("Two?")],
-                "output_length": 8, "delay": 250.0}),
+            json!({"session_id": "s", "messages": [{"role": "assistant", "content": "1"}, user("Two?"),
+                {"role": "assistant", "content": "2"}], "output_length": 8, "delay": 250.0}),
         ]
     );
     assert_eq!(
@@ -136,6 +227,24 @@ fn what_a_format_cannot_express_is_refused_by_the_samples_name() {
         let refused = rows(format, &fork).unwrap_err();
         assert!(
             refused.starts_with("sample `b`: sessions that fork"),
+            "{refused}"
+        );
+    }
+    for (parameters, adapter, expected) in [
+        (
+            Some(r#"{"top_k":1}"#),
+            None,
+            "no place for the parameter `top_k`",
+        ),
+        (Some(r#"{"tools":[]}"#), None, "its parameters differ"),
+        (None, Some("lora"), "no place for an adapter"),
+    ] {
+        let mut last = next("a", "r", "x", 0);
+        last.parameters = parameters.map(str::to_owned);
+        last.adapter = adapter.map(str::to_owned);
+        let refused = rows(Format::Runner, &drawn(vec![root(), last])).unwrap_err();
+        assert!(
+            refused.starts_with("sample `a`") && refused.contains(expected),
             "{refused}"
         );
     }
