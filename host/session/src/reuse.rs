@@ -48,6 +48,10 @@ impl Stored {
     }
 }
 
+/// A request that was sent: when, whether it is measured, its number, and what the server says of its prompt: its tokens,
+/// and those of them that were cached.
+type Sent = (Nanos, bool, u64, Option<(u32, u32)>);
+
 /// A prompt in the file.
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -116,7 +120,7 @@ impl SentPrompts {
         exchanges: impl Iterator<Item = Result<Exchange, X>>,
         given_up: impl Fn() -> bool,
     ) -> Result<Option<Cache>, X> {
-        let mut sent: Vec<(Nanos, bool, u64, Option<(u32, u32)>)> = Vec::new();
+        let mut sent: Vec<Sent> = Vec::new();
         for exchange in exchanges {
             let exchange = exchange?;
             if let Some(at) = exchange.sent {
