@@ -39,7 +39,7 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Reads a base URL such as `http://127.0.0.1:8000` or `http://gateway/tenant`.
+    /// Reads a base URL such as `http://127.0.0.1:8000`, `http://gateway/tenant` or `localhost:8000`.
     ///
     /// # Errors
     /// If it is not an HTTP URL, or holds credentials.
@@ -53,7 +53,7 @@ impl Target {
         if authority.contains('@') {
             return Err(TargetError::Credentials);
         }
-        let uri: http::Uri = url.parse().map_err(|_| not_url())?;
+        let uri: http::Uri = with_scheme(url).parse().map_err(|_| not_url())?;
         let authority = uri.authority().ok_or_else(not_url)?;
         // A port that is no number from 0 to 65535 must not become the default one.
         let after_host = &authority.as_str()[authority.host().len()..];
@@ -128,6 +128,14 @@ impl Target {
     /// The resolver's error.
     pub fn resolve(&self) -> std::io::Result<Vec<SocketAddr>> {
         Ok((self.host(), self.port).to_socket_addrs()?.collect())
+    }
+}
+
+/// A base URL with its scheme, which is `http` where none is written, as in `localhost:8000`.
+pub fn with_scheme(url: &str) -> Cow<'_, str> {
+    match url.contains("://") {
+        true => Cow::Borrowed(url),
+        false => Cow::Owned(format!("http://{url}")),
     }
 }
 
@@ -249,12 +257,21 @@ mod tests {
             ("::1", "https://[::1]".to_owned())
         );
         assert_eq!(Target::parse("https://h:80").unwrap().authority(), "h:80");
+        for (url, whole) in [
+            ("localhost:8000", "http://localhost:8000"),
+            ("gateway/tenant/", "http://gateway/tenant"),
+            ("[::1]:80", "http://[::1]"),
+        ] {
+            assert_eq!(Target::parse(url).unwrap().to_string(), whole);
+        }
     }
 
     #[test]
     fn what_is_no_base_url() {
         for url in [
-            "localhost:8000",
+            "localhost:port",
+            "/v1",
+            "two words",
             "ftp://x",
             "",
             "http://",

@@ -11,6 +11,7 @@ use http::header::{HeaderName, HeaderValue};
 use super::{Scenario, Target};
 use model::connection::Reuse;
 use model::connection::Version;
+use model::target::with_scheme;
 use reader::Problem;
 use reader::{Located, Place};
 use result::metric::Objective;
@@ -71,7 +72,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
 
 fn target(target: &Target, problems: &mut Vec<Problem>) {
     for Located { value, place } in target.base_url.iter().flat_map(|urls| &urls.value) {
-        let uri = value.parse::<Uri>().ok().filter(|uri| {
+        let uri = with_scheme(value).parse::<Uri>().ok().filter(|uri| {
             matches!(uri.scheme_str(), Some("http" | "https"))
                 && uri.host().is_some_and(|h| !h.is_empty())
         });

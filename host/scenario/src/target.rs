@@ -26,6 +26,8 @@ table! {
     /// `[target]`: the server under test.
     pub struct Target {
         /// Base URL of the engine, such as http://127.0.0.1:8000; if there are several, requests go to each in turn.
+        ///
+        /// Without a scheme, as in localhost:8000, it is http.
         base_url: Maybe<Vec<Located<String>>> => plan("target.base-urls", May)
             .flag("base-url", "URL", TARGET)
             .delimiter(',')
