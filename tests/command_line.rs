@@ -8,6 +8,7 @@ mod authentication;
 mod authors;
 mod comparisons;
 mod damaged;
+mod familiar;
 mod fetch;
 mod help;
 mod hostile;

@@ -10,7 +10,7 @@ use super::transcript;
 use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
 
 /// A workload whose every request stands alone.
-const RANDOM: &str = "--backend openai --dataset-name random --num-prompts 40 --random-input-len 60 \
+const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 40 --random-input-len 60 \
     --random-range-ratio 0.5 --random-output-len 4 --model mock --seed 3";
 
 fn planned(flags: &str) -> Value {
@@ -96,7 +96,9 @@ fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
     let mut command = runner();
     command.arg("plan").args(words(&flags));
     let ended = run(&mut command).with_code(0);
-    assert_eq!(ended.stderr, "");
+    let told = "note: --random-range-ratio 0.5 is read as SGLang's client reads it";
+    assert!(ended.stderr.starts_with(told), "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     transcript("plan", &ended.stdout);
     let plan = planned(&flags);
     assert_eq!(plan["model"], "MODEL");
@@ -187,7 +189,7 @@ fn an_export_that_is_replayed_sends_the_same() {
         .arg(&rows);
     run(&mut command).with_code(0);
     let again = format!(
-        "--backend openai --dataset-name custom --num-prompts 40 --model mock --arrival dataset --warmup-requests 0 --dataset-path {}",
+        "--backend openai-chat --dataset-name custom --num-prompts 40 --model mock --arrival dataset --warmup-requests 0 --dataset-path {}",
         rows.display()
     );
     let (first, second) = (planned(&flags), planned(&again));

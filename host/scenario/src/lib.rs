@@ -129,6 +129,13 @@ impl Scenario {
         read::assignments(texts)
     }
 
+    /// The scenario of one assignment, by a flag that other tools have: `key` may lie in the configuration of a plugin,
+    /// and `value` is read as by [`Scenario::assigned`]. With what is wrong with it.
+    pub fn assigned_by(flag: &str, key: &str, value: &str) -> (Scenario, Vec<reader::Problem>) {
+        let (read, problems) = read::assignment(flag, [key, value]);
+        (read.unwrap_or_default(), problems)
+    }
+
     /// Says at a key's path what its flag was given.
     ///
     /// # Errors

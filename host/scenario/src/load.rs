@@ -83,6 +83,7 @@ table! {
         /// Number of requests to send before the measurement; their prompts are never measured.
         warmup: Maybe<u64> = 1 => plan("load.warmup", Must(Kind::Load))
             .flag("warmup-requests", "N", LOAD)
+            .alias("num-warmups")
             .theirs(&["num-warmups", "warmup-requests"]);
         /// How to keep prompts of earlier runs in the server's prefix cache from helping this one.
         ///

@@ -59,6 +59,7 @@ table! {
         /// The flag takes every word after it, so put scenarios first.
         adapters: Maybe<Vec<Located<String>>> => plan("request.adapters", Must(Kind::Request))
             .flag("lora-modules", "NAME", REQUESTS)
+            .alias("lora-name")
             .delimiter(',')
             .words()
             .theirs(&["lora-modules"]);

@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 23] = [
     "host/guide/src/auditing.md",
     "host/guide/src/backends.md",
     "host/guide/src/ci.md",
+    "host/guide/src/coming-from.md",
     "host/guide/src/comparing.md",
     "host/guide/src/connections.md",
     "host/guide/src/datasets.md",

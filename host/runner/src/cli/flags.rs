@@ -4,16 +4,24 @@
 //! Flags that stand for one key each are declared with the key, in `scenario`; those here stand for parts of a key, or
 //! for several.
 
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use serde_json::Value;
 
+use super::failure::{Exit, Failure};
+use model::nearest;
 use reader::{ConfigTable, Located, Problem};
 use scenario::{Arrival, Scenario};
 
+pub mod backends;
+pub mod datasets;
+pub mod familiar;
 mod keys;
+mod settle;
 
+use familiar::Familiar;
 use keys::Keys;
 
 /// Flags that describe the run. Each overrides the scenario file.
@@ -41,6 +49,9 @@ pub struct Flags {
     )]
     plugin_path: Option<std::ffi::OsString>,
     /// Short for --plugin backends/NAME.wasm
+    ///
+    /// The names that vllm bench serve and SGLang's client have for it work too, such as openai-chat and
+    /// sglang-oai-chat; `runner plugin list` lists them.
     #[arg(
         long,
         value_name = "NAME",
@@ -48,6 +59,16 @@ pub struct Flags {
         help_heading = "Plugins"
     )]
     backend: Option<String>,
+    /// Path of the engine to send requests to, such as /v1/chat/completions: chooses the backend's route
+    ///
+    /// What stands before the backend's own path belongs to the base URL.
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "RUNNER_ENDPOINT",
+        help_heading = "Plugins"
+    )]
+    endpoint: Option<String>,
     /// Set any key of the scenario, such as backend.config.route=chat or load.requests=50; repeatable
     ///
     /// `runner scenario keys` lists the keys; those of plugins are in `runner plugin info`. VALUE is TOML; what is not
@@ -63,6 +84,8 @@ pub struct Flags {
 
     #[command(flatten)]
     keys: Keys,
+    #[command(flatten)]
+    familiar: Familiar,
 
     /// Host of the engine; use with --port instead of --base-url
     #[arg(
@@ -72,7 +95,7 @@ pub struct Flags {
         help_heading = "Target"
     )]
     host: Option<String>,
-    /// Port of the engine
+    /// Port of the engine [default: where the backend's engine listens]
     #[arg(
         long,
         env = "RUNNER_PORT",
@@ -80,7 +103,10 @@ pub struct Flags {
         help_heading = "Target"
     )]
     port: Option<u16>,
-    /// Short for --plugin datasets/NAME.wasm
+    /// Short for --plugin datasets/NAME.wasm [default: random, where no scenario names one]
+    ///
+    /// The names that vllm bench serve and SGLang's client have for it work too, such as prefix_repetition and
+    /// generated-shared-prefix; `runner plugin list` lists them.
     #[arg(
         long,
         value_name = "NAME",
@@ -137,20 +163,24 @@ pub struct Flags {
 impl Flags {
     /// Whether they name a plugin, or say anything by its key.
     pub(crate) fn describe_a_run(&self) -> bool {
-        !self.named_plugins().is_empty() || !self.set.is_empty()
+        !self.named_plugins().is_empty() || !self.set.is_empty() || !self.familiar.is_empty()
     }
 
     /// The plugins that the flags name.
     pub(crate) fn named_plugins(&self) -> Vec<Located<String>> {
-        let short = |flag: &str, folder: &str, name: &Option<String>| {
-            let name = name.as_ref()?;
-            Some(Located::flag(flag, format!("{folder}/{name}.wasm")))
-        };
+        let backend = self.backend.as_deref().map(|name| {
+            let plugin = backends::alias(name).map_or(name, |alias| alias.plugin);
+            Located::flag("--backend", backends::file(plugin))
+        });
+        let dataset = self.dataset_name.as_deref().map(|name| {
+            let plugin = datasets::alias(name).map_or(name, |alias| alias.plugin);
+            Located::flag("--dataset-name", datasets::file(plugin))
+        });
         self.plugins
             .iter()
             .map(|plugin| Located::flag("--plugin", plugin.clone()))
-            .chain(short("--backend", "backends", &self.backend))
-            .chain(short("--dataset-name", "datasets", &self.dataset_name))
+            .chain(backend)
+            .chain(dataset)
             .collect()
     }
 
@@ -170,11 +200,18 @@ impl Flags {
     /// The scenario that the other flags describe, which overrides the file's.
     ///
     /// # Errors
-    /// A message that says what is wrong with a flag's value.
-    pub fn scenario(&self) -> Result<Scenario, String> {
-        let mut scenario = self.keys.scenario()?;
+    /// What is wrong with a flag's value, and names and flags of other tools that are not supported, each with what to
+    /// do instead.
+    pub fn scenario(&self) -> Result<Scenario, Failure> {
+        self.names()?;
+        let wrong = |words| Failure::new(Exit::CommandLine, words);
+        let mut scenario = self.keys.scenario().map_err(wrong)?;
         if self.host.is_some() || self.port.is_some() {
             let host = self.host.as_deref().unwrap_or("127.0.0.1");
+            let host = match host.parse::<Ipv6Addr>() {
+                Ok(address) => format!("[{address}]"),
+                Err(_) => host.to_owned(),
+            };
             let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
             let url = Located::flag("--host", format!("http://{host}{port}"));
             scenario.target.base_url = Some(Located::flag("--host", vec![url]));
@@ -183,6 +220,7 @@ impl Flags {
             let arrival = Located::flag("--use-trace-timestamps", Arrival::Dataset);
             scenario.load.arrival = Some(arrival);
         }
+        self.aliases(&mut scenario);
         let dataset = &mut scenario.dataset;
         if let Some(path) = &self.dataset_path {
             let file = Located::flag("--dataset-path", path.clone());
@@ -202,7 +240,83 @@ impl Flags {
         }
         let ratio = self.random_range_ratio;
         set(config, "range-ratio", "--random-range-ratio", ratio);
-        Ok(scenario)
+        self.familiar.lay_over(scenario)
+    }
+
+    /// Sets what other tools' names of plugins mean besides a plugin.
+    fn aliases(&self, scenario: &mut Scenario) {
+        let backend = self.backend.as_deref().and_then(backends::alias);
+        let route = backend.and_then(|alias| alias.route);
+        let config = &mut scenario.backend.config;
+        set(config, "route", "--backend", route);
+        let dataset = self.dataset_name.as_deref().and_then(datasets::alias);
+        for (key, value) in dataset.map_or(&[][..], |alias| alias.config) {
+            let key = format!("dataset.config.{key}");
+            let (said, _) = Scenario::assigned_by("--dataset-name", &key, value);
+            *scenario = std::mem::take(scenario).overlay(said);
+        }
+    }
+
+    /// Refuses names of plugins that other tools have and this program has nothing for, and slips of the others.
+    fn names(&self) -> Result<(), Failure> {
+        let ships = |name: &String| shipped::plugin(name).is_some();
+        let backend = self.backend.as_deref().map(|name| {
+            let aliases = backends::shipped_aliases().map(|alias| alias.name);
+            let file = backends::file(name);
+            let known = backends::alias(name).is_some();
+            let refused = &backends::REFUSED[..];
+            ("--backend", name, known, refused, aliases.collect(), file)
+        });
+        let dataset = self.dataset_name.as_deref().map(|name| {
+            let aliases = datasets::ALIASES.iter().map(|alias| alias.name);
+            let file = datasets::file(name);
+            let refused = &datasets::REFUSED[..];
+            let known = datasets::alias(name).is_some();
+            (
+                "--dataset-name",
+                name,
+                known,
+                refused,
+                aliases.collect(),
+                file,
+            )
+        });
+        let mut wrong = Vec::new();
+        for (flag, name, known, refused, aliases, file) in backend.into_iter().chain(dataset) {
+            let aliases: Vec<&str> = aliases;
+            if let Some((_, instead)) = refused.iter().find(|(own, _)| *own == name) {
+                wrong.push(format!("{flag} {name} is not supported: {instead}"));
+                continue;
+            }
+            if known || ships(&file) {
+                continue;
+            }
+            // Slips of plugins' own names are found where plugins are looked for, in folders too.
+            let (folder, _) = file.split_once('/').unwrap_or_default();
+            let plugins = shipped::plugins().filter_map(|plugin| {
+                let plugin = plugin.strip_prefix(folder)?.strip_prefix('/')?;
+                plugin.strip_suffix(".wasm")
+            });
+            let meant = nearest(name, aliases.iter().copied().chain(plugins));
+            if let Some(meant) = meant.filter(|meant| aliases.contains(meant))
+                && !self.finds(&file)
+            {
+                wrong.push(format!(
+                    "no plugin `{file}`, and {flag} has no name `{name}`; did you mean {flag} {meant}?"
+                ));
+            }
+        }
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::several(Exit::CommandLine, wrong)),
+        }
+    }
+
+    /// Whether a plugin's file is here or in a folder of plugins.
+    fn finds(&self, file: &str) -> bool {
+        let folders = self.plugin_folders();
+        let here = std::iter::once(PathBuf::new());
+        here.chain(folders).any(|folder| folder.join(file).exists())
     }
 }
 

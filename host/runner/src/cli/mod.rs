@@ -56,6 +56,7 @@ use print::tell;
         runner plan scenarios/quickstart.toml           show what would be sent, without sending it\n  \
         runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
         runner plugin new backend my-engine             start a plugin of your own\n\n\
+        Command lines of vllm bench serve and SGLang's bench_serving work too: runner guide coming-from\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
         5 target not reachable or every request failed, 6 a threshold does not hold,\n  \
         7 invalid measurement (--strict, thresholds), 130 interrupted (what was measured is saved)"
@@ -89,7 +90,8 @@ impl Cli {
     /// Reads the command line and the environment variables that set flags. Prints help or an error
     /// and exits if that is asked for or needed.
     pub fn read() -> Self {
-        Cli::try_parse().unwrap_or_else(|error| {
+        let words = flags::familiar::spread(std::env::args_os());
+        Cli::try_parse_from(words).unwrap_or_else(|error| {
             let refused = error.get(ContextKind::InvalidArg).map(ToString::to_string);
             if let (ErrorKind::ValueValidation, Some(refused)) = (error.kind(), refused)
                 && let Some(variable) = variable_for(&refused)

@@ -61,6 +61,7 @@ pub struct Output {
     /// Folder in which each run creates its own folder
     #[arg(
         long,
+        alias = "result-dir",
         value_name = "FOLDER",
         env = "RUNNER_OUTPUT_DIR",
         default_value = "runs",

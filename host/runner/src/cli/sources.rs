@@ -1,9 +1,11 @@
 //! From the scenarios named on the command line to the runs to make, in order.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
+use super::print::tell;
 use reader::ScenarioError;
 use scenario::Scenario;
 use session::{Faults, Source, Variables};
@@ -23,20 +25,26 @@ struct Text {
 /// # Errors
 /// What cannot be found or read, and every mistake in every scenario.
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
-    let over = flags
-        .scenario()
-        .map_err(|what| Failure::new(Exit::CommandLine, what))?;
+    let over = flags.scenario()?;
     let (assigned, wrong) = flags.assigned();
-    let source = |scenario: Scenario, name: String, folder: Option<PathBuf>| Source {
-        scenario: scenario.overlay(over.clone()).overlay(assigned.clone()),
-        name,
-        folder,
-        plugins: flags.named_plugins(),
-        plugin_path: flags.plugin_folders(),
-        shipped: shipped::PLUGINS,
-        variables: Variables::Process,
-        served: Vec::new(),
-        slice: None,
+    let mut notes = BTreeSet::new();
+    let mut unsettled = Vec::new();
+    let mut source = |scenario: Scenario, name: String, folder: Option<PathBuf>| {
+        let scenario = scenario.overlay(over.clone()).overlay(assigned.clone());
+        let settled = flags.settle(scenario);
+        notes.extend(settled.notes);
+        unsettled.extend(settled.problems);
+        Source {
+            scenario: settled.scenario,
+            name,
+            folder,
+            plugins: settled.plugins,
+            plugin_path: flags.plugin_folders(),
+            shipped: shipped::PLUGINS,
+            variables: Variables::Process,
+            served: Vec::new(),
+            slice: None,
+        }
     };
     let mut sources = Vec::new();
     let mut faults = Faults::default();
@@ -65,11 +73,14 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
         }
     }
     faults.scenario.extend(wrong);
-    if faults.scenario.is_empty() {
-        Ok(sources)
-    } else {
-        Err(faults.into())
+    faults.scenario.extend(unsettled);
+    if !faults.scenario.is_empty() {
+        return Err(faults.into());
     }
+    for note in notes {
+        tell(format_args!("note: {note}"));
+    }
+    Ok(sources)
 }
 
 /// The names, of which `-` may be one only once: stdin can be read but once.

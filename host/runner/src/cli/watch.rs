@@ -47,7 +47,7 @@ pub struct Watch {
     )]
     progress_every: Span,
     /// Do not show progress
-    #[arg(long, env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
+    #[arg(long, alias = "disable-tqdm", env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
     no_progress: bool,
 }
 

@@ -54,6 +54,11 @@ pub const PAGES: [Page; 19] = [
     ),
     page!("mock", "mock", "try things out against the built-in engine"),
     page!(
+        "coming-from",
+        "coming-from",
+        "what flags and names of vLLM's and SGLang's clients are here"
+    ),
+    page!(
         "results",
         "results",
         "read a result, its findings and its verdict"

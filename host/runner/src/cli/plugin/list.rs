@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{Folders, Form, facts};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::flags::{backends, datasets};
 use crate::cli::print::tell;
 use model::plugin::Kind;
 use plugins::load;
@@ -35,6 +36,8 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Listing {
     plugins: Vec<Entry>,
+    /// Names that other tools have for shipped plugins.
+    names: Vec<Name>,
     /// Files that are named like components but do not load.
     unusable: Vec<Unusable>,
 }
@@ -48,6 +51,17 @@ struct Entry {
     version: String,
     summary: String,
     sha256: String,
+}
+
+/// A name that another tool has for a shipped plugin with a configuration.
+#[derive(Debug, Serialize)]
+struct Name {
+    name: &'static str,
+    /// The flag that takes it.
+    flag: &'static str,
+    plugin: String,
+    /// The keys of the plugin's configuration that it sets, as TOML.
+    config: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,6 +82,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let mut listing = Listing {
         plugins: Vec::new(),
+        names: names_of_others(),
         unusable: Vec::new(),
     };
     for (plugin, entry) in entries(names) {
@@ -121,6 +136,27 @@ fn entry(asked: &str) -> Result<Entry, PluginError> {
     })
 }
 
+/// The names that `--backend` and `--dataset-name` take besides those of plugins.
+fn names_of_others() -> Vec<Name> {
+    let backends = backends::shipped_aliases().map(|alias| Name {
+        name: alias.name,
+        flag: "--backend",
+        plugin: backends::file(alias.plugin),
+        config: (alias.route.iter())
+            .map(|route| format!("route = \"{route}\""))
+            .collect(),
+    });
+    let datasets = datasets::ALIASES.iter().map(|alias| Name {
+        name: alias.name,
+        flag: "--dataset-name",
+        plugin: datasets::file(alias.plugin),
+        config: (alias.config.iter())
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect(),
+    });
+    backends.chain(datasets).collect()
+}
+
 /// The files of a folder that are named like components, in order.
 fn components(folder: &Path) -> Result<Vec<String>, Failure> {
     let unreadable = |cause: std::io::Error| {
@@ -162,6 +198,21 @@ fn words(listing: &Listing) -> String {
     }
     if listing.plugins.is_empty() {
         text += "No plugins: this runner was built without any, and no folder contains one.\n";
+        return text;
     }
+    let rows: Vec<[String; 4]> = (listing.names.iter())
+        .map(|name| {
+            [
+                name.flag.to_owned(),
+                name.name.to_owned(),
+                name.plugin.clone(),
+                name.config.join(", "),
+            ]
+        })
+        .collect();
+    text += &format!(
+        "\nnames that vllm bench serve and SGLang's client have for them\n{}",
+        facts::columns(&rows)
+    );
     text
 }

@@ -1,0 +1,361 @@
+//! The names that `vllm bench serve` and SGLang's client have for backends, and the routes that `--endpoint` chooses.
+//!
+//! A name of theirs is a shipped plugin with a route of its configuration. This module owns both tables; what they
+//! change of a scenario is up to [`settle`](super::settle).
+
+/// A name that other tools have for a backend.
+#[derive(Clone, Copy, Debug)]
+pub struct Alias {
+    /// The name, as `--backend` takes it.
+    pub name: &'static str,
+    /// The plugin: `openai` is backends/openai.wasm.
+    pub plugin: &'static str,
+    /// What `route` in the plugin's configuration is.
+    pub route: Option<&'static str>,
+    /// What the route does with a prompt.
+    pub asks: Asks,
+}
+
+/// What a route does with a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// It goes on with it.
+    Answers,
+    /// It makes vectors of its texts.
+    Vectors,
+    /// It puts its texts in order.
+    Orders,
+}
+
+const fn answers(name: &'static str, plugin: &'static str, route: &'static str) -> Alias {
+    Alias {
+        name,
+        plugin,
+        route: Some(route),
+        asks: Asks::Answers,
+    }
+}
+
+const fn pooling(name: &'static str, plugin: &'static str, asks: Asks) -> Alias {
+    Alias {
+        name,
+        plugin,
+        route: None,
+        asks,
+    }
+}
+
+/// All of them. A plugin's own name is none: it is the plugin with its usual route.
+pub const ALIASES: [Alias; 15] = [
+    answers("openai-chat", "openai", "chat"),
+    answers("openai-completions", "openai", "completions"),
+    answers("openai-responses", "openai", "responses"),
+    pooling("openai-embeddings", "openai", Asks::Vectors),
+    pooling("infinity-embeddings", "openai", Asks::Vectors),
+    answers("vllm-chat", "vllm", "chat"),
+    pooling("vllm-embedding", "vllm", Asks::Vectors),
+    pooling("vllm-pooling", "vllm", Asks::Vectors),
+    pooling("vllm-rerank", "vllm", Asks::Orders),
+    answers("sglang-native", "sglang", "generate"),
+    answers("sglang-oai", "sglang", "completions"),
+    answers("sglang-oai-chat", "sglang", "chat"),
+    pooling("sglang-embedding", "sglang", Asks::Vectors),
+    answers("lmdeploy-chat", "lmdeploy", "chat"),
+    answers("trt", "tensorrt-llm", "generate"),
+];
+
+/// Names of theirs that no plugin stands for, with what to do instead.
+pub const REFUSED: [(&str, &str); 7] = [
+    (
+        "openai-audio",
+        "transcription routes are not measured; audio in chat messages is: --backend openai-chat --dataset-name audio",
+    ),
+    (
+        "openai-embeddings-chat",
+        "vectors of chat messages are not measured; vectors of texts are: --backend openai-embeddings",
+    ),
+    (
+        "openai-embeddings-clip",
+        "vectors of images are not measured; vectors of texts are: --backend openai-embeddings",
+    ),
+    (
+        "openai-embeddings-vlm2vec",
+        "vectors of images are not measured; vectors of texts are: --backend openai-embeddings",
+    ),
+    (
+        "infinity-embeddings-clip",
+        "vectors of images are not measured; vectors of texts are: --backend infinity-embeddings",
+    ),
+    (
+        "gserver",
+        "gRPC is not spoken; benchmark SGLang's HTTP server: --backend sglang",
+    ),
+    (
+        "truss",
+        "describe its route with a plugin of your own (`runner plugin new backend truss`)",
+    ),
+];
+
+/// A path of a backend, and the key of its configuration that chooses it.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// The path; `MODEL` stands for any one segment.
+    pub path: &'static str,
+    /// What `route` is for it; absent where the dataset's prompts choose it.
+    pub route: Option<&'static str>,
+    /// What it does with a prompt.
+    pub asks: Asks,
+    /// Whether what stands before it is `prefix` in the plugin's configuration instead of a part of the base URL.
+    pub bare: bool,
+}
+
+const fn route(plugin: &'static str, path: &'static str, route: &'static str) -> Route {
+    Route {
+        plugin,
+        path,
+        route: Some(route),
+        asks: Asks::Answers,
+        bare: false,
+    }
+}
+
+const fn bare(route: Route) -> Route {
+    Route {
+        bare: true,
+        ..route
+    }
+}
+
+const fn pools(plugin: &'static str, path: &'static str, asks: Asks) -> Route {
+    Route {
+        plugin,
+        path,
+        route: None,
+        asks,
+        bare: false,
+    }
+}
+
+/// The routes of the shipped backends, the usual one first.
+const ROUTES: [Route; 37] = [
+    route("openai", "/v1/chat/completions", "chat"),
+    route("openai", "/v1/completions", "completions"),
+    route("openai", "/v1/responses", "responses"),
+    pools("openai", "/v1/embeddings", Asks::Vectors),
+    pools("openai", "/v1/rerank", Asks::Orders),
+    bare(route("openai", "/chat/completions", "chat")),
+    bare(route("openai", "/completions", "completions")),
+    bare(route("openai", "/responses", "responses")),
+    bare(pools("openai", "/embeddings", Asks::Vectors)),
+    bare(pools("openai", "/rerank", Asks::Orders)),
+    route("vllm", "/v1/completions", "completions"),
+    route("vllm", "/v1/chat/completions", "chat"),
+    route("vllm", "/v1/responses", "responses"),
+    pools("vllm", "/v1/embeddings", Asks::Vectors),
+    pools("vllm", "/v1/rerank", Asks::Orders),
+    route("sglang", "/generate", "generate"),
+    route("sglang", "/v1/completions", "completions"),
+    route("sglang", "/v1/chat/completions", "chat"),
+    pools("sglang", "/v1/embeddings", Asks::Vectors),
+    pools("sglang", "/v1/rerank", Asks::Orders),
+    route("lmdeploy", "/v1/completions", "completions"),
+    route("lmdeploy", "/v1/chat/completions", "chat"),
+    route("lmdeploy", "/generate", "generate"),
+    route("tgi", "/generate_stream", "generate"),
+    route("tgi", "/generate", "generate"),
+    route("tgi", "/v1/chat/completions", "chat"),
+    route("llamacpp", "/completion", "completion"),
+    route("llamacpp", "/v1/chat/completions", "chat"),
+    pools("llamacpp", "/v1/embeddings", Asks::Vectors),
+    route("ollama", "/api/generate", "generate"),
+    route("ollama", "/api/chat", "chat"),
+    route("tensorrt-llm", "/v1/completions", "completions"),
+    route("tensorrt-llm", "/v1/chat/completions", "chat"),
+    route(
+        "tensorrt-llm",
+        "/v2/models/MODEL/generate_stream",
+        "generate",
+    ),
+    route("tensorrt-llm", "/v2/models/MODEL/generate", "generate"),
+    pools("cohere", "/v2/embed", Asks::Vectors),
+    pools("cohere", "/v2/rerank", Asks::Orders),
+];
+
+/// Backends with one route for all answers, and its path.
+const ONE_ROUTE: [(&str, &str); 2] = [("anthropic", "/v1/messages"), ("cohere", "/v2/chat")];
+
+/// Where the shipped backends' engines listen by default, where that is a port of this machine.
+const PORTS: [(&str, u16); 8] = [
+    ("openai", 8000),
+    ("vllm", 8000),
+    ("sglang", 30000),
+    ("lmdeploy", 23333),
+    ("tgi", 8080),
+    ("llamacpp", 8080),
+    ("ollama", 11434),
+    ("tensorrt-llm", 8000),
+];
+
+/// What `--endpoint` chooses.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// What `route` is in the plugin's configuration.
+    pub route: Option<&'static str>,
+    /// What the route does with a prompt.
+    pub asks: Asks,
+    /// What stands before the backend's own path.
+    pub before: String,
+    /// Whether that is `prefix` in the plugin's configuration.
+    pub bare: bool,
+    /// The model that the path names.
+    pub model: Option<String>,
+}
+
+/// The name of theirs.
+pub fn alias(name: &str) -> Option<&'static Alias> {
+    ALIASES.iter().find(|alias| alias.name == name)
+}
+
+/// Those whose plugins ship with this program.
+pub fn shipped_aliases() -> impl Iterator<Item = &'static Alias> {
+    let ships = |alias: &&Alias| shipped::plugin(&file(alias.plugin)).is_some();
+    ALIASES.iter().filter(ships)
+}
+
+/// The component of a backend.
+pub fn file(plugin: &str) -> String {
+    format!("backends/{plugin}.wasm")
+}
+
+/// The port where a backend's engine listens by default.
+pub fn port(plugin: &str) -> Option<u16> {
+    PORTS
+        .iter()
+        .find_map(|(known, port)| (*known == plugin).then_some(*port))
+}
+
+/// The route of a backend that a path on the server is.
+///
+/// # Errors
+/// If the backend has no such route: which it has, in words.
+pub fn route_of(plugin: &str, endpoint: &str) -> Result<Chosen, String> {
+    let endpoint = format!("/{}", endpoint.trim_matches('/'));
+    let one = ONE_ROUTE.iter().map(|(plugin, path)| Route {
+        plugin,
+        path,
+        route: None,
+        asks: Asks::Answers,
+        bare: false,
+    });
+    let own: Vec<Route> = ROUTES
+        .into_iter()
+        .chain(one)
+        .filter(|route| route.plugin == plugin)
+        .collect();
+    if own.is_empty() {
+        return Err(format!(
+            "the routes of `{plugin}` are not known here; choose one by its configuration, as in --set backend.config.route=chat"
+        ));
+    }
+    let matching = own.iter().filter_map(|route| {
+        let (before, model) = ends_with(&endpoint, route.path)?;
+        Some((route, before, model))
+    });
+    let longest = matching.max_by_key(|(route, ..)| route.path.len());
+    let Some((route, before, model)) = longest else {
+        let paths = own.iter().filter(|route| !route.bare);
+        let paths: Vec<&str> = paths.map(|route| route.path).collect();
+        return Err(format!(
+            "the backend `{plugin}` has no route `{endpoint}`; it has {}",
+            paths.join(", ")
+        ));
+    };
+    Ok(Chosen {
+        route: route.route,
+        asks: route.asks,
+        before: before.to_owned(),
+        bare: route.bare,
+        model: model.map(str::to_owned),
+    })
+}
+
+/// What stands before a path at the end of an endpoint, and the segment in the place of `MODEL`.
+fn ends_with<'e>(endpoint: &'e str, path: &str) -> Option<(&'e str, Option<&'e str>)> {
+    let Some((first, last)) = path.split_once("MODEL") else {
+        return Some((endpoint.strip_suffix(path)?, None));
+    };
+    let rest = endpoint.strip_suffix(last)?;
+    let (before, model) = rest.rsplit_once('/')?;
+    let before = before.strip_suffix(first.trim_end_matches('/'))?;
+    (!model.is_empty()).then_some((before, Some(model)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(plugin: &str, endpoint: &str) -> (Option<&'static str>, String, bool) {
+        let Chosen {
+            route,
+            before,
+            bare,
+            ..
+        } = route_of(plugin, endpoint).unwrap_or_else(|words| panic!("{words}"));
+        (route, before, bare)
+    }
+
+    #[test]
+    fn a_path_chooses_its_route_and_leaves_what_stands_before_it() {
+        let none = String::new;
+        assert_eq!(
+            chosen("vllm", "/v1/completions"),
+            (Some("completions"), none(), false)
+        );
+        assert_eq!(
+            chosen("vllm", "/tenant/v1/chat/completions/"),
+            (Some("chat"), "/tenant".to_owned(), false)
+        );
+        assert_eq!(
+            chosen("sglang", "generate"),
+            (Some("generate"), none(), false)
+        );
+        assert_eq!(
+            chosen("openai", "/api/v3/chat/completions"),
+            (Some("chat"), "/api/v3".to_owned(), true)
+        );
+        assert_eq!(
+            chosen("openai", "/api/v1/completions"),
+            (Some("completions"), "/api".to_owned(), false)
+        );
+        assert_eq!(chosen("vllm", "/v1/embeddings"), (None, none(), false));
+        let triton = route_of("tensorrt-llm", "/v2/models/ensemble/generate_stream");
+        let triton = triton.unwrap_or_else(|words| panic!("{words}"));
+        assert_eq!(triton.model.as_deref(), Some("ensemble"));
+        assert_eq!((triton.route, &*triton.before), (Some("generate"), ""));
+    }
+
+    #[test]
+    fn a_path_that_a_backend_lacks_is_refused_with_those_it_has() {
+        let refused = route_of("lmdeploy", "/v1/messages").unwrap_err();
+        assert_eq!(
+            refused,
+            "the backend `lmdeploy` has no route `/v1/messages`; it has /v1/completions, /v1/chat/completions, /generate"
+        );
+        assert!(route_of("mine", "/v1/messages").is_err());
+        assert!(route_of("tensorrt-llm", "/v2/models//generate").is_err());
+    }
+
+    #[test]
+    fn names_are_no_plugins_and_occur_once() {
+        for alias in &ALIASES {
+            assert!(shipped::plugin(&file(alias.name)).is_none(), "{alias:?}");
+            let same = ALIASES.iter().filter(|other| other.name == alias.name);
+            assert_eq!(same.count(), 1, "{alias:?}");
+            let routes = ROUTES.iter().filter(|route| route.plugin == alias.plugin);
+            let known = routes.clone().any(|route| route.route == alias.route);
+            assert!(known, "{alias:?}");
+        }
+    }
+}

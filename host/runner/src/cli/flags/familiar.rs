@@ -1,0 +1,229 @@
+//! The flags of `vllm bench serve` (0.32) and SGLang's `bench_serving` (0.5.23) that are none of this program's own.
+//!
+//! Each is one row of a table: it stands for keys of the scenario, or asks for what holds anyway, or is refused with
+//! what to do instead. This module owns how they are read from the command line; [`rows`] and [`refused`] own what they
+//! mean, [`page`] how the guide lists them. They are left out of help.
+
+mod changes;
+pub mod page;
+mod refused;
+mod rows;
+mod words;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::super::failure::{Exit, Failure};
+use reader::toml_text;
+use scenario::Scenario;
+
+pub use words::spread;
+
+/// A flag of theirs.
+#[derive(Debug)]
+pub struct Row {
+    /// Its name, without the dashes.
+    pub long: &'static str,
+    /// What stands after it.
+    pub takes: Takes,
+    /// The datasets that it is for; none is all.
+    pub datasets: &'static [&'static str],
+    /// What it means here.
+    pub means: Means,
+}
+
+/// What stands after a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// A whole number.
+    Whole,
+    /// A number.
+    Number,
+    /// A word.
+    Text,
+    /// Anything, since the flag is refused.
+    Anything,
+}
+
+/// Changes a scenario as a flag says, which was given that value.
+type Change = fn(&mut Scenario, &str, &str) -> Result<(), String>;
+
+/// What a flag means here.
+#[derive(Debug)]
+pub enum Means {
+    /// Its value is that key's, and with it further keys have the given values, as TOML.
+    Key(&'static str, Pairs),
+    /// Its value is the only one of that key's list.
+    Only(&'static str),
+    /// Keys have the given values, as TOML.
+    Fixed(Pairs),
+    /// More than that; in words for the guide.
+    Change(Change, &'static str),
+    /// What it asks for holds anyway, for this reason.
+    Anyway(&'static str),
+    /// It is refused, and this is what to do instead.
+    Refused(&'static str),
+}
+
+/// Keys with their values, as TOML.
+type Pairs = &'static [(&'static str, &'static str)];
+
+/// The row of a flag, by its name without dashes.
+pub fn row(long: &str) -> Option<&'static Row> {
+    all().find(|row| row.long == long)
+}
+
+fn all() -> impl Iterator<Item = &'static Row> {
+    rows::ROWS.iter().chain(&refused::ROWS)
+}
+
+/// The given ones of these flags, and what they were given.
+#[derive(Clone, Debug, Default)]
+pub struct Familiar(Vec<(&'static Row, Vec<String>)>);
+
+impl Familiar {
+    /// Whether none is given.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether that one is given.
+    pub fn has(&self, long: &str) -> bool {
+        self.0.iter().any(|(row, _)| row.long == long)
+    }
+
+    /// The given ones that are for some datasets alone, with those.
+    pub fn of_datasets(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+        let given = self.0.iter().map(|(row, _)| (row.long, row.datasets));
+        given.filter(|(_, datasets)| !datasets.is_empty())
+    }
+
+    /// Lays what they say over a scenario.
+    ///
+    /// # Errors
+    /// Those that are refused, each with what to do instead; else what is wrong with a value.
+    pub fn lay_over(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
+        let refused = self.0.iter().filter_map(|(row, _)| match row.means {
+            Means::Refused(instead) => Some(format!("--{} is not supported: {instead}", row.long)),
+            _ => None,
+        });
+        let refused: Vec<String> = refused.collect();
+        if !refused.is_empty() {
+            return Err(Failure::several(Exit::CommandLine, refused));
+        }
+        let wrong = |words: String| Failure::new(Exit::CommandLine, words);
+        for (row, values) in &self.0 {
+            let flag = format!("--{}", row.long);
+            let value = values.last().map_or("", String::as_str);
+            let mut set = |key: &str, value: &str| {
+                let (read, problems) = Scenario::assigned_by(&flag, key, value);
+                scenario = std::mem::take(&mut scenario).overlay(read);
+                match problems.first() {
+                    Some(problem) => Err(wrong(format!("{flag}: {}", problem.message()))),
+                    None => Ok(()),
+                }
+            };
+            match &row.means {
+                Means::Key(key, fixed) => {
+                    match row.takes {
+                        Takes::Text => set(key, &toml_text::string(value))?,
+                        _ => set(key, value)?,
+                    }
+                    for (key, value) in *fixed {
+                        set(key, value)?;
+                    }
+                }
+                Means::Only(key) => {
+                    set(key, &format!("[{}]", toml_text::string(value)))?;
+                }
+                Means::Fixed(fixed) => {
+                    for (key, value) in *fixed {
+                        set(key, value)?;
+                    }
+                }
+                Means::Change(change, _) => {
+                    change(&mut scenario, &flag, value)
+                        .map_err(|words| wrong(format!("{flag}: {words}")))?;
+                }
+                Means::Anyway(_) | Means::Refused(_) => {}
+            }
+        }
+        Ok(scenario)
+    }
+
+    /// What to tell of those that change nothing.
+    pub fn note(&self) -> Option<String> {
+        let given = self.0.iter();
+        let idle = given.filter(|(row, _)| matches!(row.means, Means::Anyway(_)));
+        let idle: Vec<String> = idle.map(|(row, _)| format!("--{}", row.long)).collect();
+        let changes = match idle.len() {
+            0 => return None,
+            1 => "changes nothing here: what it asks",
+            _ => "change nothing here: what they ask",
+        };
+        Some(format!(
+            "{} {changes} for holds anyway (`runner guide coming-from`)",
+            idle.join(", ")
+        ))
+    }
+}
+
+impl Row {
+    fn arg(&self) -> Arg {
+        let arg = Arg::new(self.long).long(self.long).hide(true);
+        let takes_one = |text: &str| -> Result<String, String> { Ok(text.to_owned()) };
+        match self.takes {
+            Takes::Nothing => arg.action(ArgAction::SetTrue),
+            Takes::Whole => arg.value_name("N").value_parser(|text: &str| {
+                let number = text.parse::<u64>().map(|number| number.to_string());
+                number.map_err(|cause| cause.to_string())
+            }),
+            Takes::Number => arg.value_name("NUMBER").value_parser(|text: &str| {
+                // As TOML writes it, in which `1` is no float and `1e3` is one.
+                super::finite(text).map(|number| format!("{number:?}"))
+            }),
+            Takes::Text => arg
+                .value_name("TEXT")
+                .allow_negative_numbers(true)
+                .value_parser(takes_one),
+            Takes::Anything => arg
+                .num_args(0..)
+                .allow_negative_numbers(true)
+                .action(ArgAction::Append),
+        }
+    }
+
+    /// What it was given, if it was.
+    fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
+        if self.takes == Takes::Nothing {
+            return matches.get_flag(self.long).then(Vec::new);
+        }
+        matches.contains_id(self.long).then(|| {
+            let values = matches.get_many::<String>(self.long);
+            values.into_iter().flatten().cloned().collect()
+        })
+    }
+}
+
+impl clap::Args for Familiar {
+    fn augment_args(command: Command) -> Command {
+        command.args(all().map(Row::arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Familiar {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = all().filter_map(|row| Some((row, row.given(matches)?)));
+        Ok(Familiar(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

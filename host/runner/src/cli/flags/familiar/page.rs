@@ -1,0 +1,308 @@
+//! The tables of the guide's page "Coming from vLLM and SGLang": what each flag of theirs is here.
+
+use super::{Means, Row, row};
+use clap::{Arg, ArgAction, Command};
+
+/// A tool whose users are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// `vllm bench serve`.
+    Vllm,
+    /// SGLang's `bench_serving`.
+    Sglang,
+}
+
+/// A flag as its tool's help has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theirs {
+    /// Its name, without the dashes.
+    pub long: String,
+    /// Whether a value stands after it.
+    pub takes: bool,
+}
+
+use Tool::{Sglang, Vllm};
+
+/// What users of a tool should know of flags that are the same here by their names.
+const REMARKS: [(Tool, &str, &str); 33] = [
+    (
+        Vllm,
+        "backend",
+        "their names work too: [the list](#backends)",
+    ),
+    (
+        Sglang,
+        "backend",
+        "their names work too: [the list](#backends); it has no default here",
+    ),
+    (
+        Vllm,
+        "dataset-name",
+        "their names work too: [the list](#datasets); `random` without it, as there",
+    ),
+    (
+        Sglang,
+        "dataset-name",
+        "their names work too: [the list](#datasets); `random` without it, where theirs is `sharegpt`",
+    ),
+    (
+        Vllm,
+        "endpoint",
+        "chooses the backend's route by its path; `--backend` alone is enough",
+    ),
+    (
+        Vllm,
+        "host",
+        "without `--port`, the port where the backend's engine listens",
+    ),
+    (
+        Sglang,
+        "host",
+        "without `--port`, the port where the backend's engine listens",
+    ),
+    (
+        Vllm,
+        "model",
+        "the name that the server has; without it, the only one it lists",
+    ),
+    (
+        Sglang,
+        "model",
+        "the name that the server has; without it, the only one it lists",
+    ),
+    (
+        Vllm,
+        "tokenizer",
+        "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
+    ),
+    (
+        Sglang,
+        "tokenizer",
+        "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
+    ),
+    (Vllm, "seed", "1 without it; theirs is 0"),
+    (Sglang, "seed", "1 without it; theirs is 42"),
+    (Vllm, "num-warmups", "1 without it; theirs is 0"),
+    (
+        Sglang,
+        "warmup-requests",
+        "their prompts are never measured; theirs are the first measured one",
+    ),
+    (
+        Sglang,
+        "ready-check-timeout-sec",
+        "no wait without it; theirs is 60",
+    ),
+    (
+        Vllm,
+        "random-range-ratio",
+        "read as SGLang's unless `dataset.config.like` is `\"vllm\"`, and the run says so: there 0.0 is exact, here 1.0",
+    ),
+    (
+        Sglang,
+        "random-range-ratio",
+        "exact lengths without it; theirs is 0.0, any length up to the one asked for",
+    ),
+    (
+        Sglang,
+        "random-output-len",
+        "128 without it; theirs is 1024",
+    ),
+    (
+        Vllm,
+        "ramp-up-strategy",
+        "the rate is a function of time; theirs of the request's number",
+    ),
+    (
+        Vllm,
+        "metric-percentiles",
+        "90, 95 and 99 without it; theirs is 99",
+    ),
+    (
+        Vllm,
+        "ignore-eos",
+        "on without it; theirs is on for `random` alone. `--disable-ignore-eos` turns it off",
+    ),
+    (Sglang, "temperature", "not sent without it; theirs sends 0"),
+    (Sglang, "top-p", "not sent without it; theirs sends 1"),
+    (
+        Sglang,
+        "output-file",
+        "the lines are this program's summaries; `runner report RUN --style sglang --format jsonl` writes theirs",
+    ),
+    (
+        Sglang,
+        "cache-report",
+        "compares the server's cached tokens with what repeats within the run",
+    ),
+    (
+        Sglang,
+        "use-trace-timestamps",
+        "names like `mooncake` imply it",
+    ),
+    (
+        Sglang,
+        "gsp-num-groups",
+        "`--num-prompts` is the number of requests here; theirs is groups × prompts",
+    ),
+    (
+        Sglang,
+        "mooncake-slowdown-factor",
+        "a rate given with it wins; theirs ignores the rate",
+    ),
+    (
+        Vllm,
+        "custom-output-len",
+        "the file's own lengths without it; theirs is 256",
+    ),
+    (
+        Vllm,
+        "burstiness",
+        "for equal gaps `--arrival constant`; theirs is `inf`",
+    ),
+    (
+        Vllm,
+        "goodput",
+        "`e2el`, `ttft`, `tpot` and every other metric that each request has one of",
+    ),
+    (
+        Sglang,
+        "image-count",
+        "without lengths 128 tokens each, where theirs are 1024",
+    ),
+];
+
+/// The flag of this program that a flag of theirs is, by the same name or by another one that it has.
+pub fn own<'c>(command: &'c Command, long: &str) -> Option<&'c Arg> {
+    let has = |arg: &&Arg| {
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        !arg.is_hide_set() && (arg.get_long() == Some(long) || aliases.contains(&long))
+    };
+    command.get_arguments().find(has)
+}
+
+/// What is wrong with a flag of theirs on this command line, if anything.
+pub fn fault(command: &Command, theirs: &Theirs) -> Option<String> {
+    let long = &theirs.long;
+    let hidden = |arg: &&Arg| arg.get_long() == Some(&**long);
+    let arg = match own(command, long) {
+        Some(arg) => arg,
+        None => command.get_arguments().find(hidden)?,
+    };
+    let takes = !matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::Help);
+    let any = row(long).is_some_and(|row| matches!(row.means, Means::Refused(_)));
+    (takes != theirs.takes && !any).then(|| format!("--{long} takes a value in one tool alone"))
+}
+
+/// The table of a tool's flags, in their order by name.
+///
+/// # Errors
+/// The flags that are neither supported nor refused.
+pub fn table(command: &Command, tool: Tool, flags: &[Theirs]) -> Result<String, Vec<String>> {
+    // Flags of one meaning share a row, where the first of them stands.
+    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
+    let mut missing = Vec::new();
+    for Theirs { long, .. } in flags {
+        let here = match (own(command, long), row(long)) {
+            (Some(own), _) => match own.get_long() {
+                Some(name) if name != long => format!("`--{name}`; this name works too"),
+                _ => "the same".to_owned(),
+            },
+            (None, Some(row)) => meaning(row),
+            (None, None) if long == "help" => "the same".to_owned(),
+            (None, None) => {
+                missing.push(format!("--{long}"));
+                continue;
+            }
+        };
+        let remark = REMARKS
+            .iter()
+            .find(|(of, flag, _)| *of == tool && flag == long);
+        let remark = remark.map(|(.., words)| format!("; {words}"));
+        let here = format!("{here}{}", remark.unwrap_or_default());
+        let here = as_code(&here).replace('|', "\\|");
+        let refused = row(long).is_some_and(|row| matches!(row.means, Means::Refused(_)));
+        let same = rows.iter_mut().find(|(_, own)| refused && *own == here);
+        match same {
+            Some((flags, _)) => flags.push(format!("`--{long}`")),
+            None => rows.push((vec![format!("`--{long}`")], here)),
+        }
+    }
+    let rows = rows.into_iter();
+    let rows = rows.map(|(flags, here)| format!("| {} | {here} |\n", flags.join(", ")));
+    let text = format!(
+        "| there | here |\n| --- | --- |\n{}",
+        rows.collect::<String>()
+    );
+    match missing.is_empty() {
+        true => Ok(text),
+        false => Err(missing),
+    }
+}
+
+/// A text with every flag in it as code.
+fn as_code(text: &str) -> String {
+    let wrapped = |word: &str| {
+        let (open, word) = word.split_at(usize::from(word.starts_with('(')));
+        match word.strip_prefix("--") {
+            Some(_) => {
+                let end = word.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+                let (flag, rest) = word.split_at(end.unwrap_or(word.len()));
+                format!("{open}`{flag}`{rest}")
+            }
+            None => format!("{open}{word}"),
+        }
+    };
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(index, part)| match index % 2 {
+        0 => part.split(' ').map(wrapped).collect::<Vec<_>>().join(" "),
+        _ => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+fn meaning(row: &Row) -> String {
+    let pairs = |pairs: super::Pairs| {
+        let pairs = pairs.iter();
+        let pairs: Vec<String> = pairs
+            .map(|(key, value)| format!("`{key}` = `{value}`"))
+            .collect();
+        pairs.join(", ")
+    };
+    match &row.means {
+        Means::Key(key, []) => format!("sets `{key}`"),
+        Means::Key(key, fixed) => format!("sets `{key}`, and {}", pairs(fixed)),
+        Means::Only(key) => format!("sets `{key}` to a list of this"),
+        Means::Fixed(fixed) => format!("sets {}", pairs(fixed)),
+        Means::Change(_, words) => (*words).to_owned(),
+        Means::Anyway(why) => format!("accepted, and changes nothing: {why}"),
+        Means::Refused(instead) => format!("refused: {instead}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::all;
+    use super::*;
+
+    #[test]
+    fn remarks_are_of_flags_that_there_are() {
+        let command = <crate::cli::Cli as clap::CommandFactory>::command();
+        for (_, flag, _) in REMARKS {
+            assert!(
+                own(&command, flag).is_some() || row(flag).is_some(),
+                "{flag}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_flag_is_in_two_places() {
+        let command = <crate::cli::Cli as clap::CommandFactory>::command();
+        for row in all() {
+            assert!(own(&command, row.long).is_none(), "{}", row.long);
+            let same = all().filter(|other| other.long == row.long);
+            assert_eq!(same.count(), 1, "{}", row.long);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Flags of theirs that this program does not support, each with what to do instead.
+
+use super::{Means, Row, Takes};
+
+const PROFILE: &str = "the server's own profiler is not started here, since what a profiled server measures is slower; start and stop it around a short run of its own (POST /start_profile and /stop_profile)";
+const HF: &str = "download the files with `runner fetch dataset ORG/NAME` and give one with `--dataset-name custom --dataset-path FILE`; --output-len sets the length of answers";
+const BLAZEDIT: &str = "the distance between texts is not read; choose the rows yourself and give them with `--dataset-name custom`";
+const ASR: &str = "transcription routes are not measured; `--dataset-name audio` asks about audio in chat messages, of a length that `milliseconds` in `[dataset.config]` sets";
+
+const fn refused(long: &'static str, instead: &'static str) -> Row {
+    Row {
+        long,
+        takes: Takes::Anything,
+        datasets: &[],
+        means: Means::Refused(instead),
+    }
+}
+
+/// All of them.
+pub(super) const ROWS: [Row; 58] = [
+    refused("profile", PROFILE),
+    refused("profile-activities", PROFILE),
+    refused("profile-start-step", PROFILE),
+    refused("profile-steps", PROFILE),
+    refused("profile-num-steps", PROFILE),
+    refused("profile-by-stage", PROFILE),
+    refused("profile-stages", PROFILE),
+    refused("profile-output-dir", PROFILE),
+    refused("profile-prefix", PROFILE),
+    refused("profile-prefill-url", PROFILE),
+    refused("profile-decode-url", PROFILE),
+    refused(
+        "append-result",
+        "`--output-file FILE` appends each summary to a file, and `runner report RUN --style vllm --format json` writes vLLM's",
+    ),
+    refused(
+        "result-filename",
+        "a run's folder is named by its time and its scenario; `runner report RUN --style vllm --format json --output FILE` writes vLLM's file",
+    ),
+    refused(
+        "plot-timeline",
+        "`runner report RUN --format html --output FILE` draws the run, with charts of its requests over time",
+    ),
+    refused(
+        "timeline-itl-thresholds",
+        "`runner report RUN --format html --output FILE` draws the run, with charts of its inter-token latencies",
+    ),
+    refused(
+        "plot-dataset-stats",
+        "`runner plan --format svg --output FOLDER` draws the lengths of prompts and answers without sending them",
+    ),
+    refused(
+        "plot-throughput",
+        "--dashboard shows throughput while the run goes on, and `runner report RUN --format html --output FILE` draws it",
+    ),
+    refused(
+        "print-requests",
+        "`runner plan --show N` shows the first N prompts, and the run's folder holds a record of every request",
+    ),
+    refused(
+        "request-id-prefix",
+        "requests carry no id of this client; `--header 'x-tag: VALUE'` marks them all",
+    ),
+    refused(
+        "logprobs",
+        "ask for them in the body: `--extra-body '{\"logprobs\": 1}'`, on a chat route `--extra-body '{\"logprobs\": true, \"top_logprobs\": 1}'`",
+    ),
+    refused(
+        "use-beam-search",
+        "ask for it in the body: `--extra-body '{\"use_beam_search\": true, \"n\": 4}'`",
+    ),
+    refused(
+        "return-logprob",
+        "ask for them in the body: `--extra-body '{\"return_logprob\": true}'`, on SGLang's OpenAI routes `--extra-body '{\"logprobs\": true}'`",
+    ),
+    refused(
+        "top-logprobs-num",
+        "ask for them in the body: `--extra-body '{\"return_logprob\": true, \"top_logprobs_num\": 5}'`",
+    ),
+    refused(
+        "token-ids-logprob",
+        "ask for them in the body: `--extra-body '{\"return_logprob\": true, \"token_ids_logprob\": [1, 2]}'`",
+    ),
+    refused(
+        "logprob-start-len",
+        "ask for them in the body: `--extra-body '{\"return_logprob\": true, \"logprob_start_len\": 0}'`",
+    ),
+    refused(
+        "return-routed-experts",
+        "ask for them in the body: `--extra-body '{\"return_routed_experts\": true}'`",
+    ),
+    refused(
+        "chat-template-kwargs",
+        "the server applies the template on chat routes, and takes these in the body: `--extra-body '{\"chat_template_kwargs\": {\"enable_thinking\": false}}'`",
+    ),
+    refused(
+        "apply-chat-template",
+        "no template is applied here; on a chat route the server does it: `--endpoint /v1/chat/completions`",
+    ),
+    refused(
+        "enable-multimodal-chat",
+        "conversations with images go to chat routes as they are: `--backend openai-chat` or `--endpoint /v1/chat/completions`",
+    ),
+    refused(
+        "skip-tokenizer-init",
+        "leave --tokenizer out: a stand-in then counts bytes, and the server's own counts are used where it reports them",
+    ),
+    refused(
+        "fake-prefill",
+        "ask for it in the body: `--extra-body '{\"bootstrap_host\": \"2.2.2.2\", \"bootstrap_room\": 0}'`",
+    ),
+    refused(
+        "pd-separated",
+        "one base URL is all that a client needs of a disaggregated server; the flag only chose which workers to profile",
+    ),
+    refused(
+        "probe-request-rate",
+        "send the probes with a second run beside this one, such as `--request-rate 1 --random-input-len 8 --random-output-len 1`",
+    ),
+    refused(
+        "flush-cache-timeout",
+        "the cache is flushed after the warmup, when no request of this client is under way; leave the flag out, and let no one else use the server",
+    ),
+    refused(
+        "prompt-suffix",
+        "put it into a template of the dataset `custom`: `--set 'dataset.config.template=\"{prompt} SUFFIX\"'`",
+    ),
+    refused(
+        "lora-zipf-alpha",
+        "adapters are assigned at random or in turn (--lora-assignment); give every sample its adapter with a column `adapter` of `--dataset-name custom`",
+    ),
+    refused(
+        "no-oversample",
+        "files are not repeated unless the dataset's configuration says so (`repeat`); only `--dataset-name sharegpt` does it, with `like = \"vllm\"`, so leave that out or ask for fewer requests",
+    ),
+    refused(
+        "no-reranker",
+        "pairs of texts are ranked by rerank routes alone: `--backend vllm-rerank`",
+    ),
+    refused("hf-name", HF),
+    refused("hf-subset", HF),
+    refused("hf-split", HF),
+    refused("hf-output-len", HF),
+    refused(
+        "bfcl-categories",
+        "download the files with `runner fetch dataset gorilla-llm/Berkeley-Function-Calling-Leaderboard`, write their functions as OpenAI tools (a column `tools`) and use `--dataset-name custom`",
+    ),
+    refused("blazedit-min-distance", BLAZEDIT),
+    refused("blazedit-max-distance", BLAZEDIT),
+    refused("asr-min-audio-len-sec", ASR),
+    refused("asr-max-audio-len-sec", ASR),
+    refused(
+        "speed-bench-dataset-subset",
+        "name the subset's own file with --dataset-path",
+    ),
+    refused(
+        "custom-ensure-client-side-data",
+        "images are sent as the file has them; write them into it as data URLs",
+    ),
+    refused(
+        "random-image-count",
+        "make the number a distribution: `--set 'dataset.config.images={ distribution = \"uniform\", min = 1, max = 4 }'`",
+    ),
+    refused(
+        "random-mm-bucket-config",
+        "name the sizes with their weights: `--set 'dataset.config.sizes=[\"256x256:0.5\", \"1280x720:0.5\"]'`, width before height",
+    ),
+    refused(
+        "random-mm-limit-mm-per-prompt",
+        "the number of images of a request is `dataset.config.images`, a number or a distribution with its own bounds",
+    ),
+    refused(
+        "random-mm-num-mm-items-range-ratio",
+        "make the number a distribution: `--set 'dataset.config.images={ distribution = \"uniform\", min = 1, max = 3 }'`",
+    ),
+    refused(
+        "gsp-send-routing-key",
+        "headers are the same for all requests (--header); a router cannot be given a key for each prefix",
+    ),
+    refused(
+        "mooncake-num-rounds",
+        "rows with a `session_id` are the turns of a session, and those of one session follow each other; leave the flag out",
+    ),
+    refused(
+        "mooncake-workload",
+        "name the workload's own file with --dataset-path",
+    ),
+    refused(
+        "dataset-offset",
+        "the rows of a trace are chosen by `window` and `share` in `[dataset.config]`, and rows of other files by cutting the file",
+    ),
+    refused(
+        "agentic-max-turns",
+        "`--dataset-name conversation` has `max-turns` in `[dataset.config]`",
+    ),
+];

@@ -1,0 +1,289 @@
+//! What flags mean only once the whole scenario is known: the route of a path, the dataset where none is named, the
+//! port of the engine, and whether flags of one dataset are given to another.
+
+use super::backends::{self, Asks, Chosen};
+use super::{Flags, datasets};
+use reader::{Config, Located, Place, Problem};
+use scenario::{Arrival, Scenario};
+
+/// A scenario with flags laid over it, and its plugins.
+pub(crate) struct Settled {
+    pub(crate) scenario: Scenario,
+    /// The plugins that flags name.
+    pub(crate) plugins: Vec<Located<String>>,
+    /// What the user should know, one line each.
+    pub(crate) notes: Vec<String>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Datasets that have lengths of their own, which `--random-*` does not mean.
+const NOT_RANDOM: [&str; 4] = ["sharegpt", "custom", "shared-prefix", "trace"];
+/// Datasets whose answers `--sharegpt-output-len` sets, here and in SGLang's client.
+const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
+
+impl Flags {
+    /// Settles what is left open in a scenario, over which these flags have been laid.
+    pub(crate) fn settle(&self, scenario: Scenario) -> Settled {
+        let mut settled = Settled {
+            scenario,
+            plugins: self.named_plugins(),
+            notes: self.familiar.note().into_iter().collect(),
+            problems: Vec::new(),
+        };
+        let chosen = settled.endpoint(self.endpoint.as_deref());
+        settled.asks(self.asks(chosen.as_ref()));
+        settled.default_dataset();
+        if let Some(chosen) = chosen {
+            settled.route(chosen);
+        }
+        settled.usual_route(self.backend.as_deref());
+        settled.port(self.host.is_some() && self.port.is_none());
+        self.timed(&mut settled);
+        self.check_datasets(&mut settled);
+        settled
+    }
+
+    /// What the backend's name, or the path, does with prompts, with the flag that says it.
+    fn asks(&self, chosen: Option<&Chosen>) -> Option<(String, Asks)> {
+        if let (Some(chosen), Some(path)) = (chosen, &self.endpoint) {
+            return Some((format!("--endpoint {path}"), chosen.asks));
+        }
+        let name = self.backend.as_deref()?;
+        Some((format!("--backend {name}"), backends::alias(name)?.asks))
+    }
+
+    /// Sends at the times of a dataset's samples where its name says so and nothing else says when.
+    fn timed(&self, settled: &mut Settled) {
+        let name = self.dataset_name.as_deref().and_then(datasets::alias);
+        let load = &mut settled.scenario.load;
+        let open = load.meant_arrival().is_none() && load.trace.file.is_none();
+        if name.is_some_and(|alias| alias.timed) && open && !self.familiar.has("no-self-timed") {
+            load.arrival = Some(Located::flag("--dataset-name", Arrival::Dataset));
+        }
+    }
+
+    /// Finds flags of one dataset that are given to another, and a ratio that tools read in two ways.
+    fn check_datasets(&self, settled: &mut Settled) {
+        let Some(dataset) = settled.shipped_dataset() else {
+            return;
+        };
+        let random = [
+            ("random-input-len", self.random_input_len.is_some()),
+            ("random-output-len", self.random_output_len.is_some()),
+            ("random-range-ratio", self.random_range_ratio.is_some()),
+        ];
+        let strangers = random.into_iter().filter(|(_, given)| *given);
+        let strangers = strangers
+            .filter(|_| NOT_RANDOM.contains(&&*dataset))
+            .map(|(flag, _)| (flag, "random".to_owned()));
+        let sharegpt = self.sharegpt_output_len.is_some() && !OF_SHAREGPT.contains(&&*dataset);
+        let sharegpt = sharegpt.then(|| ("sharegpt-output-len", "sharegpt".to_owned()));
+        let theirs = self.familiar.of_datasets();
+        let theirs = theirs
+            .filter(|(_, datasets)| !datasets.contains(&&*dataset))
+            .map(|(flag, datasets)| (flag, datasets.join(", ")));
+        for (flag, fits) in strangers.chain(sharegpt).chain(theirs) {
+            let problem = Problem::new(format!(
+                "`--{flag}` is for the dataset {fits}, and this run's is {dataset}"
+            ));
+            settled.problems.push(problem.help(format!(
+                "leave it out, or choose the dataset with --dataset-name; `runner plugin info datasets/{dataset}.wasm` lists what {dataset} can be told, with --set dataset.config.KEY=VALUE"
+            )));
+        }
+        let config = &settled.scenario.dataset.config;
+        // Its own client, and the one that took it over, read the ratio as it is read here.
+        let read_so = matches!(settled.backend().as_deref(), Some("sglang" | "lmdeploy"));
+        if let (Some(ratio), "random", None) =
+            (self.random_range_ratio, &*dataset, config.get("like"))
+            && ratio < 1.0
+            && !read_so
+        {
+            settled.notes.push(format!(
+                "--random-range-ratio {ratio} is read as SGLang's client reads it: lengths from {ratio} times the length to the length; for vLLM's reading add --set dataset.config.like=vllm"
+            ));
+        }
+    }
+}
+
+impl Settled {
+    /// The name of the shipped plugin in a folder (`backends`), if one is named there and nothing else may be.
+    fn named(&self, folder: &str) -> Option<String> {
+        let said = match folder {
+            "backends" => &self.scenario.backend.plugin,
+            _ => &self.scenario.dataset.plugin,
+        };
+        let mut flags = self
+            .plugins
+            .iter()
+            .filter(|said| said.value.starts_with(folder));
+        let said = flags.next_back().or(said.as_ref())?;
+        let name = said.value.strip_prefix(folder)?.strip_prefix('/')?;
+        let name = name.split_once('@').map_or(name, |(name, _)| name);
+        name.strip_suffix(".wasm").map(str::to_owned)
+    }
+
+    fn backend(&self) -> Option<String> {
+        self.named("backends")
+    }
+
+    /// The dataset, if it ships with the program.
+    fn shipped_dataset(&self) -> Option<String> {
+        let named = self.named("datasets");
+        named.filter(|name| shipped::plugin(&datasets::file(name)).is_some())
+    }
+
+    /// Whether a flag or the scenario may name a dataset; a file of any name may be one.
+    fn may_have_dataset(&self) -> bool {
+        let other = |said: &Located<String>| {
+            let mut parts = said.value.rsplit('/').skip(1);
+            !matches!(parts.next(), Some("backends" | "scorers"))
+        };
+        self.scenario.dataset.plugin.is_some() || self.plugins.iter().any(other)
+    }
+
+    /// The route that `--endpoint` chooses.
+    fn endpoint(&mut self, endpoint: Option<&str>) -> Option<Chosen> {
+        let endpoint = endpoint?;
+        let chosen = match self.backend() {
+            Some(backend) => backends::route_of(&backend, endpoint),
+            None => {
+                Err("it chooses a route of a built-in backend; name one with --backend".to_owned())
+            }
+        };
+        chosen
+            .map_err(|words| {
+                let problem = Problem::new(format!("`--endpoint`: {words}"));
+                self.problems.push(problem);
+            })
+            .ok()
+    }
+
+    /// Takes a dataset of texts to embed or to rank where a route is for those.
+    fn asks(&mut self, asks: Option<(String, Asks)>) {
+        let (flag, dataset, gets) = match asks {
+            Some((flag, Asks::Vectors)) => (flag, "embeddings", "texts to embed"),
+            Some((flag, Asks::Orders)) => (flag, "rerank", "texts to rank"),
+            _ => return,
+        };
+        let stream = &mut self.scenario.request.stream;
+        stream.get_or_insert_with(|| Located::flag(flag.clone(), false));
+        match self.shipped_dataset().as_deref() {
+            None if self.may_have_dataset() => {}
+            None | Some("random") => {
+                self.notes
+                    .push(format!("{flag} takes {gets}, so the dataset is {dataset}"));
+                let of_kind = |said: &Located<String>| said.value.starts_with("datasets/");
+                self.plugins.retain(|said| !of_kind(said));
+                self.plugins
+                    .push(Located::flag(flag, datasets::file(dataset)));
+            }
+            Some("embeddings" | "rerank" | "custom") => {}
+            Some(other) => {
+                let problem = Problem::new(format!(
+                    "`{flag}` takes {gets}, and the dataset {other} gives prompts to answer"
+                ));
+                self.problems.push(problem.help(format!(
+                    "use --dataset-name {dataset}, or --dataset-name custom with rows of {gets}"
+                )));
+            }
+        }
+    }
+
+    /// Takes the random dataset where none is named and no file is given.
+    fn default_dataset(&mut self) {
+        let names_backend = self.scenario.backend.plugin.is_some()
+            || self
+                .plugins
+                .iter()
+                .any(|said| said.value.contains("backends/"));
+        if self.may_have_dataset() || !self.scenario.dataset.files.is_empty() || !names_backend {
+            return;
+        }
+        self.notes.push(
+            "no dataset is named, so it is random, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
+                .to_owned(),
+        );
+        let random = Located::flag("default", datasets::file("random"));
+        self.plugins.push(random);
+    }
+
+    /// Sets the route, and what stands before it.
+    fn route(&mut self, chosen: Chosen) {
+        let place = Place::Flag("--endpoint".to_owned());
+        let config = &mut self.scenario.backend.config;
+        if let Some(route) = chosen.route {
+            let said = config.get("route").map(|entry| &entry.value);
+            let other = said.filter(|said| !is(&said.value, route));
+            match other.map(|said| (&said.place, &said.value)) {
+                // These are of the command line too.
+                Some((Place::Flag(flag), Config::Scalar(said))) => {
+                    let said = said.as_str().unwrap_or("another one");
+                    let problem = Problem::new(format!(
+                        "`--endpoint` chooses the route {route}, and `{flag}` the route {said}"
+                    ));
+                    self.problems.push(problem.help("leave one of the two out"));
+                }
+                _ => config.set("route", Located::new(route.into(), place.clone())),
+            }
+        }
+        if chosen.bare {
+            config.set("prefix", Located::new(chosen.before.into(), place));
+        } else if !chosen.before.is_empty() {
+            self.prefix(&chosen.before);
+        }
+        if let (Some(model), None) = (chosen.model, &self.scenario.target.model) {
+            self.scenario.target.model = Some(Located::flag("--endpoint", model));
+        }
+    }
+
+    /// Puts a prefix behind every base URL that does not have it.
+    fn prefix(&mut self, prefix: &str) {
+        let port = self.backend().and_then(|backend| backends::port(&backend));
+        let urls = &mut self.scenario.target.base_url;
+        if let (None, Some(port)) = (&urls, port) {
+            let url = Located::flag("--endpoint", format!("http://127.0.0.1:{port}"));
+            *urls = Some(Located::flag("--endpoint", vec![url]));
+        }
+        for url in urls.iter_mut().flat_map(|urls| &mut urls.value) {
+            let bare = url.value.trim_end_matches('/');
+            if !bare.ends_with(prefix) {
+                url.value = format!("{bare}{prefix}");
+            }
+        }
+        if urls.is_none() {
+            let problem = Problem::new(format!(
+                "`--endpoint` begins with `{prefix}`, which belongs to the base URL, and none is given"
+            ));
+            self.problems.push(problem.help("give one with --base-url"));
+        }
+    }
+
+    /// `--backend openai` means the completions route in `vllm bench serve`; the plugin's own usual one is chat.
+    fn usual_route(&mut self, backend: Option<&str>) {
+        let config = &mut self.scenario.backend.config;
+        if backend == Some("openai") && config.get("route").is_none() {
+            config.set("route", Located::flag("--backend", "completions".into()));
+        }
+    }
+
+    /// Completes a base URL that is a host alone.
+    fn port(&mut self, missing: bool) {
+        let port = self.backend().and_then(|backend| backends::port(&backend));
+        let urls = &mut self.scenario.target.base_url;
+        let (true, Some(port), Some(urls)) = (missing, port, urls) else {
+            return;
+        };
+        let by_host =
+            |url: &Located<String>| matches!(&url.place, Place::Flag(flag) if flag == "--host");
+        for url in urls.value.iter_mut().filter(|url| by_host(url)) {
+            let rest = url.value.strip_prefix("http://").unwrap_or(&url.value);
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            url.value = format!("http://{host}:{port}{path}");
+        }
+    }
+}
+
+/// Whether a value of a configuration is that text.
+fn is(value: &Config, text: &str) -> bool {
+    matches!(value, Config::Scalar(serde_json::Value::String(own)) if own == text)
+}

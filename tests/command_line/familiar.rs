@@ -1,0 +1,342 @@
+//! What users of `vllm bench serve` and SGLang's `bench_serving` type: names of backends and datasets, flags, paths.
+//!
+//! `inputs` holds the help of both tools, as `vllm bench serve --help=all` and `bench_serving.py --help` print it.
+
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+use serde_json::Value;
+
+use super::transcript;
+use crate::support::process::{Mock, only_run, run, runner, words};
+use runner::cli::flags::familiar::page::{self, Theirs, Tool};
+use runner::cli::flags::{backends, datasets};
+
+const VLLM: &str = include_str!("inputs/vllm-bench-serve-0.32.txt");
+const SGLANG: &str = include_str!("inputs/sglang-bench-serving-0.5.23.txt");
+const TOOLS: [(Tool, &str, &str); 2] = [
+    (Tool::Vllm, VLLM, "## Flags of vllm bench serve"),
+    (Tool::Sglang, SGLANG, "## Flags of SGLang's bench_serving"),
+];
+
+/// The flags of a help text, in the order of their names: those that stand two spaces from the left.
+fn flags(help: &str) -> Vec<Theirs> {
+    let mut flags = Vec::new();
+    for line in help.lines().filter(|line| line.starts_with("  -")) {
+        // Several names of one option stand on one line, the value after the last; help begins two blanks further.
+        let option = line.trim_start().split("  ").next().unwrap_or_default();
+        let takes = !option
+            .split(", ")
+            .last()
+            .unwrap_or_default()
+            .starts_with("--")
+            || option.split(", ").last().unwrap_or_default().contains(' ');
+        for name in option.split(", ") {
+            let long = name.split(' ').next().unwrap_or_default();
+            if let Some(long) = long.strip_prefix("--") {
+                let long = long.to_owned();
+                flags.push(Theirs { long, takes });
+            }
+        }
+    }
+    flags.sort_by(|a, b| a.long.cmp(&b.long));
+    flags
+}
+
+/// What `--NAME {a,b}` allows.
+fn choices<'h>(help: &'h str, flag: &str) -> Vec<&'h str> {
+    let start = format!("  --{flag} {{");
+    let line = help.lines().find_map(|line| line.strip_prefix(&*start));
+    let list = line.and_then(|line| line.split('}').next());
+    let list = list.unwrap_or_else(|| panic!("--{flag} has no choices"));
+    list.split(',').collect()
+}
+
+fn run_command() -> Command {
+    let cli = runner::cli::Cli::command();
+    let run = cli.find_subcommand("run");
+    run.cloned().unwrap_or_else(|| panic!("there is `run`"))
+}
+
+#[test]
+fn help_is_read_as_it_is() {
+    let (vllm, sglang) = (flags(VLLM), flags(SGLANG));
+    let has = |flags: &[Theirs], long: &str, takes: bool| {
+        let long = long.to_owned();
+        flags.contains(&Theirs { long, takes })
+    };
+    assert_eq!((vllm.len(), sglang.len()), (103, 88));
+    for (long, takes) in [
+        ("append-result", false),
+        ("header", true),
+        ("self-timed", false),
+        ("no-self-timed", false),
+        ("top-p", true),
+    ] {
+        assert!(has(&vllm, long, takes), "{long}");
+    }
+    for (long, takes) in [("gsp-ordered", false), ("lora-name", true)] {
+        assert!(has(&sglang, long, takes), "{long}");
+    }
+}
+
+/// The guide's tables are written by the flags' own declarations; `BLESS=1` writes them again.
+#[test]
+fn every_flag_of_both_tools_is_supported_or_refused_and_in_the_guide() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../guide/src/coming-from.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut page = text.clone();
+    let command = run_command();
+    for (tool, help, heading) in TOOLS {
+        let flags = flags(help);
+        let faults = flags
+            .iter()
+            .filter_map(|theirs| page::fault(&command, theirs));
+        assert_eq!(faults.collect::<Vec<_>>(), Vec::<String>::new(), "{tool:?}");
+        let table = page::table(&command, tool, &flags);
+        let table = table.unwrap_or_else(|missing| {
+            panic!(
+                "{tool:?}: neither supported nor refused: {}",
+                missing.join(", ")
+            )
+        });
+        let from = page.find(heading).unwrap_or_else(|| panic!("{heading}"));
+        let from = from + heading.len();
+        let to = page[from..]
+            .find("\n## ")
+            .map_or(page.len(), |to| from + to);
+        page.replace_range(from..to, &format!("\n\n{table}"));
+    }
+    let names = backends::ALIASES.iter().map(|alias| alias.name);
+    let names = names.chain(backends::REFUSED.iter().map(|(name, _)| *name));
+    let names = names.chain(datasets::ALIASES.iter().map(|alias| alias.name));
+    for name in names.chain(datasets::REFUSED.iter().map(|(name, _)| *name)) {
+        assert!(
+            page.contains(&format!("`{name}`")),
+            "the guide lacks {name}"
+        );
+    }
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(file, &page).unwrap();
+        return;
+    }
+    assert!(page == text, "{file} is stale; BLESS=1 writes it again");
+}
+
+#[test]
+fn every_backend_and_dataset_of_both_tools_is_known_or_refused() {
+    let ships = |name: String| shipped::plugin(&name).is_some();
+    for (tool, help, _) in TOOLS {
+        for name in choices(help, "backend") {
+            let known = backends::alias(name).is_some()
+                || backends::REFUSED
+                    .iter()
+                    .any(|(refused, _)| *refused == name)
+                || ships(backends::file(name));
+            assert!(known, "{tool:?}: --backend {name}");
+        }
+        for name in choices(help, "dataset-name") {
+            let known = datasets::alias(name).is_some()
+                || datasets::REFUSED
+                    .iter()
+                    .any(|(refused, _)| *refused == name)
+                || ships(datasets::file(name));
+            assert!(known, "{tool:?}: --dataset-name {name}");
+        }
+    }
+}
+
+/// What `runner plugin info` says that a key can be.
+fn info(plugin: &str) -> Value {
+    let ended = run(runner().args(["plugin", "info", plugin, "--json"])).with_code(0);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+#[test]
+fn names_set_what_their_plugins_understand() {
+    for alias in backends::shipped_aliases() {
+        let Some(route) = alias.route else { continue };
+        let schema = info(&backends::file(alias.plugin)).to_string();
+        // The plugin of an older build does not have the newest route.
+        if alias.name == "openai-responses" && !schema.contains(route) {
+            continue;
+        }
+        assert!(schema.contains(route), "{alias:?}: {schema}");
+    }
+    for alias in &datasets::ALIASES {
+        let schema = info(&datasets::file(alias.plugin)).to_string();
+        for (key, value) in alias.config {
+            assert!(schema.contains(key), "{alias:?}: {key}");
+            let word = value.trim_matches('"');
+            assert!(
+                word == *value || schema.contains(word),
+                "{alias:?}: {value}"
+            );
+        }
+    }
+}
+
+/// The scenario that a command line describes, without the comments that say by what.
+fn shown(flags: &str) -> (String, String) {
+    let mut command = runner();
+    command.args(["scenario", "show"]).args(words(flags));
+    let ended = run(&mut command).with_code(0);
+    let lines = ended.stdout.lines();
+    let lines = lines.map(|line| line.split("  #").next().unwrap_or_default());
+    (lines.collect::<Vec<_>>().join("\n"), ended.stderr)
+}
+
+#[test]
+fn flags_of_theirs_become_keys() {
+    for (flags, expected) in [
+        (
+            "--backend sglang --dataset-name generated-shared-prefix --gsp-num-groups 4 --gsp-system-prompt-len 100 \
+             --gsp-group-distribution zipf --gsp-zipf-alpha 1 --gsp-ordered",
+            &[
+                "plugin = \"datasets/shared-prefix.wasm\"",
+                "config.algorithm = \"sglang\"",
+                "config.groups = 4",
+                "config.prefix-len = 100",
+                "config.zipf = 1.0",
+                "config.shuffle = false",
+            ][..],
+        ),
+        (
+            "--backend vllm --dataset-name timed_trace --dataset-path t.jsonl --timed-trace-label-timestamp at \
+             --timed-trace-label-hash-ids 5 --timed-trace-sec-multiplier 0.001",
+            &[
+                "config.format = \"vllm-timed\"",
+                "config.time-unit = 0.001",
+                "timestamp = \"at\"",
+                "hash-ids = \"5\"",
+                "arrival = \"dataset\"",
+            ],
+        ),
+        (
+            "--backend sglang-oai-chat --dataset-name image --image-resolution 1080x1920 --image-content blank \
+             --random-input-len 64",
+            &[
+                "config.route = \"chat\"",
+                "config.sizes = [\"1920x1080\"]",
+                "config.noise = 0.0",
+                "config.input-len = 64",
+            ],
+        ),
+        (
+            "--backend vllm --model org/model --served-model-name m --label quick --tag nightly --num-warmups 3 \
+             --header a=1 b=2 --lora-name x y --lora-request-distribution distinct",
+            &[
+                "model = \"m\"",
+                "path = \"org/model\"",
+                "name = \"quick\"",
+                "tag = \"nightly\"",
+                "warmup = 3",
+                "headers.a: not shown",
+                "headers.b: not shown",
+                "adapters = [\"x\", \"y\"]",
+                "adapter-assignment = \"round-robin\"",
+                "plugin = \"datasets/random.wasm\"",
+            ],
+        ),
+        (
+            "--backend vllm-pooling --random-input-len 32 --random-batch-size 4",
+            &[
+                "plugin = \"datasets/embeddings.wasm\"",
+                "config.batch-size = 4",
+                "stream = false",
+            ],
+        ),
+        (
+            "--backend vllm --endpoint /tenant/v1/chat/completions --base-url localhost:9",
+            &[
+                "config.route = \"chat\"",
+                "base-url = \"localhost:9/tenant\"",
+            ],
+        ),
+        (
+            "--backend openai --endpoint /api/v3/chat/completions",
+            &["config.route = \"chat\"", "config.prefix = \"/api/v3\""],
+        ),
+        (
+            "--backend sglang --host ::1 --dataset-name random",
+            &["base-url = \"http://[::1]:30000\""],
+        ),
+        (
+            "--backend openai --dataset-name custom --custom-output-len -1",
+            &["plugin = \"datasets/custom.wasm\""],
+        ),
+        (
+            "--backend openai --dataset-name random --tokenize-prompt",
+            &["config.route = \"completions\"", "config.as = \"tokens\""],
+        ),
+        (
+            "--backend openai --dataset-name random --set backend.config.route=chat",
+            &["config.route = \"chat\""],
+        ),
+    ] {
+        let (scenario, stderr) = shown(flags);
+        for line in expected {
+            assert!(
+                scenario.contains(line),
+                "{flags}: {line}\n{scenario}\n{stderr}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_changes_by_itself_is_told() {
+    let told = [
+        "--backend vllm --save-result --trust-remote-code --disable-ignore-eos",
+        "--backend openai --dataset-name random --random-range-ratio 0.0",
+        "--backend vllm-rerank --dataset-name random-rerank --gsp-fast-prepare",
+    ];
+    let text: String = told
+        .iter()
+        .map(|flags| format!("$ runner scenario show {flags}\n{}", shown(flags).1))
+        .collect();
+    transcript("familiar-notes", &text);
+}
+
+/// The lines that are typed against the other tools, with nothing changed but the program.
+#[test]
+fn their_command_lines_run() {
+    let mock = Mock::start(&["--model", "mock", "--ttft", "1ms", "--itl", "1ms"]);
+    let address = mock.url.trim_start_matches("http://");
+    let folder = tempfile::tempdir().unwrap();
+    for (flags, path) in [
+        (
+            "--backend openai-chat --endpoint /v1/chat/completions --num-prompts 4 --random-input-len 16 \
+             --random-output-len 3 --save-result --percentile-metrics ttft,tpot --metric-percentiles 50,99 \
+             --disable-tqdm --metadata tp=1 dp=2 --result-dir chat",
+            "/v1/chat/completions",
+        ),
+        (
+            "--backend sglang-oai --dataset-name random-ids --num-prompts 4 --random-input-len 16 --random-output-len 3 \
+             --random-range-ratio 1.0 --result-dir oai",
+            "/v1/completions",
+        ),
+        (
+            "--backend sglang-native --dataset-name random --num-prompts 4 --random-input-len 16 --random-output-len 3 \
+             --result-dir native",
+            "/generate",
+        ),
+    ] {
+        let mut command = runner();
+        command.args(words(flags)).args(["--base-url", address]);
+        let ended = run(command.arg("--json").current_dir(folder.path())).with_code(0);
+        let summary: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(summary["requests"]["successful"], 4, "{summary}");
+        let name = flags.rsplit("--result-dir ").next().unwrap_or_default();
+        let name = name.split(' ').next().unwrap_or_default();
+        let folder = only_run(&folder.path().join(name)).unwrap();
+        let mut report = runner();
+        report.args(["report", "--format", "jsonl"]).arg(&folder);
+        let lines = run(&mut report).with_code(0).stdout;
+        assert_eq!(lines.lines().count(), 4 + 1, "{lines}");
+        let plan = std::fs::read_to_string(Path::new(&folder).join("plan.json")).unwrap();
+        let plan: Value = serde_json::from_str(&plan).unwrap();
+        let route = plan["backend"]["config"]["route"].as_str().unwrap();
+        assert!(path.ends_with(route) || path.contains(route), "{plan}");
+    }
+}
