@@ -27,6 +27,7 @@ use scenario::Scenario;
 use session::decode::inbox::Inboxes;
 use session::decode::{Decoder, FailureLimit, Shared};
 use session::sessions::Sessions;
+use session::sessions::memory::Memory;
 use session::{Resolved, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -203,7 +204,7 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
         ),
     };
     let (announcer, _newsfeed) = newsfeed(&Signal::for_task());
-    let (sessions, _events) = Sessions::new(announcer, false);
+    let (sessions, _events) = Sessions::new(announcer, Memory::of(u64::MAX), (1, false));
     let (inboxes, queue) = Inboxes::new(&backlog, true, &sessions);
     let mut last = Frames::default();
     Framer::new(Framing::EventStream).push(Nanos::ZERO, end(), &mut last)?;
